@@ -18,7 +18,7 @@ START_S = 30.0
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def serve_cloud() -> Iterator[str]:
     """The cloud on loopback, by its address; it ends with the block."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -55,7 +55,7 @@ def hosts(url: str) -> dict[str, VendorSettings]:
     return found
 
 
-async def connected(engine: Engine, *vendors: str) -> str:
+async def connect_account(engine: Engine, *vendors: str) -> str:
     """The engine's own account, with connections to some vendors."""
     account, _ = await engine.accounts.open_local_account()
     for vendor in await engine.providers.list(account.id):

@@ -45,7 +45,7 @@ NAP = Capability(
 
 
 @asynccontextmanager
-async def opened(data_dir: Path, **settings: object) -> AsyncIterator[Engine]:
+async def open_noop_engine(data_dir: Path, **settings: object) -> AsyncIterator[Engine]:
     """An engine on a data directory of its own."""
     engine = await Engine.open(
         Settings(data_dir=data_dir, **settings), registry=Registry.load(extra=[NAP])

@@ -18,17 +18,17 @@ def peak_mb() -> float:
     Not by `getrusage` where there is another way: that figure is handed on to a child.
     """
     if _STATUS.exists():
-        return _told("VmHWM")
+        return _read_status_mb("VmHWM")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / MB if sys.platform == "darwin" else peak * 1024 / MB
 
 
 def resident_mb() -> float:
     """The memory that this process has resident now, in MB; its peak where nothing else is told."""
-    return _told("VmRSS") if _STATUS.exists() else peak_mb()
+    return _read_status_mb("VmRSS") if _STATUS.exists() else peak_mb()
 
 
-def _told(name: str) -> float:
+def _read_status_mb(name: str) -> float:
     line = next(one for one in _STATUS.read_text().splitlines() if one.startswith(name))
     return int(line.split()[1]) * 1024 / MB
 

@@ -34,7 +34,7 @@ TIMES_LESS = 8
 CELLS = ("x: int = 1", "import math", "y = math.sqrt(x)", "print(y)", "y")
 
 
-def written(folder: Path) -> Path:
+def write_notebook(folder: Path) -> Path:
     """The notebook."""
     cells = [new_code_cell(cell) for cell in CELLS]
     cells[0].metadata["tags"] = ["parameters"]
@@ -43,7 +43,7 @@ def written(folder: Path) -> Path:
     return folder / "n.ipynb"
 
 
-def by_command(path: Path) -> float:
+def measure_command(path: Path) -> float:
     """Seconds that papermill's command takes."""
     started = time.perf_counter()
     command = [sys.executable, "-m", "papermill", str(path), str(path.with_name("cli.ipynb"))]
@@ -51,7 +51,7 @@ def by_command(path: Path) -> float:
     return time.perf_counter() - started
 
 
-def by_api(path: Path) -> float:
+def measure_api(path: Path) -> float:
     """Seconds that papermill's API takes, in a process that has it imported."""
     started = time.perf_counter()
     target = str(path.with_name("api.ipynb"))
@@ -59,7 +59,7 @@ def by_api(path: Path) -> float:
     return time.perf_counter() - started
 
 
-def in_batch(path: Path, notebooks: int, workers: int) -> float:
+def measure_batch(path: Path, notebooks: int, workers: int) -> float:
     """Seconds that a batch takes, from nothing to its table."""
     with tempfile.TemporaryDirectory() as out:
         started = time.perf_counter()
@@ -71,7 +71,7 @@ def in_batch(path: Path, notebooks: int, workers: int) -> float:
     return spent
 
 
-def kept(path: Path, times: int) -> float:
+def measure_kept_kernel(path: Path, times: int) -> float:
     """Seconds a notebook in a kernel that is there already, and stays."""
     manager, client = start_new_kernel(kernel_name="python3")
     try:
@@ -90,7 +90,7 @@ def kept(path: Path, times: int) -> float:
         manager.shutdown_kernel(now=True)
 
 
-def cpu() -> float:
+def get_cpu_s() -> float:
     """Seconds of processor that this process and those that have ended under it have used."""
     kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     return sum(used.ru_utime + used.ru_stime for used in map(resource.getrusage, kinds))
@@ -102,16 +102,16 @@ def main(rounds: int = ROUNDS, notebooks: int = NOTEBOOKS, hundred: int = HUNDRE
     logging.getLogger("papermill").setLevel(logging.ERROR)
     command, api, batches, floors = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        path = written(Path(folder))
-        by_api(path)  # warm the byte-code and file caches
+        path = write_notebook(Path(folder))
+        measure_api(path)  # warm the byte-code and file caches
         for _ in range(rounds):
-            command.append(by_command(path))
-            api.append(by_api(path))
-            batches.append(in_batch(path, notebooks, workers=1) / notebooks)
-            floors.append(kept(path, notebooks))
-        before = cpu()
-        side_by_side = in_batch(path, hundred, workers=2)
-        used = cpu() - before
+            command.append(measure_command(path))
+            api.append(measure_api(path))
+            batches.append(measure_batch(path, notebooks, workers=1) / notebooks)
+            floors.append(measure_kept_kernel(path, notebooks))
+        before = get_cpu_s()
+        side_by_side = measure_batch(path, hundred, workers=2)
+        used = get_cpu_s() - before
     floor, stock, ours = (statistics.median(taken) for taken in (floors, api, batches))
     more = {"rounds": rounds, "notebooks": notebooks}
     report("batch.papermill_command", statistics.median(command), "s", floor=floor, limit=None)

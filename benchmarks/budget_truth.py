@@ -17,7 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from benchmarks._billing import RULES, TARIFFS, Billing, Rule
-from benchmarks._cloud import connected
+from benchmarks._cloud import connect_account
 from benchmarks._report import report
 from benchmarks._texts import PROSE, long_texts
 from benchmarks._tokenizers import Count, load_tokenizers
@@ -65,7 +65,7 @@ async def open_engine(
         resolver=MappingResolver(secrets),
         registry=registry,
     )
-    return engine, await connected(engine, *(TARIFFS if connect else ()))
+    return engine, await connect_account(engine, *(TARIFFS if connect else ()))
 
 
 async def try_rule(
@@ -172,14 +172,16 @@ async def measure_usable(count: Count) -> float:
             limit = BOUNDS_COVERED * bound
             nodes = int(limit / expected)
             billing.ledger.clear()
-            workflow = await engine.workflows.create(account_id, _many(text, limit, nodes))
+            workflow = await engine.workflows.create(
+                account_id, _build_workflow(text, limit, nodes)
+            )
             await engine.wait(account_id, workflow.id, 60)
             return float(sum(billing.ledger)) / limit
         finally:
             await engine.close(0)
 
 
-def _many(text: str, limit: float, nodes: int) -> WorkflowCreate:
+def _build_workflow(text: str, limit: float, nodes: int) -> WorkflowCreate:
     return WorkflowCreate(
         name="usable",
         options=Options(max_cost_usd=limit),

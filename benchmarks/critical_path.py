@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks._noop import graph, opened, run
+from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._report import report
 
 WIDTH, DEPTH, ROUNDS, LIMIT = 50, 10, 5, 1.15
@@ -75,7 +75,7 @@ async def main() -> int:
         for _ in range(ROUNDS):
             floors.append(await floor(edges, seconds) / path)
             with tempfile.TemporaryDirectory() as folder:
-                async with opened(Path(folder)) as engine:
+                async with open_noop_engine(Path(folder)) as engine:
                     account, _ = await engine.accounts.open_local_account()
                     _, wall = await run(engine, account.id, graph(edges, seconds))
                     ratios.append(wall / path)

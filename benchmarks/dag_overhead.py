@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks._noop import graph, opened, run
+from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._report import report
 
 NODES = 1_000
@@ -89,7 +89,7 @@ async def main() -> int:
         for _ in range(ROUNDS):
             with tempfile.TemporaryDirectory() as folder:
                 least.append(await floor(edges, Path(folder)))
-                async with opened(Path(folder) / "data") as engine:
+                async with open_noop_engine(Path(folder) / "data") as engine:
                     account, _ = await engine.accounts.open_local_account()
                     _, seconds = await run(engine, account.id, graph(edges))
                     took.append(seconds)

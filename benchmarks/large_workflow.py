@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks._noop import graph, opened, run
+from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._process import peak_mb, spread
 from benchmarks._report import report
 from benchmarks.dag_overhead import floor, shapes
@@ -48,7 +48,7 @@ async def measure(shape: str, nodes: int) -> dict[str, float]:
     edges = fan(nodes) if shape == "fan" else shapes(nodes)[shape]
     with tempfile.TemporaryDirectory() as folder:
         limits = {"max_nodes": nodes, "max_edges": 4 * nodes, "max_values": 50 * nodes}
-        async with opened(Path(folder) / "data", **limits) as engine:
+        async with open_noop_engine(Path(folder) / "data", **limits) as engine:
             account, _ = await engine.accounts.open_local_account()
             before = peak_mb()
             _, took = await run(engine, account.id, graph(edges))

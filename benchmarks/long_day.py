@@ -45,7 +45,7 @@ from typing import Any
 
 import httpx
 
-from benchmarks._cloud import connected, hosts, served
+from benchmarks._cloud import connect_account, hosts, serve_cloud
 from benchmarks._process import MB, folder_bytes, open_files, resident_mb, slope
 from benchmarks._report import report
 from toolkit.contract.runs import RunCreate
@@ -231,7 +231,7 @@ def count(data_dir: Path, what: str) -> int:
         return int(db.execute(f"SELECT count(*) FROM {what}").fetchone()[0])
 
 
-def pruned(data_dir: Path, age: timedelta) -> Counter[str]:
+def prune_data_dir(data_dir: Path, age: timedelta) -> Counter[str]:
     """Prune in a process of its own, as an operator would; how many rows went, by table."""
     command = [sys.executable, "-c", PRUNE, str(data_dir), str(age.total_seconds())]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -239,7 +239,7 @@ def pruned(data_dir: Path, age: timedelta) -> Counter[str]:
     return Counter(rows)
 
 
-async def settled(base: int, seconds: float) -> int:
+async def count_leftover_tasks(base: int, seconds: float) -> int:
     """How many asyncio tasks are left over what there were, once what ends has had time to."""
     until = time.monotonic() + seconds
     while (left := len(asyncio.all_tasks()) - base) > 0 and time.monotonic() < until:  # noqa: ASYNC110
@@ -259,7 +259,7 @@ async def live(folder: Path, url: str, hours: int, size: float) -> Day:
     )
     engine = await open_engine(settings)
     try:
-        account_id = await connected(engine, *VENDORS)
+        account_id = await connect_account(engine, *VENDORS)
         base, (sockets, _) = len(asyncio.all_tasks()), open_files()
         began = [time.monotonic()]
         async with httpx.AsyncClient(base_url=f"{url}/_sandbox", trust_env=False) as control:
@@ -277,13 +277,13 @@ async def live(folder: Path, url: str, hours: int, size: float) -> Day:
                 await hour_of(engine, account_id, requests, day)
                 if hour % PRUNED_EVERY == 0:
                     age = timedelta(seconds=time.monotonic() - began[-1])
-                    day.pruned += await asyncio.to_thread(pruned, folder, age)
+                    day.pruned += await asyncio.to_thread(prune_data_dir, folder, age)
                 began.append(time.monotonic())
                 day.looks.append(await look(folder))
                 if "--trace" in sys.argv:
                     print(day.looks[-1], file=sys.stderr)
         day.took_s = time.monotonic() - began[0]
-        day.tasks_left = await settled(base, 5)
+        day.tasks_left = await count_leftover_tasks(base, 5)
         for _ in range(hours - WARM_UP):
             await asyncio.sleep(POOLED_S / (hours - WARM_UP))
             day.idle_mb.append(resident_mb())
@@ -364,7 +364,7 @@ def tell(day: Day, hours: int) -> bool:
 
 async def main(hours: int = HOURS, size: float = 1.0) -> bool:
     """Live through a day and say what came of it."""
-    with tempfile.TemporaryDirectory() as folder, served() as url:
+    with tempfile.TemporaryDirectory() as folder, serve_cloud() as url:
         return tell(await live(Path(folder), url, hours, size), hours)
 
 

@@ -35,7 +35,7 @@ from random import Random
 
 import httpx
 
-from benchmarks._cloud import hosts, served
+from benchmarks._cloud import hosts, serve_cloud
 from benchmarks._process import MB, percentile
 from benchmarks._report import report
 from benchmarks._worst import start_tenant
@@ -263,7 +263,7 @@ def accounts(url: str, count: int) -> list[str]:
     return keys
 
 
-async def watched(pid: int, seconds: float) -> list[float]:
+async def sample_memory_mb(pid: int, seconds: float) -> list[float]:
     """The memory of a process, in MB, a few times in each of so many seconds."""
     found = []
     until = time.monotonic() + seconds
@@ -277,13 +277,13 @@ async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
     """Measure; exit code 1 if a limit is not kept."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        served() as cloud,
+        serve_cloud() as cloud,
         server(cloud, Path(folder) / "data") as (url, pid),
     ):
         *keys, worst = accounts(url, ACCOUNTS + 1)
         clients = Clients(url, keys)
         bare = await clients.all_of(clients.health, floor_s)
-        watching = asyncio.create_task(watched(pid, seconds))
+        watching = asyncio.create_task(sample_memory_mb(pid, seconds))
         rate = await clients.all_of(clients.anything, seconds)
         memory = await watching
         await clients.settle()
@@ -295,11 +295,11 @@ async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
     return 0 if kept else 1
 
 
-async def only_the_worst(seconds: float = SECONDS) -> int:
+async def measure_worst_tenant(seconds: float = SECONDS) -> int:
     """Measure what others wait for beside one tenant; exit code 1 if that is too long."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        served() as cloud,
+        serve_cloud() as cloud,
         server(cloud, Path(folder) / "data") as (url, _),
     ):
         *keys, worst = accounts(url, ACCOUNTS + 1)
@@ -372,4 +372,4 @@ def tell(
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(only_the_worst() if "worst" in sys.argv[1:] else main()))
+    sys.exit(asyncio.run(measure_worst_tenant() if "worst" in sys.argv[1:] else main()))

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks._cloud import connected
+from benchmarks._cloud import connect_account
 from benchmarks._report import report
 from toolkit.contract.runs import RunCreate
 from toolkit.local import open_engine
@@ -45,7 +45,7 @@ async def storm(seed: int) -> tuple[int, list[VendorCall]]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), sandbox=True, max_concurrent_calls=AT_ONCE)
         engine = await open_engine(settings, faults=faults)
-        account_id = await connected(engine, *VENDORS)
+        account_id = await connect_account(engine, *VENDORS)
         body = {"name": "llm.generate", "input": {"objective": "One line on tea"}}
         request = RunCreate.model_validate(body)
 

@@ -31,7 +31,7 @@ client.close()
 """
 
 
-def timed(code: str) -> float:
+def measure_start_s(code: str) -> float:
     """Seconds that a new process takes for `code`, in a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
@@ -42,7 +42,7 @@ def timed(code: str) -> float:
 def measure_cpu_s(code: str) -> float:
     """Seconds of CPU time that a new process takes for `code`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    timed(code)
+    measure_start_s(code)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -56,7 +56,7 @@ def measure_clients() -> bool:
     }
     taken: dict[str, list[float]] = {name: [] for name in programs}
     for code in programs.values():
-        timed(code)  # warm the byte-code and file caches
+        measure_start_s(code)  # warm the byte-code and file caches
     for _ in range(ROUNDS):
         for name, code in programs.items():
             taken[name].append(measure_cpu_s(code))
@@ -76,12 +76,12 @@ def measure_clients() -> bool:
 
 def main() -> int:
     """Measure all; exit code 1 if a limit is not kept."""
-    timed("import toolkit, toolkit.local")  # warm the byte-code and file caches
+    measure_start_s("import toolkit, toolkit.local")  # warm the byte-code and file caches
     bare, imported, first = [], [], []
     for _ in range(ROUNDS):
-        bare.append(timed("pass"))
-        imported.append(timed("import toolkit"))
-        first.append(timed(FIRST_RUN))
+        bare.append(measure_start_s("pass"))
+        imported.append(measure_start_s("import toolkit"))
+        first.append(measure_start_s(FIRST_RUN))
     floor = statistics.median(bare)
     spread = {"rounds": ROUNDS, "noise": round(max(bare) - min(bare), 4)}
     own = max(0.0, statistics.median(imported) - floor)

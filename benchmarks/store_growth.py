@@ -31,7 +31,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
-from benchmarks._cloud import connected
+from benchmarks._cloud import connect_account
 from benchmarks._noop import NAP, graph, run
 from benchmarks._process import folder_bytes, percentile, spread
 from benchmarks._report import report
@@ -48,7 +48,7 @@ Work = Callable[[Engine, str, int], Awaitable[None]]
 NAPPING = RunCreate.model_validate({"name": "bench.nap", "input": {}})
 
 
-async def ended(engine: Engine, account_id: str, request: RunCreate) -> float:
+async def run_until_ended(engine: Engine, account_id: str, request: RunCreate) -> float:
     """Carry out a run; the seconds until it was accepted."""
     started = time.perf_counter()
     asked = await engine.runs.create(account_id, request)
@@ -60,13 +60,15 @@ async def ended(engine: Engine, account_id: str, request: RunCreate) -> float:
     return accepted
 
 
-async def at_once(engine: Engine, account_id: str, requests: list[RunCreate]) -> list[float]:
+async def run_concurrently(
+    engine: Engine, account_id: str, requests: list[RunCreate]
+) -> list[float]:
     """Carry out runs, so many at once; the seconds until each was accepted."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(request: RunCreate) -> float:
         async with room:
-            return await ended(engine, account_id, request)
+            return await run_until_ended(engine, account_id, request)
 
     return await asyncio.gather(*map(one, requests))
 
@@ -82,39 +84,43 @@ async def llm(engine: Engine, account_id: str, count: int) -> None:
     """Texts, no two of them asked for alike."""
     asked = [{"objective": f"One line on tea {time.time_ns()} {i}"} for i in range(count)]
     requests = [{"name": "llm.generate", "input": given} for given in asked]
-    await at_once(engine, account_id, [RunCreate.model_validate(each) for each in requests])
+    await run_concurrently(
+        engine, account_id, [RunCreate.model_validate(each) for each in requests]
+    )
 
 
 async def speech(engine: Engine, account_id: str, count: int) -> None:
     """Speech, no two sentences alike."""
     asked = [{"text": f"This is sentence {time.time_ns()} {i}."} for i in range(count)]
     requests = [{"name": "speech.generate", "input": given} for given in asked]
-    await at_once(engine, account_id, [RunCreate.model_validate(each) for each in requests])
+    await run_concurrently(
+        engine, account_id, [RunCreate.model_validate(each) for each in requests]
+    )
 
 
 KINDS: dict[str, Work] = {"node": nodes, "llm": llm, "speech": speech}
 
 
-async def worked(
+async def run_workload(
     folder: Path, work: Work | None, count: int, durability: Durability = "normal"
 ) -> None:
     """Open an engine on a folder, have work done, and close it, which empties the log."""
     settings = Settings(data_dir=folder, sandbox=True, durability=durability)
     engine = await open_engine(settings, registry=Registry.load(extra=[NAP]))
     try:
-        account_id = await connected(engine, "openai", "minimax")
+        account_id = await connect_account(engine, "openai", "minimax")
         if work is not None:
             await work(engine, account_id, count)
     finally:
         await engine.close(0)
 
 
-def database(folder: Path) -> int:
+def measure_database_bytes(folder: Path) -> int:
     """The bytes of the database and of what is left of its log."""
     return folder_bytes(folder, "state.db", "state.db-wal")
 
 
-def least(folder: Path) -> int:
+def measure_least_bytes(folder: Path) -> int:
     """The bytes of all inputs and artifacts of jobs."""
     with closing(sqlite3.connect(folder / "state.db")) as db:
         inputs = db.execute("SELECT sum(length(json_extract(doc, '$.input'))) FROM jobs")
@@ -127,7 +133,7 @@ def least(folder: Path) -> int:
         return int(inputs.fetchone()[0] or 0) + int(made.fetchone()[0] or 0)
 
 
-def pruned(folder: Path) -> PruneResult:
+def prune_ended(folder: Path) -> PruneResult:
     """Prune all that has ended, as if an hour had passed."""
     long_ago = time.time() - 2 * MIN_UNREFERENCED_AGE_S
     for path in (folder / "artifacts").glob("*/*"):
@@ -135,13 +141,13 @@ def pruned(folder: Path) -> PruneResult:
     return prune_data_dir(folder, timedelta(0))
 
 
-async def grown(kind: str, count: int, empty: int) -> bool:
+async def report_growth(kind: str, count: int, empty: int) -> bool:
     """Report what jobs of a kind leave, and what doing them again after `prune` leaves."""
     with tempfile.TemporaryDirectory() as each:
         folder = Path(each)
-        await worked(folder, KINDS[kind], count)
-        before, files = database(folder), folder_bytes(folder / "artifacts")
-        floor = least(folder) / count
+        await run_workload(folder, KINDS[kind], count)
+        before, files = measure_database_bytes(folder), folder_bytes(folder / "artifacts")
+        floor = measure_least_bytes(folder) / count
         report(
             f"store_growth.bytes.{kind}",
             (before + files - empty) / count,
@@ -151,25 +157,25 @@ async def grown(kind: str, count: int, empty: int) -> bool:
             jobs=count,
             of_it_files=round(files / count),
         )
-        gone = pruned(folder)
-        after, left = database(folder), folder_bytes(folder / "artifacts")
-        await worked(folder, KINDS[kind], count)
+        gone = prune_ended(folder)
+        after, left = measure_database_bytes(folder), folder_bytes(folder / "artifacts")
+        await run_workload(folder, KINDS[kind], count)
         return report(
             f"store_growth.again.{kind}",
-            database(folder) / before,
+            measure_database_bytes(folder) / before,
             "x the size before",
             floor=after / before,
             limit=MOST_AGAIN,
             bytes_before=before,
             bytes_pruned=after,
-            bytes_again=database(folder),
+            bytes_again=measure_database_bytes(folder),
             files_before=files,
             files_pruned=left,
             jobs_pruned=gone.rows["jobs"],
         )
 
 
-def committed(folder: Path, durability: Durability, count: int) -> list[float]:
+def measure_commits(folder: Path, durability: Durability, count: int) -> list[float]:
     """Seconds of each of some commits of one row by SQLite alone."""
     with closing(sqlite3.connect(folder / "floor.db", isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode=WAL")
@@ -183,31 +189,31 @@ def committed(folder: Path, durability: Durability, count: int) -> list[float]:
     return took
 
 
-async def paced(durability: Durability, count: int) -> dict[str, float]:
+async def measure_pace(durability: Durability, count: int) -> dict[str, float]:
     """Milliseconds of a run, of its acceptance, and of a bare commit."""
     found: dict[str, float] = {}
 
     async def work(engine: Engine, account_id: str, count: int) -> None:
-        await at_once(engine, account_id, [NAPPING] * AT_ONCE)  # warm
+        await run_concurrently(engine, account_id, [NAPPING] * AT_ONCE)  # warm
         started = time.perf_counter()
-        accepted = await at_once(engine, account_id, [NAPPING] * count)
+        accepted = await run_concurrently(engine, account_id, [NAPPING] * count)
         found["runs"] = 1000 * (time.perf_counter() - started) / count
         found["accepted"] = 1000 * statistics.median(accepted)
         found["p95"] = 1000 * percentile(accepted, 0.95)
 
     with tempfile.TemporaryDirectory() as folder:
-        floor = committed(Path(folder), durability, count)
-        await worked(Path(folder) / "data", work, count, durability)
+        floor = measure_commits(Path(folder), durability, count)
+        await run_workload(Path(folder) / "data", work, count, durability)
     return {**found, "floor": 1000 * statistics.median(floor)}
 
 
-async def durable(count: int, rounds: int) -> None:
+async def report_durability(count: int, rounds: int) -> None:
     """Report what runs and their acceptance take with either durability, in turns."""
     both: tuple[Durability, ...] = ("normal", "full")
     rows: dict[Durability, list[dict[str, float]]] = {each: [] for each in both}
     for _ in range(rounds):
         for each in both:
-            rows[each].append(await paced(each, count))
+            rows[each].append(await measure_pace(each, count))
 
     def middle(durability: Durability, what: str) -> float:
         return statistics.median(row[what] for row in rows[durability])
@@ -246,12 +252,12 @@ async def durable(count: int, rounds: int) -> None:
 async def main(share: float = 1.0, rounds: int = ROUNDS) -> bool:
     """Measure it all; whether every limit is kept."""
     with tempfile.TemporaryDirectory() as folder:
-        await worked(Path(folder), None, 0)
+        await run_workload(Path(folder), None, 0)
         empty = folder_bytes(Path(folder))
     kept = True
     for kind, count in JOBS.items():
-        kept &= await grown(kind, max(WIDTH, int(count * share)), empty)
-    await durable(max(AT_ONCE, int(TIMED * share)), rounds)
+        kept &= await report_growth(kind, max(WIDTH, int(count * share)), empty)
+    await report_durability(max(AT_ONCE, int(TIMED * share)), rounds)
     return kept
 
 

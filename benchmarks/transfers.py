@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from benchmarks._cloud import served
+from benchmarks._cloud import serve_cloud
 from benchmarks._process import MB
 from benchmarks._report import report
 from benchmarks.many_clients import accounts, resident_mb, server
@@ -47,7 +47,7 @@ async def growth_mb(pid: int, work: Awaitable[object]) -> float:
     return max(most, resident_mb(pid)) - before
 
 
-async def opened(
+async def open_connection_with_head(
     url: str, key: str, head: str
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection on which the head of a request was sent; little of the answer is taken in."""
@@ -62,7 +62,7 @@ async def read_slowly(url: str, key: str, artifact_id: str, count: int, hold_s: 
     head = f"GET /v1/artifacts/{artifact_id}/content HTTP/1.1"
     opening = []
     for _ in range(count):
-        reader, writer = await opened(url, key, head)
+        reader, writer = await open_connection_with_head(url, key, head)
         writer.write(b"\r\n")
         opening.append((reader, writer))
     answers = [await reader.read(12) for reader, _ in opening]
@@ -78,7 +78,7 @@ async def upload_half(url: str, keys: list[str], size: int, hold_s: float) -> No
     kind = f"Content-Type: multipart/form-data; boundary=b\r\nContent-Length: {length}\r\n\r\n"
 
     async def one(key: str) -> asyncio.StreamWriter:
-        _, writer = await opened(url, key, "POST /v1/artifacts HTTP/1.1")
+        _, writer = await open_connection_with_head(url, key, "POST /v1/artifacts HTTP/1.1")
         writer.write(kind.encode() + FORM[0])
         for at in range(0, size, CHUNK):
             writer.write(b"\xff" * min(CHUNK, size - at))
@@ -130,7 +130,7 @@ async def main(size: int = SIZE, hold_s: float = 2.0, workflows: int = WORKFLOWS
     """Measure; exit code 1 if a limit is not kept."""
     with (
         tempfile.TemporaryDirectory() as name,
-        served() as cloud,
+        serve_cloud() as cloud,
         server(cloud, Path(name) / "data") as (url, pid),
     ):
         folder = Path(name)

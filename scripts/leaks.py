@@ -24,7 +24,7 @@ NAMED = "Secret Keyword"
 MEDIA = re.compile(r'(?<="(?:image|audio)/\w{3}": ")[^"]+|(?<=;base64,)[A-Za-z0-9+/=]+')
 
 
-def found() -> dict[str, list[str]]:
+def find_secrets() -> dict[str, list[str]]:
     """The kinds and hashes of what looks like a secret, by file."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],  # noqa: S607
@@ -43,8 +43,8 @@ def found() -> dict[str, list[str]]:
             twin.parent.mkdir(parents=True, exist_ok=True)
             twin.write_text(MEDIA.sub("", Path(ROOT, name).read_text(encoding="utf-8")))
         secrets = [
-            *_scanned(ROOT, [name for name in names if name not in notebooks]),
-            *_scanned(Path(bare), notebooks),
+            *_scan_files(ROOT, [name for name in names if name not in notebooks]),
+            *_scan_files(Path(bare), notebooks),
         ]
     kept: dict[str, list[str]] = {}
     for name, kind, hashed in secrets:
@@ -53,7 +53,7 @@ def found() -> dict[str, list[str]]:
     return {name: sorted(set(hashes)) for name, hashes in sorted(kept.items())}
 
 
-def _scanned(root: Path, names: list[str]) -> list[tuple[str, str, str]]:
+def _scan_files(root: Path, names: list[str]) -> list[tuple[str, str, str]]:
     secrets = SecretsCollection(root=str(root))
     secrets.scan_files(*names)
     return [(name, secret.type, secret.secret_hash) for name, secret in secrets]
@@ -61,7 +61,7 @@ def _scanned(root: Path, names: list[str]) -> list[tuple[str, str, str]]:
 
 def main() -> int:
     """Write the baseline, or check against it."""
-    present = found()
+    present = find_secrets()
     if "--check" not in sys.argv:
         BASELINE.write_text(json.dumps(present, indent=1) + "\n", encoding="utf-8")
         return 0

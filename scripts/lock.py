@@ -34,7 +34,7 @@ PIN = re.compile(
 Pins = dict[str, tuple[str, Marker | None]]
 
 
-def needs() -> dict[str, list[Requirement]]:
+def read_needs() -> dict[str, list[Requirement]]:
     """Read pyproject.toml: the requirements of the package with what builds it, and of extras."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = told["project"]
@@ -46,14 +46,14 @@ def needs() -> dict[str, list[Requirement]]:
     }
 
 
-def constraints() -> dict[str, str]:
+def read_constraints() -> dict[str, str]:
     """Read constraints.txt: versions by name."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pairs = (line.split("==") for line in lines if line and not line.startswith("#"))
     return {canonicalize_name(name): version for name, version in pairs}
 
 
-def pins(text: str) -> Pins:
+def read_pins(text: str) -> Pins:
     """Read a lock: versions and markers by name."""
     return {
         found["name"]: (found["version"], Marker(found["marker"]) if found["marker"] else None)
@@ -61,7 +61,7 @@ def pins(text: str) -> Pins:
     }
 
 
-def unfit(text: str) -> Iterator[str]:
+def find_unfit_lines(text: str) -> Iterator[str]:
     """Say which lines of a lock are more or less than a pin with its hashes."""
     if not text.startswith(HEAD):
         yield "begins otherwise than it is written"
@@ -71,7 +71,7 @@ def unfit(text: str) -> Iterator[str]:
     )
 
 
-def unmet(
+def find_unmet(
     wanted: list[Requirement], versions: dict[str, str], where: str, environment: dict[str, str]
 ) -> Iterator[str]:
     """Say which requirements that apply here have no version that fits, or none at all."""
@@ -85,7 +85,7 @@ def unmet(
             yield f"{where} has {each.name} {version}, which is not {each.specifier}"
 
 
-def below(wanted: list[Requirement], versions: dict[str, str]) -> Iterator[str]:
+def follow_installed(wanted: list[Requirement], versions: dict[str, str]) -> Iterator[str]:
     """Follow what is installed here, and say what of it the lock does not have."""
     todo = [(each, extra) for each in wanted for extra in ("", *each.extras)]
     seen = set()
@@ -101,24 +101,24 @@ def below(wanted: list[Requirement], versions: dict[str, str]) -> Iterator[str]:
             yield f"{each.name} is not installed here: pip install -c constraints.txt -e '.[dev]'"
             continue
         needed = [r for r in inner if r.marker is None or r.marker.evaluate({"extra": extra})]
-        yield from unmet(needed, versions, LOCK.name, {"extra": extra})
+        yield from find_unmet(needed, versions, LOCK.name, {"extra": extra})
         todo += [(r, inside) for r in needed for inside in ("", *r.extras)]
 
 
-def wrong() -> Iterator[str]:
+def find_disagreements() -> Iterator[str]:
     """Say all that does not go together."""
     text = LOCK.read_text(encoding="utf-8") if LOCK.exists() else ""
-    yield from (f"{LOCK.name} {fault}" for fault in unfit(text))
-    wanted, tested, locked = needs(), constraints(), pins(text)
+    yield from (f"{LOCK.name} {fault}" for fault in find_unfit_lines(text))
+    wanted, tested, locked = read_needs(), read_constraints(), read_pins(text)
     for extra, lines in wanted.items():
-        yield from unmet(lines, tested, "constraints.txt", {"extra": extra})
+        yield from find_unmet(lines, tested, "constraints.txt", {"extra": extra})
     # What only other systems need is installed here by nobody, so no constraint names it.
     for name, (version, marker) in locked.items():
         if tested.get(name, version if marker is not None else None) != version:
             yield f"{LOCK.name} has {name} {version}, constraints.txt {tested.get(name, 'none')}"
     versions = {n: v for n, (v, marker) in locked.items() if marker is None or marker.evaluate()}
-    yield from unmet(wanted[""], versions, LOCK.name, {"extra": ""})
-    yield from below(wanted[""], versions)
+    yield from find_unmet(wanted[""], versions, LOCK.name, {"extra": ""})
+    yield from follow_installed(wanted[""], versions)
 
 
 def write() -> None:
@@ -148,7 +148,7 @@ def main() -> int:
     """Write the lock, or check it."""
     if "--check" not in sys.argv:
         write()
-    found = list(wrong())
+    found = list(find_disagreements())
     for line in dict.fromkeys(found):
         print(line)
     return 1 if found else 0

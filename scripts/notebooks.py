@@ -28,7 +28,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_BYTES = 1_000_000
 
 
-def cleaned(notebook: dict) -> dict:
+def clean_notebook(notebook: dict) -> dict:
     """The notebook as it is committed."""
     cells = [c for c in notebook["cells"] if "injected-parameters" not in _tags(c)]
     number = 0
@@ -39,7 +39,7 @@ def cleaned(notebook: dict) -> dict:
             number += 1
             cell["execution_count"] = number
         if "outputs" in cell:
-            cell["outputs"] = _merged(cell["outputs"])
+            cell["outputs"] = _merge_streams(cell["outputs"])
         for output in cell.get("outputs", []):
             # A widget's model ends with its kernel; what it shows without one is kept beside it.
             if len(output.get("data", {})) > 1:
@@ -53,7 +53,7 @@ def cleaned(notebook: dict) -> dict:
     return notebook
 
 
-def faults(notebook: dict) -> Iterator[str]:
+def find_faults(notebook: dict) -> Iterator[str]:
     """What keeps a clean notebook from being committed."""
     cells = notebook["cells"]
     if not "".join(cells[0]["source"]).startswith("# "):
@@ -76,11 +76,11 @@ def faults(notebook: dict) -> Iterator[str]:
         for output in outputs:
             if output["output_type"] == "error" or WIDGET in output.get("data", {}):
                 yield f"has an output that is nothing without a kernel: {cell['id']}"
-    if len(written(notebook)) > MOST_BYTES:
+    if len(format_notebook(notebook)) > MOST_BYTES:
         yield f"is larger than {MOST_BYTES} bytes"
 
 
-def written(notebook: dict) -> str:
+def format_notebook(notebook: dict) -> str:
     """The text of a notebook's file."""
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
@@ -100,10 +100,10 @@ def run(path: Path) -> None:
             execution_timeout=CELL_TIMEOUT_S,
         )
         notebook = json.loads(made.read_text(encoding="utf-8"))
-    path.write_text(written(cleaned(notebook)), encoding="utf-8")
+    path.write_text(format_notebook(clean_notebook(notebook)), encoding="utf-8")
 
 
-def _merged(outputs: list[dict]) -> list[dict]:
+def _merge_streams(outputs: list[dict]) -> list[dict]:
     """Outputs with the pieces of one stream put together, however they arrived."""
     merged: list[dict] = []
     for output in outputs:
@@ -135,12 +135,12 @@ def main(arguments: list[str]) -> int:
     wrong = []
     for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
         text = path.read_text(encoding="utf-8")
-        notebook = cleaned(json.loads(text))
-        if written(notebook) != text:
+        notebook = clean_notebook(json.loads(text))
+        if format_notebook(notebook) != text:
             wrong.append(f"{path.name} is not clean: run scripts/fix")
             if "--check" not in arguments:
-                path.write_text(written(notebook), encoding="utf-8")
-        wrong += [f"{path.name} {fault}" for fault in faults(notebook)]
+                path.write_text(format_notebook(notebook), encoding="utf-8")
+        wrong += [f"{path.name} {fault}" for fault in find_faults(notebook)]
     if "--check" in arguments:
         print("\n".join(wrong), end="\n" if wrong else "")
         return 1 if wrong else 0

@@ -55,7 +55,7 @@ def scopes_of_routes() -> dict[str, str]:
     return found
 
 
-def linked(schema: dict[str, Any]) -> str:
+def link_schema(schema: dict[str, Any]) -> str:
     """What a body holds, out of its envelope, as a link to the page of models."""
     name = schema["$ref"].rpartition("/")[2]
     inner = name.removeprefix("Page").removeprefix("Envelope_").rstrip("_")
@@ -69,11 +69,11 @@ def bodies(operation: dict[str, Any]) -> str:
     said = []
     taken = operation.get("requestBody", {}).get("content", {}).get(kind, {}).get("schema")
     if taken and "$ref" in taken:
-        said.append(f"takes {linked(taken)}")
+        said.append(f"takes {link_schema(taken)}")
     given = next(a for status, a in operation["responses"].items() if status[0] == "2")
     schema = given.get("content", {}).get(kind, {}).get("schema", {})
     if "$ref" in schema:
-        said.append(f"gives {linked(schema)}")
+        said.append(f"gives {link_schema(schema)}")
     return f"<br>({', '.join(said)})" if said else ""
 
 
@@ -186,7 +186,7 @@ def schema_type(schema: dict[str, Any]) -> str:
         return " or ".join([*kinds, *(["null"] if null else [])])
     if "enum" in schema or "const" in schema:
         values = schema.get("enum", [schema.get("const")])
-        return ", ".join(f"`{value}`" for value in values) + given_default(schema)
+        return ", ".join(f"`{value}`" for value in values) + describe_default(schema)
     if schema.get("type") == "array":
         return f"list of {schema_type(schema['items'])}"
     inner = schema.get("additionalProperties")
@@ -196,10 +196,10 @@ def schema_type(schema: dict[str, Any]) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     text += f", {low} to {high}" if low is not None and high is not None else ""
     text += f", at most {schema['maxLength']} characters" if "maxLength" in schema else ""
-    return text + given_default(schema)
+    return text + describe_default(schema)
 
 
-def given_default(schema: dict[str, Any]) -> str:
+def describe_default(schema: dict[str, Any]) -> str:
     """What it is unless it is given."""
     shown = default_of(schema.get("default"))
     return f"; default {shown}" if shown else ""
@@ -257,7 +257,7 @@ def is_property(name: str, value: object) -> bool:
     return isinstance(value, property) and not name.startswith("_")
 
 
-def spelled(parameter: Any) -> str:
+def spell_parameter(parameter: Any) -> str:
     """An argument or an option as one types it."""
     choices = "|".join(map(str, getattr(parameter.type, "choices", ())))
     if parameter.param_type_name == "argument":
@@ -267,22 +267,22 @@ def spelled(parameter: Any) -> str:
     return names if parameter.is_flag else f"{names} {choices or '…'}"
 
 
-def described(name: str, command: Any) -> Iterator[str]:
+def describe_command(name: str, command: Any) -> Iterator[str]:
     """A command, and those below it."""
     below = getattr(command, "commands", None)
     if below is not None:
         yield f"\n## {name}\n\n{command.help}\n"
         for each, inner in below.items():
-            yield from described(f"{name} {each}", inner)
+            yield from describe_command(f"{name} {each}", inner)
         return
     shared = set(TARGET_OPTIONS) if command_is_shared(command) else set()
     own = [p for p in command.params if p.name not in shared and p.name != "help"]
-    arguments = [spelled(p) for p in own if p.param_type_name == "argument"]
+    arguments = [spell_parameter(p) for p in own if p.param_type_name == "argument"]
     where = "" if shared else " (*here*)"
     yield f"- `{' '.join([name, *arguments])}`{where}<br>{text(command.help)}"
     for parameter in own:
         if parameter.name != "id":
-            yield f"  - `{spelled(parameter)}`: {text(parameter.help)}"
+            yield f"  - `{spell_parameter(parameter)}`: {text(parameter.help)}"
 
 
 def command_is_shared(command: Any) -> bool:
@@ -307,13 +307,13 @@ def cli() -> Iterator[str]:
     example = root.commands["health"]
     for parameter in example.params:
         if parameter.name in TARGET_OPTIONS:
-            yield f"- `{spelled(parameter)}`: {parameter.help}"
+            yield f"- `{spell_parameter(parameter)}`: {parameter.help}"
     yield "\nCommands marked *here* ask nothing of a service, and have options of their own only.\n"
     yield "## Commands of their own\n"
     for name, command in alone.items():
-        yield from described(f"toolkit {name}", command)
+        yield from describe_command(f"toolkit {name}", command)
     for name, command in groups.items():
-        yield from described(f"toolkit {name}", command)
+        yield from describe_command(f"toolkit {name}", command)
 
 
 def main() -> int:

@@ -27,7 +27,7 @@ DROPPED = ("async", "await")
 USED: set[str] = set()
 
 
-def renamed(name: str) -> str:
+def rename_for_sync(name: str) -> str:
     """A name as the sync client has it."""
     if name in NAMES:
         USED.add(name)
@@ -37,7 +37,7 @@ def renamed(name: str) -> str:
     return name
 
 
-def sync_of(source: str) -> str:
+def convert_to_sync(source: str) -> str:
     """The sync module for an async one."""
     out: list[tokenize.TokenInfo] = []
     lines = source.splitlines(keepends=True)
@@ -61,7 +61,7 @@ def sync_of(source: str) -> str:
         if token.string == "def" and out[i + 1].string == "__await__":
             skip_until = token.start[1]
             continue
-        text = renamed(token.string) if token.type == tokenize.NAME else token.string
+        text = rename_for_sync(token.string) if token.type == tokenize.NAME else token.string
         if token.type == tokenize.STRING:
             text = re.sub(r"\bAsync(?=[A-Z])", "", text)
         result.append(between + text)
@@ -77,7 +77,7 @@ def _between(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> 
     return first + middle + last
 
 
-def formatted(text: str) -> str:
+def format_source(text: str) -> str:
     """The text as ruff formats and sorts it."""
     for arguments in (["check", "--fix-only", "--select", "I,F401"], ["format"]):
         command = [sys.executable, "-m", "ruff", *arguments, "--quiet", "--stdin-filename"]
@@ -95,7 +95,10 @@ def formatted(text: str) -> str:
 def main() -> int:
     """Write the sync modules, or check them."""
     names = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py")}
-    made = {name: formatted(sync_of(Path(SOURCE, name).read_text("utf-8"))) for name in names}
+    made = {
+        name: format_source(convert_to_sync(Path(SOURCE, name).read_text("utf-8")))
+        for name in names
+    }
     there = {
         str(path.relative_to(TARGET)): path.read_text("utf-8") for path in TARGET.rglob("*.py")
     }

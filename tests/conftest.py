@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from tests.kept_workers import KeptWorker, end_all
-from tests.waiting import PATIENCE_S
+from tests.support.reused_workers import ReusedWorker, end_spare_workers
+from tests.support.timing import PATIENCE_S
 from toolkit import capabilities, vendors
 from toolkit.engine import Registry
 from toolkit.engine.transport import worker_pool
@@ -24,14 +24,15 @@ from toolkit.settings import Settings
 # What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
 # tests of every day (`scripts/test`) are without it; the gate and the README's command are not.
 SLOW = (
-    "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/test_conformance",
-    "tests/test_benchmarks", "tests/batch/", "tests/engine/test_planner_properties",
-    "tests/engine/test_money", "tests/engine/test_clocks", "tests/server/test_turns",
+    "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
+    "tests/test_benchmarks", "tests/batch/", "tests/planning/test_planner_properties",
+    "tests/engine/money/test_budget_state_machine", "tests/engine/execution/test_clock_changes",
+    "tests/server/responsiveness/",
 )  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5
 # Of two workers, one would else be busy with these at the end.
-FIRST = (*SLOW, "tests/engine/")
+FIRST = (*SLOW, "tests/engine/", "tests/planning/")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -83,9 +84,9 @@ def _installed_once() -> Iterator[None]:
 def _workers_are_kept() -> Iterator[None]:
     """Given an engine that closes, its worker processes are the next one's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_pool, "WorkerProcess", KeptWorker)
+        patch.setattr(worker_pool, "WorkerProcess", ReusedWorker)
         yield
-    end_all()
+    end_spare_workers()
 
 
 @pytest.fixture

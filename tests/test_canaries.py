@@ -87,7 +87,7 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, secret)
 
 
-def stored(folder: Path) -> str:
+def read_stored_text(folder: Path) -> str:
     """Every byte that was kept."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     assert files
@@ -124,7 +124,7 @@ def test_no_secret_comes_out_anywhere(
             assert run.status == "failed"
         seen.append(client.connections.discover().to_frame().to_string())
     captured = capsys.readouterr()
-    seen += [captured.out, captured.err, caplog.text, stored(settings.data_dir)]
+    seen += [captured.out, captured.err, caplog.text, read_stored_text(settings.data_dir)]
     assert TAIL not in "".join(seen)
 
 
@@ -141,7 +141,7 @@ def test_a_key_in_the_place_of_a_name_is_refused_and_forgotten(
             client.connections.create("openai", "aws_secrets_manager", secret)
     told = [str(refused.value), repr(refused.value.details)]
     told += [str(unknown.value), repr(unknown.value.details)]
-    assert TAIL not in "".join([*told, caplog.text, stored(settings.data_dir)])
+    assert TAIL not in "".join([*told, caplog.text, read_stored_text(settings.data_dir)])
 
 
 def test_no_secret_comes_out_in_a_notebook(settings: Settings, tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_no_secret_comes_out_in_a_notebook(settings: Settings, tmp_path: Path) -
     NotebookClient(notebook, allow_errors=True, timeout=60).execute()
     text = nbformat.writes(notebook)
     assert "PROVIDER_REJECTED" in text
-    assert TAIL not in text + stored(tmp_path / "nb")
+    assert TAIL not in text + read_stored_text(tmp_path / "nb")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from tests.fenced import PAGES, ROOT, Block, blocks
+from tests.support.code_blocks import PAGES, ROOT, CodeBlock, find_blocks
 from toolkit import AsyncClient, Client
 from toolkit.cli import app
 from toolkit.settings import Settings
@@ -18,7 +18,7 @@ from toolkit.settings import Settings
 ELSEWHERE = {
     "docs/plugins.md": "tests/test_plugin_example.py installs the package that it shows",
     "docs/batch.md": "tests/batch/test_docs.py runs it with a notebook of its own",
-    "docs/cassettes.md": "tests/test_cassettes.py looks at the file that it leaves, too",
+    "docs/cassettes.md": "tests/cassettes/test_cassettes.py looks at the file that it leaves, too",
     "docs/self-hosting.md": "tests/test_self_hosting.py starts the servers that it tells to start",
 }
 SHOWN = {"text"}
@@ -52,7 +52,7 @@ def commands(text: str) -> Iterator[list[str]]:
             yield command
 
 
-def run_bash(block: Block) -> None:
+def run_bash(block: CodeBlock) -> None:
     """Have the command line do what a block says."""
     for command in commands(block.code):
         assert command[0] == "toolkit", f"{command}: say `not run` above it, and why."
@@ -60,7 +60,7 @@ def run_bash(block: Block) -> None:
         assert done.exit_code == 0, f"{shlex.join(command)}: {done.output}"
 
 
-def read_toml(block: Block) -> None:
+def read_toml(block: CodeBlock) -> None:
     """Have a block read as `toolkit.toml`."""
     assert set(tomllib.loads(block.code)) <= set(Settings.model_fields)
     file = Path("toolkit.toml")
@@ -74,7 +74,7 @@ def read_toml(block: Block) -> None:
 def test_what_a_page_tells_to_type_works(page: Path) -> None:
     """Given a page, when its blocks are run in their order, then none of them fails."""
     names: dict[str, object] = {}
-    for block in blocks(page):
+    for block in find_blocks(page):
         if block.reason is not None or block.language in SHOWN:
             continue
         match block.language:
@@ -96,7 +96,9 @@ def test_what_a_page_tells_to_type_works(page: Path) -> None:
 
 def test_what_is_not_run_says_why(tell: Callable[[str], None]) -> None:
     """Given the blocks that are not run, then each has its reason, and they are few."""
-    untried = [(NAMES[page], block) for page in PAGES for block in blocks(page) if block.reason]
+    untried = [
+        (NAMES[page], block) for page in PAGES for block in find_blocks(page) if block.reason
+    ]
     for name, block in untried:
         tell(f"{name}: not run, as it {block.reason}: {block.code.splitlines()[0]}")
     assert len(untried) <= 19

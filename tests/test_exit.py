@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.naps import registry
+from tests.support.slow_capability import load_slow_registry
 from toolkit import Client
 
 SOON_S = 8.0  # of which the grace for vendor calls is one; the rest is for a machine that is busy
 BEGIN = """
 import asyncio, multiprocessing, os, sys, threading, time
 from toolkit import AsyncClient, Client
-from tests.naps import naps, registry
+from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 
 def ends():
     print(time.monotonic(), flush=True)
 
 def work(client):
-    return client.workflows.submit(naps(3, seconds=0.6))
+    return client.workflows.submit(build_nap_workflow(3, seconds=0.6))
 
 """
-OPEN = "client = Client.local('data', sandbox=True, registry=registry())\n"
+OPEN = "client = Client.local('data', sandbox=True, registry=load_slow_registry())\n"
 # What a script does, its exit code, and how what it says on stderr itself begins.
 SCRIPTS = {
     "an end of its own": (OPEN + "work(client); ends(); sys.exit('its own words')", 1, "its own"),
@@ -39,7 +39,7 @@ SCRIPTS = {
     ),
     "async": (
         "async def main():\n"
-        "    client = AsyncClient.local('data', sandbox=True, registry=registry())\n"
+        "    client = AsyncClient.local('data', sandbox=True, registry=load_slow_registry())\n"
         "    await (await work(client)).wait(progress=False)\n    await work(client)\n    ends()\n"
         "asyncio.run(main())",
         0,
@@ -90,7 +90,7 @@ def environment() -> dict[str, str]:
 
 def assert_it_goes_on(data: Path) -> None:
     """Open a folder anew, and see each workflow end, at most one node of it run twice."""
-    with Client.local(data, sandbox=True, registry=registry()) as client:
+    with Client.local(data, sandbox=True, registry=load_slow_registry()) as client:
         workflows = client.workflows.list()
         assert len(workflows)
         for workflow in workflows:

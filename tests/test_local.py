@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.naps import naps, registry
+from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from toolkit import AsyncClient, Client, ServiceError, Workflow
 from toolkit.capabilities import load_capabilities
 from toolkit.settings import Settings
@@ -66,12 +66,12 @@ def test_two_engines_on_one_directory_share_and_do_not_repeat(settings: Settings
 
 def test_a_cancel_reaches_the_engine_that_works(settings: Settings) -> None:
     """Given work in one engine, when it is cancelled through another, then it ends."""
-    plugins = registry()
+    plugins = load_slow_registry()
     with (
         Client.local(settings=settings, registry=plugins) as one,
         Client.local(settings=settings, registry=plugins) as two,
     ):
-        workflow_id = one.workflows.submit(naps(2, seconds=30)).id
+        workflow_id = one.workflows.submit(build_nap_workflow(2, seconds=30)).id
         two.workflows.get(workflow_id).cancel()
         done = one.workflows.get(workflow_id).wait(timeout_s=20, check=False)
         assert done.status == "cancelled"

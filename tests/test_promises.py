@@ -31,7 +31,7 @@ WORDS = {
 
 
 @cache
-def told(file: str) -> dict[str, str]:
+def read_test_texts(file: str) -> dict[str, str]:
     """What each test of a file says of itself, after what the file says of all of them."""
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
     about = ast.get_docstring(tree) or ""
@@ -62,5 +62,7 @@ def test_a_promise_has_tests_that_speak_of_it(number: int) -> None:
     for one in named:
         file, _, name = one.partition("::")
         assert name.lower().startswith("test"), one
-        assert name in told(file), f"P{number}: there is no {one}."
-        assert re.search(WORDS[number], told(file)[name]), f"P{number} is not what {one} is about."
+        assert name in read_test_texts(file), f"P{number}: there is no {one}."
+        assert re.search(WORDS[number], read_test_texts(file)[name]), (
+            f"P{number} is not what {one} is about."
+        )

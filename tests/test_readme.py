@@ -3,7 +3,7 @@
 import re
 import tomllib
 
-from tests.fenced import ROOT, blocks
+from tests.support.code_blocks import ROOT, find_blocks
 from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.settings import Settings
@@ -14,7 +14,7 @@ README = PAGE.read_text(encoding="utf-8")
 
 def test_the_first_two_commands_are_the_demo_and_the_tests() -> None:
     """Given the README's first screen, then its two bash blocks are one line each."""
-    demo, tests = [block.code for block in blocks(PAGE, "bash")][:2]
+    demo, tests = [block.code for block in find_blocks(PAGE, "bash")][:2]
     assert demo.strip().endswith("toolkit demo")
     assert tests.strip().endswith("pytest")
     assert demo.count("\n") == tests.count("\n") == 1
@@ -24,7 +24,7 @@ def test_the_first_two_commands_are_the_demo_and_the_tests() -> None:
 def test_the_capability_of_the_readme_runs(settings: Settings) -> None:
     """Given the README's own capability, when it is registered, then it can be run and chained."""
     names: dict[str, object] = {}
-    (code,) = [block.code for block in blocks(PAGE, "python") if "SHOUT" in block.code]
+    (code,) = [block.code for block in find_blocks(PAGE, "python") if "SHOUT" in block.code]
     exec(compile(code, "README.md", "exec"), names)
     registry = Registry.load(extra=[names["SHOUT"]])  # type: ignore[list-item]
     with Client.local(settings=settings, registry=registry) as client:

@@ -17,10 +17,10 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.fenced import ROOT, blocks
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
-from tests.warm import warm_toolkit
+from tests.support.code_blocks import ROOT, find_blocks
+from tests.support.forked_cli import install_forked_toolkit
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 
@@ -68,7 +68,7 @@ def rehearsal(folder: Path) -> str:
 
     Before it is upgraded, the directory is put away for one of an earlier version.
     """
-    typed = [block.code for block in blocks(PAGE_FILE, "bash") if block.reason is None]
+    typed = [block.code for block in find_blocks(PAGE_FILE, "bash") if block.reason is None]
     (last,) = [code for code in typed if "/backup/before" in code]
     earlier = "mv /srv/toolkit /srv/toolkit.now\nmkdir /srv/toolkit\n"
     earlier += f"tar -xf {EARLIER} -C /srv/toolkit\n"
@@ -92,7 +92,7 @@ def test_a_stranger_follows_the_guide(
         (tmp_path / name).mkdir()
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with (
-        warm_toolkit(tmp_path / "bin") as found,
+        install_forked_toolkit(tmp_path / "bin") as found,
         (tmp_path / "typed").open("w+") as typed,
         (tmp_path / "shown").open("w+") as shown,
     ):

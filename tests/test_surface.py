@@ -127,7 +127,7 @@ def operations() -> dict[str, tuple[str, str]]:
     }
 
 
-class Service:
+class ExampleService:
     """Answers every operation with an example of its own schema, and notes which they were."""
 
     def __init__(self) -> None:
@@ -221,9 +221,9 @@ def arguments(name: str) -> tuple[Any, ...]:
 
 
 @cache
-def sent(name: str) -> set[str]:
+def list_sent_operations(name: str) -> set[str]:
     """The operations that a method of the client asks for."""
-    service = Service()
+    service = ExampleService()
     with Client("http://service.test", "k", transport=httpx.MockTransport(service)) as client:
         method: Any = client
         for part in name.split("."):
@@ -237,10 +237,10 @@ def sent(name: str) -> set[str]:
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_of_the_client_has_its_route(name: str) -> None:
     """Given a method, when it is called, then what it sends is a route, and is answered."""
-    assert sent(name), f"client.{name} asks the service for nothing."
+    assert list_sent_operations(name), f"client.{name} asks the service for nothing."
 
 
-def named(operation: str) -> str:
+def get_method_name(operation: str) -> str:
     """The method of an operation: `area_verb` is `area.verb`, by the last area that is named.
 
     What is read by its id is got; `catalog_gpus_list` is `catalog.gpus`.
@@ -256,8 +256,8 @@ def test_every_operation_has_its_method(operations: dict[str, tuple[str, str]]) 
     """Given the routes, then each is what the method of its name sends."""
     missing = []
     for operation, route in operations.items():
-        name = NAMED.get(route) or named(operation)
-        if name not in METHODS or operation not in sent(name):
+        name = NAMED.get(route) or get_method_name(operation)
+        if name not in METHODS or operation not in list_sent_operations(name):
             missing.append(f"client.{name} that sends {' '.join(route)} ({operation})")
     assert not missing, f"Add to toolkit/client/_async/resources/: {'; '.join(missing)}."
     stale = set(NAMED) - set(operations.values())
@@ -303,7 +303,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
         needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
         known = name in LINES or needed in ([], ["id"])
         assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
-        service = Service()
+        service = ExampleService()
 
         def connected(where: object, makes: str) -> Client:
             return Client("http://service.test", "k", transport=httpx.MockTransport(service))

@@ -15,7 +15,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.ports import free_port
+from tests.support.ports import free_port
 
 playwright = pytest.importorskip("playwright.sync_api")
 

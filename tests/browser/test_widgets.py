@@ -99,7 +99,7 @@ def test_the_first_scenario(tab: Tab, place: str, excused: tuple[str, ...]) -> N
     """Given the first scenario, when all of it is run, then no cell fails."""
     tab.excused = excused
     tab.run_all("01_social_card.ipynb", place)
-    through(tab)
+    wait_until_run(tab)
     tab.shoot(f"first-scenario-{place.replace('/', '-')}")
 
 
@@ -108,7 +108,7 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
     """Given the scenario of workflows, when a node is chosen and run again, then that is seen."""
     tab.excused = excused
     tab.run_all("03_workflows.ipynb", place)
-    through(tab)
+    wait_until_run(tab)
     graph = tab.page.locator(".toolkit-panel").first
     graph.locator("g[data-node=card]").click()
     expect(graph.get_by_role("heading", name="card", exact=True)).to_be_visible()
@@ -123,7 +123,7 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
 def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
     """Given the scenario of tasks, when a person refuses what came out, then all is told."""
     tab.run_all("06_tasks_and_reviews.ipynb")
-    through(tab)
+    wait_until_run(tab)
     review = tab.page.locator(".toolkit-panel").first
     expect(review.get_by_role("heading", name="Attempt 3")).to_be_visible()
     review.get_by_label("issues").fill("Still too pale.")
@@ -132,7 +132,7 @@ def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
     tab.shoot("judged", review)
 
 
-def through(tab: Tab) -> None:
+def wait_until_run(tab: Tab) -> None:
     """Wait until the last cell was run, and no cell had a fault."""
     cells = tab.page.locator(".jp-Notebook-cell.jp-CodeCell")
     expect(cells.last.locator(".jp-InputPrompt")).to_have_text(re.compile(r"\[\d+\]:"))

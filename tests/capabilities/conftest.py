@@ -27,7 +27,7 @@ ARTIFACT = "art_" + "0" * 26
 
 
 @dataclass
-class Drive:
+class CapabilityDrive:
     """Runs one capability's flow and remembers its steps.
 
     `replies` answers operations in turn (an exception is raised where the flow asked), `handler`
@@ -92,9 +92,9 @@ class Drive:
 
 
 @pytest.fixture
-def drive() -> Iterator[Drive]:
+def drive() -> Iterator[CapabilityDrive]:
     """A driver whose replies must all have been asked for by the end of the test."""
-    driver = Drive()
+    driver = CapabilityDrive()
     yield driver
     assert driver.replies == [], "the flow asked for fewer operations than were answered"
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from tests.capabilities.conftest import ARTIFACT, Drive, picture
+from tests.capabilities.conftest import ARTIFACT, CapabilityDrive, picture
 from toolkit.capabilities._card import TEMPLATES, THEMES
 from toolkit.capabilities._card_drawing import MAX_BODY_CHARACTERS, prepare_body
 from toolkit.capabilities.composition_layout import (
@@ -36,7 +36,7 @@ def json_node(value: object) -> Upstream:
     return Upstream("facts", ARTIFACT, Blob(json.dumps(value).encode(), "application/json"))
 
 
-def filled(*upstream: Upstream) -> str:
+def get_filled_body(*upstream: Upstream) -> str:
     """The body that the card gets when upstream alone fills it, as the engine joins it."""
     joined = "\n\n".join(text for item in upstream if (text := item.text))[:20_000]
     return prepare_body(joined, [(item.blob.media_type, item.blob.data) for item in upstream])
@@ -48,7 +48,7 @@ def test_names_match_the_card() -> None:
     assert set(get_args(ThemeName)) == set(THEMES)
 
 
-def test_png(drive: Drive) -> None:
+def test_png(drive: CapabilityDrive) -> None:
     """Given a title and body, a PNG of the asked size comes with an account of what is on it."""
     given = {"title": "Tidal power", "body": "Tides turn.", "bullets": ["One"], "width": 800}
     result = drive(CAPABILITY, given)
@@ -63,7 +63,7 @@ def test_png(drive: Drive) -> None:
     json.dumps(result.output)
 
 
-def test_svg(drive: Drive) -> None:
+def test_svg(drive: CapabilityDrive) -> None:
     """Given the format svg, what comes is well-formed and holds no markup of the caller's."""
     given = {"title": "<script>x()</script>", "format": "svg", "theme": "midnight"}
     result = drive(CAPABILITY, given)
@@ -73,7 +73,7 @@ def test_svg(drive: Drive) -> None:
     assert not any("script" in tag for tag in tags)
 
 
-def test_picture(drive: Drive) -> None:
+def test_picture(drive: CapabilityDrive) -> None:
     """Given a picture, it is on the card."""
     given = {"title": "Tides", "image": ARTIFACT}
     plain = drive(CAPABILITY, {"title": "Tides"})
@@ -83,7 +83,7 @@ def test_picture(drive: Drive) -> None:
     assert result.artifact.data != plain.artifact.data
 
 
-def test_broken_picture(drive: Drive) -> None:
+def test_broken_picture(drive: CapabilityDrive) -> None:
     """Given a picture that does not open, the job fails and says so."""
     blobs = {"image": Blob(b"no picture", "image/png")}
     with pytest.raises(ProviderError, match="not drawn") as caught:
@@ -92,7 +92,7 @@ def test_broken_picture(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("title", ["\x00", "\u200b"])
-def test_title_of_nothing(drive: Drive, title: str) -> None:
+def test_title_of_nothing(drive: CapabilityDrive, title: str) -> None:
     """Given a title of which nothing can be drawn, the job fails and says so."""
     with pytest.raises(ProviderError, match="not drawn"):
         drive(CAPABILITY, {"title": title})
@@ -119,12 +119,12 @@ def test_own_body_is_kept() -> None:
 )
 def test_upstream_body(upstream: tuple[Upstream, ...], body: str) -> None:
     """Given what upstream wrote, the card gets its running text, copy before facts."""
-    assert filled(*upstream) == body
+    assert get_filled_body(*upstream) == body
 
 
 @pytest.mark.parametrize("length", [400, 5_000, 30_000])
 def test_long_upstream_body(length: int) -> None:
     """Given a long text from upstream, the card gets its first whole sentences."""
-    body = filled(text_node("Tides turn twice a day. " * (length // 24)))
+    body = get_filled_body(text_node("Tides turn twice a day. " * (length // 24)))
     assert MAX_BODY_CHARACTERS - 30 < len(body) <= MAX_BODY_CHARACTERS
     assert body.endswith("day.")

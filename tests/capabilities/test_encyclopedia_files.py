@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.capabilities.conftest import Drive
+from tests.capabilities.conftest import CapabilityDrive
 from toolkit.capabilities._encyclopedia._html import to_sections, to_text
 from toolkit.capabilities._encyclopedia._source import ArticleSection
 from toolkit.capabilities.research_gather import CAPABILITY
@@ -51,7 +51,7 @@ def test_deep_html_is_read() -> None:
     assert to_text("<div>" * 200_000 + "end") == "end"
 
 
-def test_zim_without_libzim(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zim_without_libzim(drive: CapabilityDrive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a ZIM file and no libzim, the job fails and names the extra to install."""
     monkeypatch.setitem(sys.modules, "libzim.reader", None)
     with pytest.raises(ProviderError, match=r"capability-toolkit\[zim\]") as caught:
@@ -97,7 +97,7 @@ def zim(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("topic", ["Tidal power", "tidal power", "Tide energy", "grain mills"])
-def test_zim(drive: Drive, zim: Path, topic: str) -> None:
+def test_zim(drive: CapabilityDrive, zim: Path, topic: str) -> None:
     """Given a ZIM file, a topic is found by title, redirect and words, with no request sent."""
     result = drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
     assert result.output["source_kind"] == "zim"
@@ -112,13 +112,13 @@ def test_zim(drive: Drive, zim: Path, topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["Mercury", "volcanoes"])
-def test_zim_has_nothing(drive: Drive, zim: Path, topic: str) -> None:
+def test_zim_has_nothing(drive: CapabilityDrive, zim: Path, topic: str) -> None:
     """Given a ZIM file with only a disambiguation page or nothing, that is said."""
     with pytest.raises(ProviderError, match="nothing on"):
         drive(CAPABILITY, {"topic": topic}, services={"zim": str(zim)}, has_operation=False)
 
 
-def test_broken_zim(drive: Drive, tmp_path: Path) -> None:
+def test_broken_zim(drive: CapabilityDrive, tmp_path: Path) -> None:
     """Given a file that is no ZIM file, the job fails without telling where it lies."""
     pytest.importorskip("libzim.reader", reason="the extra `zim` is not installed")
     broken = tmp_path / "broken.zim"

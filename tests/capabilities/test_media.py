@@ -8,7 +8,7 @@ import wave
 
 import pytest
 
-from tests.capabilities.conftest import ARTIFACT, Drive, mp3, picture
+from tests.capabilities.conftest import ARTIFACT, CapabilityDrive, mp3, picture
 from toolkit.capabilities import image_generate, speech_generate, voice_clone
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -24,7 +24,7 @@ from toolkit.plugins import (
 
 
 @pytest.mark.parametrize(("told", "duration"), [(2_100, 2_100), (None, 2_011)])
-def test_speech(drive: Drive, told: int | None, duration: int) -> None:
+def test_speech(drive: CapabilityDrive, told: int | None, duration: int) -> None:
     """Given an MP3, its length is the provider's figure, or else read from its frames."""
     audio = mp3(2.0)
     drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=told)]
@@ -43,7 +43,7 @@ def test_speech(drive: Drive, told: int | None, duration: int) -> None:
 
 
 @pytest.mark.parametrize("audio", [b"", b'{"error": "no"}', mp3(0.03)[:200]])
-def test_no_speech(drive: Drive, audio: bytes) -> None:
+def test_no_speech(drive: CapabilityDrive, audio: bytes) -> None:
     """Given bytes that are no MP3, the job fails instead of yielding them."""
     drive.replies = [SpeechReply(model="voices", audio=audio, duration_ms=900)]
     with pytest.raises(ProviderError) as caught:
@@ -54,7 +54,7 @@ def test_no_speech(drive: Drive, audio: bytes) -> None:
 @pytest.mark.parametrize(
     ("form", "media_type"), [("PNG", "image/png"), ("JPEG", "image/jpeg"), ("WEBP", "image/webp")]
 )
-def test_image(drive: Drive, form: str, media_type: str) -> None:
+def test_image(drive: CapabilityDrive, form: str, media_type: str) -> None:
     """Given an image, its type and size are read from its bytes and not from its label."""
     data = picture(form)
     drive.replies = [ImageReply(model="painter", image=data, media_type="image/gif", seed=7)]
@@ -73,7 +73,7 @@ def test_image(drive: Drive, form: str, media_type: str) -> None:
     assert drive.operations == [ImageRequest(prompt="a tide mill", steps=4, width=512, height=256)]
 
 
-def test_seed_asked_for(drive: Drive) -> None:
+def test_seed_asked_for(drive: CapabilityDrive) -> None:
     """Given a provider that does not tell its seed, the one that was asked for is recorded."""
     drive.replies = [ImageReply(model="painter", image=picture(), media_type="image/png")]
     assert drive(image_generate.CAPABILITY, {"prompt": "x", "seed": 3}).output["seed"] == 3
@@ -89,7 +89,7 @@ BOMB = (  # the header of a PNG of 60,000 × 60,000 pixels
     [b"", b"<svg onload='x()'/>", picture()[:90], picture("GIF"), BOMB + b"\0" * 40],
     ids=["empty", "svg", "cut off", "gif", "bomb"],
 )
-def test_no_image(drive: Drive, data: bytes) -> None:
+def test_no_image(drive: CapabilityDrive, data: bytes) -> None:
     """Given bytes that are no image of an allowed type and size, the job fails."""
     drive.replies = [ImageReply(model="painter", image=data, media_type="image/png")]
     with pytest.raises(ProviderError) as caught:
@@ -126,7 +126,7 @@ def m4a(seconds: int, version: int = 0) -> bytes:
         (b"\x00\x00\x00\x18ftypM4A " + bytes(40), "audio/mp4", None),
     ],
 )
-def test_clone(drive: Drive, audio: bytes, media_type: str, duration: int | None) -> None:
+def test_clone(drive: CapabilityDrive, audio: bytes, media_type: str, duration: int | None) -> None:
     """Given reference audio, it is sent under its true type and the voice comes back."""
     drive.replies = [CloneReply(model="cloner", voice="narrator-1")]
     result = drive(
@@ -157,7 +157,7 @@ def test_clone(drive: Drive, audio: bytes, media_type: str, duration: int | None
         (b"\x00\x00\x00\x18ftypM4A mvhd\x00", "does not read"),
     ],
 )
-def test_refused_reference_audio(drive: Drive, audio: bytes, said: str) -> None:
+def test_refused_reference_audio(drive: CapabilityDrive, audio: bytes, said: str) -> None:
     """Given audio that no provider takes, it is refused before anything is sent or spent."""
     with pytest.raises(ProviderError, match=said) as caught:
         drive(

@@ -9,7 +9,7 @@ from tests.capabilities.conftest import mp3
 from toolkit.capabilities._mp3 import measure_duration_ms
 
 
-def encoded(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> bytes:
+def encode_noise(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> bytes:
     """What the LAME encoder makes of noise."""
     encoder = lameenc.Encoder()
     encoder.set_bit_rate(64)
@@ -27,12 +27,16 @@ def encoded(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> 
 @pytest.mark.parametrize("rate", [8_000, 16_000, 22_050, 32_000, 44_100, 48_000])
 def test_encoded_audio(rate: int) -> None:
     """Given what an encoder made, its length is right within three frames of padding."""
-    assert measure_duration_ms(encoded(1.0, rate)) == pytest.approx(1000, abs=3 * 1152_000 / rate)
+    assert measure_duration_ms(encode_noise(1.0, rate)) == pytest.approx(
+        1000, abs=3 * 1152_000 / rate
+    )
 
 
 def test_stereo_and_variable_bitrate() -> None:
     """Given stereo frames of varying size, each counts for as long as it plays."""
-    assert measure_duration_ms(encoded(1.0, 44_100, 2, vbr=True)) == pytest.approx(1000, abs=80)
+    assert measure_duration_ms(encode_noise(1.0, 44_100, 2, vbr=True)) == pytest.approx(
+        1000, abs=80
+    )
 
 
 def test_tags_and_junk_are_skipped() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
+from tests.contract.conftest import sign_up_client
 from toolkit.cli import app
 
 Invoke = Callable[..., Result]
@@ -32,7 +32,11 @@ def toolkit(
     where: list[str] = ["--sandbox"]
     if request.param == "served":
         server: Server = request.getfixturevalue("server")
-        key = signed_up(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
+        key = (
+            sign_up_client(server.url)
+            ._http._client.headers["authorization"]
+            .removeprefix("Bearer ")
+        )
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
         where = []

@@ -26,7 +26,7 @@ FREE = {
 }  # fmt: skip
 
 
-def offered(line: str, shell: str = "bash") -> list[str]:
+def get_completions(line: str, shell: str = "bash") -> list[str]:
     """The words that a shell is told for the end of a line, as `toolkit` gives them."""
     words = ["toolkit", *line.split(" ")]
     asked = {
@@ -64,9 +64,9 @@ def test_every_parameter_offers_what_it_takes() -> None:
     for line, parameter in parameters():
         kind = parameter.type
         if hasattr(kind, "choices"):
-            assert offered(line) == [str(choice) for choice in kind.choices], line
+            assert get_completions(line) == [str(choice) for choice in kind.choices], line
         elif isinstance(kind, TyperPath):
-            assert offered(line) == [], line  # the shell offers its files
+            assert get_completions(line) == [], line  # the shell offers its files
         elif kind.name in ("str", "text") and parameter._custom_shell_complete is None:
             free.add(parameter.name)
     assert free == FREE, f"Give a type that completes, or a place in FREE, to {free ^ FREE}."
@@ -138,7 +138,7 @@ def test_a_value_is_offered(
     else:
         folder = service.thread.engine.settings.data_dir
         monkeypatch.setenv("TOOLKIT_DATA_DIR", str(folder))
-    found = offered(line)
+    found = get_completions(line)
     assert made.get(expected, expected) in found
     assert all(word.startswith(line.rpartition(" ")[2]) for word in found)
 
@@ -147,7 +147,7 @@ def test_an_operator_is_offered_accounts(service: Server, made: dict[str, str]) 
     """Given a data directory, then its accounts are offered to whoever limits one."""
     folder = service.thread.engine.settings.data_dir
     for command in ("limit", "show", "disable"):
-        assert offered(f"account {command} --data-dir {folder} ada") == ["ada@example.org"]
+        assert get_completions(f"account {command} --data-dir {folder} ada") == ["ada@example.org"]
 
 
 @pytest.mark.parametrize("trouble", ["away", "no directory", "no profile", "refused"])
@@ -163,7 +163,7 @@ def test_what_fails_offers_nothing(
         "no profile": "--profile nobody",
         "refused": f"--base-url {service.url}",
     }
-    assert offered(f"runs show {options[trouble]} ") == []
+    assert get_completions(f"runs show {options[trouble]} ") == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -173,8 +173,8 @@ def test_each_shell_is_served(shell: str) -> None:
     environment = {"_TOOLKIT_COMPLETE": f"source_{shell}"}
     script = CliRunner().invoke(app, [], prog_name="toolkit", env=environment)
     assert f"complete_{shell}" in script.stdout
-    assert "quality" in "".join(offered("run llm.generate --optimize-for ", shell))
-    assert "cancel" in json.dumps(offered("runs ", shell))
+    assert "quality" in "".join(get_completions("run llm.generate --optimize-for ", shell))
+    assert "cancel" in json.dumps(get_completions("runs ", shell))
 
 
 def test_a_lazy_group_is_what_the_command_is() -> None:

@@ -72,7 +72,7 @@ def toolkit(*line: str, given: str | None = None) -> Result:
     return done
 
 
-def told(done: Result) -> str:
+def get_output(done: Result) -> str:
     """What a command said, its error included."""
     return str(done.told)  # type: ignore[attr-defined]
 
@@ -92,7 +92,7 @@ def test_who_is_logged_in_works_on_the_server(
 ) -> None:
     """Given a login, then commands, clients and `whoami` use it, and its file is the owner's."""
     done = login()
-    assert done.exit_code == 0, told(done)
+    assert done.exit_code == 0, get_output(done)
     assert f"Logged in at {service.url} as {EMAIL}" in done.stdout
     kept = config / "default.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -146,8 +146,8 @@ def test_a_key_that_is_none_is_not_kept(
     """Given nothing, another service's key or an unknown one, then nothing is kept."""
     done = toolkit("login", service.url, given=given)
     assert done.exit_code == 1
-    assert says in told(done)
-    assert given.strip() == "" or given.strip() not in told(done)
+    assert says in get_output(done)
+    assert given.strip() == "" or given.strip() not in get_output(done)
     assert not config.exists()
 
 
@@ -162,20 +162,20 @@ def test_a_key_that_is_none_is_not_kept(
 def test_an_address_holds_nothing_else(config: Path, url: str, says: str) -> None:
     """Given an address with a secret in it, or none, then it is refused and not repeated."""
     done = toolkit("login", url, given="sk_live_x\n")
-    assert says in told(done)
-    assert "secret" not in told(done)
+    assert says in get_output(done)
+    assert "secret" not in get_output(done)
 
 
 def test_a_profile_is_of_one_address(login: Login, service: Server) -> None:
     """Given a profile, then it is renewed by its name alone, and not moved to another address."""
     login("--profile", "team")
     moved = login("--profile", "team", url=ELSEWHERE)
-    assert f"is of {service.url}" in told(moved)
+    assert f"is of {service.url}" in get_output(moved)
     with Client(service.url, "") as nobody:
         other = nobody.account.create("bob@example.org").api_key
     renewed = toolkit("login", "--profile", "team", given=other)
     assert "bob@example.org" in renewed.stdout
-    assert "Give the server's address" in told(
+    assert "Give the server's address" in get_output(
         toolkit("login", "--profile", "new", given="sk_live_x")
     )
 
@@ -184,10 +184,10 @@ def test_profiles_are_listed_without_keys(
     login: Login, service: Server, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given profiles, then the active one is marked, and one that cannot be used says why."""
-    assert "toolkit login" in told(toolkit("profiles"))
+    assert "toolkit login" in get_output(toolkit("profiles"))
     assert json.loads(toolkit("profiles", "--json").stdout) == []
     login()
-    assert "--profile team" in told(login("--profile", "team"))
+    assert "--profile team" in get_output(login("--profile", "team"))
     (config / "team.json").chmod(0o640)
     (config / "torn.json").write_text('{"base_url": "x", "api_key": "sk_live_x"', encoding="utf-8")
     (config / "torn.json").chmod(0o600)
@@ -202,26 +202,26 @@ def test_profiles_are_listed_without_keys(
         "torn",
     ]
     monkeypatch.setenv("TOOLKIT_BASE_URL", service.url)
-    assert "goes before profiles" in told(toolkit("profiles"))
+    assert "goes before profiles" in get_output(toolkit("profiles"))
 
 
 def test_what_cannot_be_used_is_told_with_the_next_step(login: Login, config: Path) -> None:
     """Given a missing, an open, a torn and an unreadable profile, then one line tells each."""
     login("--profile", "team")
     for name, says in (("taem", "did you mean `team`?"), ("Team", "lower-case")):
-        assert says in told(toolkit("whoami", "--profile", name))
+        assert says in get_output(toolkit("whoami", "--profile", name))
         with pytest.raises(RequestError, match=says.replace("?", r"\?")):
             Client(profile=name)
     kept = config / "team.json"
     for mode in (0o640, 0o604, 0o620):
         kept.chmod(mode)
-        assert f"chmod 600 {kept}" in told(toolkit("runs", "--profile", "team"))
+        assert f"chmod 600 {kept}" in get_output(toolkit("runs", "--profile", "team"))
     kept.chmod(0o600)
     kept.write_text("{}", encoding="utf-8")
-    assert "toolkit login URL --profile team" in told(toolkit("runs", "--profile", "team"))
+    assert "toolkit login URL --profile team" in get_output(toolkit("runs", "--profile", "team"))
     kept.unlink()
     kept.mkdir()
-    assert "cannot be read (Is a directory)" in told(toolkit("runs", "--profile", "team"))
+    assert "cannot be read (Is a directory)" in get_output(toolkit("runs", "--profile", "team"))
 
 
 def test_a_revoked_key_says_how_to_log_in_again(login: Login, service: Server, key: str) -> None:
@@ -231,7 +231,7 @@ def test_a_revoked_key_says_how_to_log_in_again(login: Login, service: Server, k
     login("--profile", "team", given=made.api_key)
     with Client(service.url, key) as client:
         client.account.revoke(made.id)
-    said = told(toolkit("runs", "--profile", "team"))
+    said = get_output(toolkit("runs", "--profile", "team"))
     assert f"`toolkit login {service.url} --profile team`" in said
     with Client(profile="team") as client, pytest.raises(RequestError) as refused:
         client.runs.list()
@@ -243,9 +243,9 @@ def test_logging_out_forgets_the_key_here(login: Login, config: Path) -> None:
     """Given a logout, then nothing is left, and it is told how the key is ended."""
     login()
     done = toolkit("logout")
-    assert "toolkit keys revoke key_" in told(done)
+    assert "toolkit keys revoke key_" in get_output(done)
     assert list(config.iterdir()) == []
-    assert "There is no profile" in told(toolkit("logout"))
+    assert "There is no profile" in get_output(toolkit("logout"))
     with pytest.raises(ServiceError, match="toolkit login"):
         Client()
 
@@ -295,7 +295,7 @@ def test_a_key_goes_to_its_own_address_alone(login: Login, service: Server) -> N
     with pytest.raises(RequestError, match="sent nowhere else"):
         Client(ELSEWHERE, profile="team")
     done = toolkit("runs", "--profile", "team", "--base-url", ELSEWHERE)
-    assert "sent nowhere else" in told(done)
+    assert "sent nowhere else" in get_output(done)
     with Client(f"{service.url}/v1/", profile="team") as client:
         assert client.account.get().email == EMAIL
     assert toolkit("runs", "--profile", "team", "--data-dir", "here").exit_code == 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from tests.contract.test_node_ids import IDS
+from tests.contract.execution.test_node_ids import IDS
 from toolkit.cli import app
 from toolkit.notebook.code_export import render_python
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from tests.engine.own_server import FACTS, OwnServer
+from tests.support.model_server import FACTS, ModelServer
 from toolkit.cassettes.matching import RequestKey
 from toolkit.cassettes.yaml_file import RecordedExchange, read_exchanges
 from toolkit.cli import app
@@ -37,9 +37,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
     """A model server of one's own, connected, and its key in a variable."""
-    server = OwnServer()
+    server = ModelServer()
     monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
     text = OWN_SETTINGS.format(url=server.url)
     (tmp_path / "toolkit.toml").write_text(text, encoding="utf-8")
@@ -48,7 +48,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnServer]:
     server.close()
 
 
-def test_nothing_is_asked_without_live(own: OwnServer) -> None:
+def test_nothing_is_asked_without_live(own: ModelServer) -> None:
     """Given no `--live`, then it says what would be asked and what that may cost, and asks not."""
     done = invoke()
     assert done.exit_code == 0
@@ -123,7 +123,7 @@ def test_no_call_is_made_that_could_pass_the_budget() -> None:
     assert any("raise --max-cost" in " ".join(check["notes"]) for check in report["checks"])
 
 
-def test_another_server_is_compared_and_its_answers_kept(own: OwnServer, tmp_path: Path) -> None:
+def test_another_server_is_compared_and_its_answers_kept(own: ModelServer, tmp_path: Path) -> None:
     """Given a foreign server, then what it leaves out is told, and its cassette has no secret."""
     done = invoke("--live", "--cassette", "kept.yaml", "--json")
     check = json.loads(done.stdout)["checks"][0]

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.client import AsyncClient, Client, Workflow, _async, _sync, _wire
+from toolkit.client import AsyncClient, Client, Workflow, _async, _sync
+from toolkit.client._wire import retries
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, WorkError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +26,7 @@ RUN: dict[str, Any] = {
 KEY = "sk_live_canary"
 
 
-class Service:
+class ListedService:
     """Answers from a list, one a request; remembers what was asked."""
 
     def __init__(self, *answers: httpx.Response | Exception) -> None:
@@ -68,12 +69,12 @@ def failure(status: int, code: str, **headers: str) -> httpx.Response:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-off takes no time here."""
-    monkeypatch.setattr(_wire, "compute_backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr(retries, "compute_backoff_s", lambda *_: 0.0)
 
 
 def test_the_key_is_sent_and_never_shown() -> None:
     """Given a key, then it is in the header and in no repr."""
-    service = Service(envelope(RUN))
+    service = ListedService(envelope(RUN))
     client = service.client()
     client.runs.get("run_1")
     assert service.seen[0].headers["Authorization"] == f"Bearer {KEY}"
@@ -83,7 +84,7 @@ def test_the_key_is_sent_and_never_shown() -> None:
 
 def test_a_run_is_asked_for_as_the_contract_has_it() -> None:
     """Given options, then only those that were given are in the body."""
-    service = Service(envelope(RUN, 202))
+    service = ListedService(envelope(RUN, 202))
     run = service.client().runs.create("llm.generate", {"objective": "x"}, provider="openai")
     assert json.loads(service.seen[0].content) == {
         "target": "capability",
@@ -115,7 +116,7 @@ def test_errors_are_exceptions_of_one_line(
     """Given an answer that is none, then the exception has the code and says what to do."""
     monkeypatch.setenv("TOOLKIT_MAX_WAIT_S", "0")
     with pytest.raises(kind) as failed:
-        Service(*[answer] * 4).client().runs.create("llm.generate", {})
+        ListedService(*[answer] * 4).client().runs.create("llm.generate", {})
     error = failed.value
     assert isinstance(error, RequestError | ServiceError)
     assert error.code.name == code
@@ -127,16 +128,18 @@ def test_errors_are_exceptions_of_one_line(
 
 def test_what_failed_is_sent_again_where_that_is_safe() -> None:
     """Given a service that fails at first, then a POST is sent again too, with the same key."""
-    service = Service(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN))
+    service = ListedService(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN))
     assert service.client().runs.get("run_1").id == "run_1"
-    service = Service(failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN, 202))
+    service = ListedService(
+        failure(503, "UNAVAILABLE"), httpx.ReadError("lost"), envelope(RUN, 202)
+    )
     assert service.client().runs.create("llm.generate", {}).id == "run_1"
     keys = {request.headers["idempotency-key"] for request in service.seen}
     assert (len(service.seen), len(keys)) == (3, 1)
-    service = Service(failure(429, "RATE_LIMITED"), envelope(RUN, 202))
+    service = ListedService(failure(429, "RATE_LIMITED"), envelope(RUN, 202))
     with pytest.raises(ServiceError):
         service.client().runs.create("llm.generate", {})
-    service = Service(failure(503, "UNAVAILABLE"), envelope(RUN, 201))
+    service = ListedService(failure(503, "UNAVAILABLE"), envelope(RUN, 201))
     with pytest.raises(ServiceError):  # what it answers, a key, is told a single time
         service.client().account.create("ada@example.org")
 
@@ -144,7 +147,7 @@ def test_what_failed_is_sent_again_where_that_is_safe() -> None:
 def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str]) -> None:
     """Given a run under way, then it is polled from the last event on, and shown as it goes."""
     done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = Service(
+    service = ListedService(
         envelope(RUN),
         events("run.queued", "run.running"),
         httpx.ReadError("a dropped poll"),
@@ -163,7 +166,11 @@ def test_work_that_failed_raises_what_its_record_says() -> None:
     """Given a failed run, then waiting raises its code, unless it is not to be checked."""
     error = {"code": "PROVIDER_TIMEOUT", "message": "It took too long."}
     failed = {**RUN, "status": "failed", "error": error}
-    run = Service(envelope(failed), envelope(failed), envelope(failed)).client().runs.get("run_1")
+    run = (
+        ListedService(envelope(failed), envelope(failed), envelope(failed))
+        .client()
+        .runs.get("run_1")
+    )
     with pytest.raises(WorkError) as raised:
         run.wait(progress=False)
     assert raised.value.code is ErrorCode.PROVIDER_TIMEOUT
@@ -173,7 +180,7 @@ def test_work_that_failed_raises_what_its_record_says() -> None:
 def test_an_interrupt_ends_the_wait_only() -> None:
     """Given an interrupt while waiting, then nothing is sent to cancel the work."""
 
-    class Interrupted(Service):
+    class Interrupted(ListedService):
         def __call__(self, request: httpx.Request) -> httpx.Response:
             if request.url.path.endswith("/events"):
                 raise KeyboardInterrupt
@@ -188,7 +195,7 @@ def test_an_interrupt_ends_the_wait_only() -> None:
 
 def test_a_wait_that_is_too_long_says_that_the_work_goes_on() -> None:
     """Given a time limit, when it is up, then the error says so."""
-    run = Service(envelope(RUN), envelope(RUN)).client().runs.get("run_1")
+    run = ListedService(envelope(RUN), envelope(RUN)).client().runs.get("run_1")
     with pytest.raises(ServiceError) as late:
         run.wait(0.0, progress=False)
     assert "goes on" in late.value.message
@@ -197,7 +204,7 @@ def test_a_wait_that_is_too_long_says_that_the_work_goes_on() -> None:
 def test_a_collection_is_indexed_by_place_and_id() -> None:
     """Given a page, then its items can be had by position and id, and shown as a table."""
     data = {"items": [RUN, {**RUN, "id": "run_2"}], "count": 2, "next_cursor": "more"}
-    runs = Service(httpx.Response(200, json={"data": data})).client().runs.list()
+    runs = ListedService(httpx.Response(200, json={"data": data})).client().runs.list()
     assert (runs[1].id, runs["run_2"].id, len(runs)) == ("run_2", "run_2", 2)
     assert runs._ipython_key_completions_() == ["run_1", "run_2"]
     assert list(runs.to_frame()["status"]) == ["running", "running"]
@@ -217,7 +224,7 @@ def test_no_address_says_what_to_do() -> None:
 async def test_the_async_client_does_the_same() -> None:
     """Given the async client, then a run is created, awaited and read."""
     done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = Service(envelope(RUN, 202), envelope(done))
+    service = ListedService(envelope(RUN, 202), envelope(done))
     transport = httpx.MockTransport(service)
     async with AsyncClient("http://service.test/v1", KEY, transport=transport) as client:
         run = await client.runs.create("llm.generate", {})

@@ -10,7 +10,7 @@ from itertools import islice
 import httpx
 import pytest
 
-from tests.client.test_client import AT, KEY, RUN, Service, envelope, events
+from tests.client.test_client import AT, KEY, RUN, ListedService, envelope, events
 from toolkit.client import AsyncClient, Client
 from toolkit.contract.errors import RequestError, ServiceError
 
@@ -25,7 +25,9 @@ def page(*ids: str, cursor: str | None = None) -> httpx.Response:
 
 def test_all_pages_are_read_as_they_are_needed() -> None:
     """Given three pages, then a page is asked for only when the one before is used up."""
-    service = Service(page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4"))
+    service = ListedService(
+        page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4")
+    )
     runs = service.client().runs.iterate(2)
     assert [run.id for run in islice(runs, 2)] == ["run_1", "run_2"]
     assert len(service.seen) == 1
@@ -37,17 +39,16 @@ def test_all_pages_are_read_as_they_are_needed() -> None:
 
 async def test_an_area_is_iterated_over() -> None:
     """Given either client, then the area itself yields what is on all pages."""
-    assert [run.id for run in Service(page("run_1", cursor="b"), page("run_2")).client().runs] == [
-        "run_1", "run_2",
-    ]  # fmt: skip
-    transport = httpx.MockTransport(Service(page("run_1", cursor="b"), page("run_2")))
+    service = ListedService(page("run_1", cursor="b"), page("run_2"))
+    assert [run.id for run in service.client().runs] == ["run_1", "run_2"]
+    transport = httpx.MockTransport(ListedService(page("run_1", cursor="b"), page("run_2")))
     async with AsyncClient("http://service.test", KEY, transport=transport) as client:
         assert [run.id async for run in client.runs] == ["run_1", "run_2"]
 
 
 def test_events_are_read_to_the_end() -> None:
     """Given work under way and a poll that breaks off, then each event comes once, in order."""
-    service = Service(
+    service = ListedService(
         events("run.queued", "run.running"),
         httpx.ReadError("a dropped poll"),
         events(),
@@ -65,7 +66,7 @@ def test_events_are_read_to_the_end() -> None:
 
 def test_events_after_the_last_are_none() -> None:
     """Given the number of the last event, then there is nothing more and no poll without end."""
-    service = Service(events(), envelope(DONE), events())
+    service = ListedService(events(), envelope(DONE), events())
     assert list(service.client().events("run_1", after=3)) == []
 
 
@@ -77,7 +78,7 @@ def test_events_go_on_after_an_end_that_was_none() -> None:
         item = {"n": n, "resource_id": "wfl_1", "type": kind, "at": AT, "data": {"id": "wfl_1"}}
         return httpx.Response(200, json={"data": {"items": [item], "count": 1}})
 
-    service = Service(
+    service = ListedService(
         told("workflow.failed", 1),
         envelope({**wfl, "status": "running"}),
         told("workflow.completed", 2),
@@ -89,7 +90,7 @@ def test_events_go_on_after_an_end_that_was_none() -> None:
 
 def test_only_work_has_events() -> None:
     """Given the id of something else, then it is refused before anything is asked."""
-    service = Service()
+    service = ListedService()
     with pytest.raises(RequestError, match="NOT_FOUND"):
         list(service.client().events("art_1"))
     assert service.seen == []
@@ -97,13 +98,13 @@ def test_only_work_has_events() -> None:
 
 def test_an_id_is_enough_to_cancel() -> None:
     """Given the id of work, then it is cancelled without being read first."""
-    service = Service(envelope({**RUN, "status": "cancelled"}))
+    service = ListedService(envelope({**RUN, "status": "cancelled"}))
     assert service.client().runs.cancel("run_1").status == "cancelled"
     assert [(r.method, r.url.path) for r in service.seen] == [("POST", "/v1/runs/run_1/cancel")]
 
 
 @contextmanager
-def dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
+def serve_dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
     """A server that reads requests whole and hangs up on the first; its URL, and what it read."""
     seen: list[bytes] = []
 
@@ -126,10 +127,10 @@ def dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
+    monkeypatch.setattr("toolkit.client._wire.retries.compute_backoff_s", lambda *_: 0.0)
 
 
-def answered(data: dict[str, object]) -> bytes:
+def build_answer(data: dict[str, object]) -> bytes:
     """An answer as it is on the wire."""
     body = json.dumps({"id": data["id"], "data": data}).encode()
     return b"HTTP/1.1 202 Accepted\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (
@@ -140,7 +141,7 @@ def answered(data: dict[str, object]) -> bytes:
 @pytest.mark.usefixtures("_at_once")
 def test_a_connection_that_is_lost_costs_no_second_run() -> None:
     """Given a server that hangs up after it read the request, then it is sent again as the same."""
-    with dropping(2, answered(RUN)) as (url, seen), Client(url, KEY) as client:
+    with serve_dropping(2, build_answer(RUN)) as (url, seen), Client(url, KEY) as client:
         assert client.runs.create("llm.generate", {"objective": "x"}).id == "run_1"
     assert len(seen) == 3
     assert len(set(seen)) == 1
@@ -151,6 +152,6 @@ def test_a_connection_that_is_lost_costs_no_second_run() -> None:
 def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
     """Given a lost answer to a request for a key, then none is made in secret beside it."""
     refused = pytest.raises(ServiceError, match="could not be reached")
-    with dropping(1, answered(RUN)) as (url, seen), Client(url, KEY) as client, refused:
+    with serve_dropping(1, build_answer(RUN)) as (url, seen), Client(url, KEY) as client, refused:
         client.account.create_key()
     assert seen == [b""]

@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.cli.errors import find_exit_code

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Server, clear_environment
-from tests.contract.door import NAMES, SETTINGS, Door, opened
+from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -25,7 +25,7 @@ POINTERS = {
 }
 
 
-def signed_up(url: str, email: str = "ada@example.org") -> Client:
+def sign_up_client(url: str, email: str = "ada@example.org") -> Client:
     """A client of a new account on a server."""
     with Client(base_url=url) as nobody:
         return Client(base_url=url, api_key=nobody.account.create(email).api_key)
@@ -42,7 +42,7 @@ def bare(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Client]
         client.close()
         return
     server = Server(settings)
-    client = signed_up(server.url)
+    client = sign_up_client(server.url)
     yield client
     client.close()
     server.close()
@@ -65,23 +65,23 @@ def data_dir(settings: Settings) -> Path:
 @pytest.fixture(scope="module", params=["embedded", "served"])
 def service(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Door]:
+) -> Iterator[RawCaller]:
     """A caller without a key."""
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
         data_dir = tmp_path_factory.mktemp("service")
         settings = Settings(data_dir=data_dir, sandbox=True, retry_base_s=0.001, **SETTINGS)
-        with opened(request.param, settings) as door:
+        with open_door(request.param, settings) as door:
             yield door
 
 
 @pytest.fixture(scope="module")
-def caller(service: Door) -> Door:
+def caller(service: RawCaller) -> RawCaller:
     """A caller whose account has connected every vendor."""
     return service.sign_up(*NAMES.values())
 
 
 @pytest.fixture(scope="module")
-def stranger(service: Door) -> Door:
+def stranger(service: RawCaller) -> RawCaller:
     """A caller whose account has connected nothing."""
     return service.sign_up()

@@ -28,7 +28,7 @@ def refusal(client: Client, api_key: str) -> ErrorCode | None:
     return None
 
 
-def spent_out(spender: Client) -> int:
+def count_affordable_runs(spender: Client) -> int:
     """How many runs a key can have before nothing is left of its allowance."""
     done = 0
     while True:
@@ -155,6 +155,6 @@ def test_rotating_does_not_fill_the_allowance_again(client: Client) -> None:
     done = {}
     for key in (made, second, third):
         with with_key(client, key.api_key) as spender:
-            done[key.id] = spent_out(spender)
+            done[key.id] = count_affordable_runs(spender)
     assert done.pop(made.id) >= 1
     assert set(done.values()) == {0}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.door import Door, opened
+from tests.contract.raw_http import RawCaller, open_door
 from toolkit import Client
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings
@@ -23,7 +23,7 @@ CONNECTIONS = "/v1/providers/connections"
         pytest.param("PATH", "SECRET_UNRESOLVED", id="not-allowed"),
     ],
 )
-def test_a_new_connection_is_tested(service: Door, variable: str, code: str | None) -> None:
+def test_a_new_connection_is_tested(service: RawCaller, variable: str, code: str | None) -> None:
     """Given a pointer, then it is kept, and the answer alone warns of what is wrong with it."""
     caller = service.sign_up()
     made = caller.create(CONNECTIONS, {**POINTER, "secret_ref": variable})["data"]
@@ -31,7 +31,7 @@ def test_a_new_connection_is_tested(service: Door, variable: str, code: str | No
     assert caller.get(f"{CONNECTIONS}/{made['id']}")["data"]["warning"] is None
 
 
-def test_a_warning_tells_nothing_of_other_variables(service: Door) -> None:
+def test_a_warning_tells_nothing_of_other_variables(service: RawCaller) -> None:
     """Given a variable that is set and not allowed, then it is answered as one that is not set."""
     caller = service.sign_up()
     told = [
@@ -46,7 +46,7 @@ def test_a_vendor_that_does_not_answer_is_a_warning(
 ) -> None:
     """Given a vendor that keeps silent, then the connection is made without waiting for it."""
     short = settings.model_copy(update={"connection_test_s": 0.01})
-    with opened("embedded", short) as door:
+    with open_door("embedded", short) as door:
         caller = door.sign_up()
         door.faults.add(Fault("openai", delay_ms=600_000, times=None))
         made = caller.create(CONNECTIONS, {**POINTER, "secret_ref": "OPENAI_API_KEY"})["data"]

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.contract.door import Door, Json
+from tests.contract.raw_http import Json, RawCaller
 
 # 26 characters of a ULID in lower case: Crockford's alphabet has no i, l, o and u.
 ULID = r"[0-7][0-9abcdefghjkmnpqrstvwxyz]{25}"
@@ -99,7 +99,9 @@ def check_envelope(answer: httpx.Response) -> Json:
 
 
 @pytest.mark.parametrize("path", COLLECTIONS)
-def test_what_is_made_listed_read_and_missing_has_the_envelope(caller: Door, path: str) -> None:
+def test_what_is_made_listed_read_and_missing_has_the_envelope(
+    caller: RawCaller, path: str
+) -> None:
     """Given a collection, then each answer of it is an envelope, with ids, times and money."""
     given, status, prefix = COLLECTIONS[path]
     answer = caller.send("POST", path, given)
@@ -118,7 +120,7 @@ def test_what_is_made_listed_read_and_missing_has_the_envelope(caller: Door, pat
 
 
 @pytest.mark.parametrize("path", OTHERS)
-def test_what_is_only_read_has_the_envelope(caller: Door, path: str) -> None:
+def test_what_is_only_read_has_the_envelope(caller: RawCaller, path: str) -> None:
     """Given what can only be read, then it is an envelope too, and has no other method."""
     assert check_envelope(caller.send("GET", path))
     refused = caller.send("PUT", path)
@@ -129,7 +131,7 @@ def test_what_is_only_read_has_the_envelope(caller: Door, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/v1/endpoints", "/v1/storage", "/v1/templates", "/v1/compute", "/v1/agents"]
 )
-def test_a_delete_answers_with_the_last_state(caller: Door, path: str) -> None:
+def test_a_delete_answers_with_the_last_state(caller: RawCaller, path: str) -> None:
     """Given what is deleted, then 200 with its last state, `deleted: true` in it."""
     body = dict(COLLECTIONS[path][0] or {}) | {"name": "short-lived"}
     made = caller.create(path, body)
@@ -139,7 +141,7 @@ def test_a_delete_answers_with_the_last_state(caller: Door, path: str) -> None:
 
 
 @pytest.mark.parametrize("area", ["runs", "workflows", "tasks"])
-def test_a_cancel_of_what_has_ended_changes_nothing(caller: Door, area: str) -> None:
+def test_a_cancel_of_what_has_ended_changes_nothing(caller: RawCaller, area: str) -> None:
     """Given work that has ended, then a cancel is answered with 200 and the same record."""
     made = caller.create(f"/v1/{area}", COLLECTIONS[f"/v1/{area}"][0])
     ended = caller.poll(f"/v1/{area}/{made['id']}", "completed", "failed")
@@ -197,7 +199,7 @@ REFUSED: list[tuple[str, object, int, str]] = [
 
 @pytest.mark.parametrize(("path", "body", "status", "code"), REFUSED)
 def test_a_refusal_has_the_status_and_code_of_its_row(
-    caller: Door, path: str, body: object, status: int, code: str
+    caller: RawCaller, path: str, body: object, status: int, code: str
 ) -> None:
     """Given a case of the table, then its status and its code; of a graph's faults, the places."""
     answer = caller.send("POST", path, body)
@@ -209,7 +211,7 @@ def test_a_refusal_has_the_status_and_code_of_its_row(
 @pytest.mark.parametrize(
     "content", [b"{", b"", b'{"objective": NaN}', b'{"a":' * 65 + b"1" + b"}" * 65]
 )
-def test_what_is_no_json_is_an_invalid_request(caller: Door, content: bytes) -> None:
+def test_what_is_no_json_is_an_invalid_request(caller: RawCaller, content: bytes) -> None:
     """Given bytes that are no JSON, or too deep, then 400."""
     headers = {"Authorization": f"Bearer {caller.key}", "Content-Type": "application/json"}
     answer = caller.http.post("/v1/tasks", headers=headers, content=content)
@@ -217,22 +219,22 @@ def test_what_is_no_json_is_an_invalid_request(caller: Door, content: bytes) -> 
 
 
 @pytest.mark.parametrize("key", [None, "x", "sk_live_" + "a" * 43])
-def test_a_key_that_is_none_is_401(service: Door, key: str | None) -> None:
+def test_a_key_that_is_none_is_401(service: RawCaller, key: str | None) -> None:
     """Given no key, a malformed or an unknown one, then 401 with the scheme."""
-    answer = Door(service.http, service.faults, service.data_dir, key).send("GET", "/v1/runs")
+    answer = RawCaller(service.http, service.faults, service.data_dir, key).send("GET", "/v1/runs")
     assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (401, "UNAUTHENTICATED")
     assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
-def test_a_key_without_the_scope_is_403(caller: Door) -> None:
+def test_a_key_without_the_scope_is_403(caller: RawCaller) -> None:
     """Given a key that may only read, then a run of it is 403."""
     made = caller.create("/v1/account/keys", {"scopes": ["read"]})
-    reader = Door(caller.http, caller.faults, caller.data_dir, made["data"]["api_key"])
+    reader = RawCaller(caller.http, caller.faults, caller.data_dir, made["data"]["api_key"])
     answer = reader.send("POST", "/v1/runs", GATHER)
     assert (answer.status_code, check_envelope(answer)["error"]["code"]) == (403, "FORBIDDEN")
 
 
-def test_a_second_account_of_an_email_is_409(service: Door) -> None:
+def test_a_second_account_of_an_email_is_409(service: RawCaller) -> None:
     """Given an email with an account, then another is a conflict."""
     for status in (201, 409):
         answer = service.send("POST", "/v1/account", {"email": "twice@example.org"})
@@ -240,7 +242,7 @@ def test_a_second_account_of_an_email_is_409(service: Door) -> None:
         check_envelope(answer)
 
 
-def test_an_idempotency_key_is_for_one_body(caller: Door) -> None:
+def test_an_idempotency_key_is_for_one_body(caller: RawCaller) -> None:
     """Given the key again, then the first answer; with another body, 422."""
     sent = {"Idempotency_Key": "decided-once"}
     first = caller.send("POST", "/v1/runs", GATHER, **sent)
@@ -251,14 +253,14 @@ def test_an_idempotency_key_is_for_one_body(caller: Door) -> None:
     assert check_envelope(other)["error"]["code"] == "IDEMPOTENCY_CONFLICT"
 
 
-def test_a_body_over_the_limit_is_413(caller: Door) -> None:
+def test_a_body_over_the_limit_is_413(caller: RawCaller) -> None:
     """Given more than 1 MiB, then 413."""
     answer = caller.send("POST", "/v1/tasks", {"objective": "x" * 1024 * 1024})
     assert answer.status_code == 413
     assert check_envelope(answer)["error"]["code"] == "PAYLOAD_TOO_LARGE"
 
 
-def test_another_accounts_work_is_not_found(service: Door, caller: Door) -> None:
+def test_another_accounts_work_is_not_found(service: RawCaller, caller: RawCaller) -> None:
     """Given someone else's id, then the same as for an unknown one."""
     made = caller.create("/v1/runs", GATHER)
     answer = service.sign_up().send("GET", f"/v1/runs/{made['id']}")

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError
 
 OBJECTIVE = "A short written summary of tea"

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
+from tests.contract.conftest import sign_up_client
 from toolkit import Client, RequestError
 from toolkit.cli import app
 from toolkit.settings import Settings
@@ -32,7 +32,7 @@ def test_a_team_shares_an_operator_s_connection(
     assert "may share" in say("account", "promote", email, *folder)
     monkeypatch.setenv("TOOLKIT_API_KEY", made["api_key"])
     at = ("--base-url", server.url, "--json")
-    with signed_up(server.url) as bob, signed_up(server.url, "eve@example.org") as eve:
+    with sign_up_client(server.url) as bob, sign_up_client(server.url, "eve@example.org") as eve:
         with_bob = ("--with", bob.account.get().id)
         pointer = ("openai", "OPENAI_API_KEY")
         shared = json.loads(say("connections", "create", *pointer, "--share", *with_bob, *at))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.door import NAMES, VENDORS, Door, Json
+from tests.contract.raw_http import NAMES, VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.vendors import load_vendors
 
@@ -61,7 +61,9 @@ CREATED: dict[str, tuple[str, Json]] = {
 @section(f"{RESOURCES} > Id prefixes")
 @section(f"{RESOURCES} > Response envelope")
 @pytest.mark.parametrize("prefix", CREATED)
-def test_a_create_response_is_an_envelope_with_a_prefixed_id(caller: Door, prefix: str) -> None:
+def test_a_create_response_is_an_envelope_with_a_prefixed_id(
+    caller: RawCaller, prefix: str
+) -> None:
     """Given what is created, then `id` has the resource's prefix and `data` is its payload."""
     made = caller.create(*CREATED[prefix])
     assert re.fullmatch(rf"{prefix}[0-9a-z]+", made["id"])
@@ -70,7 +72,7 @@ def test_a_create_response_is_an_envelope_with_a_prefixed_id(caller: Door, prefi
 
 
 @section(f"{RESOURCES} > Response envelope")
-def test_status_is_on_the_workflow_submit_response(caller: Door) -> None:
+def test_status_is_on_the_workflow_submit_response(caller: RawCaller) -> None:
     """Given a submitted workflow, then `status` stands on the envelope and is `queued`."""
     assert caller.create(*CREATED["wfl_"])["status"] == "queued"
 
@@ -88,7 +90,7 @@ def test_status_is_on_the_workflow_submit_response(caller: Door) -> None:
     ],
 )
 def test_error_code_is_present_on_failure(
-    caller: Door, method: str, path: str, body: Json | None
+    caller: RawCaller, method: str, path: str, body: Json | None
 ) -> None:
     """Given a request that fails, then `error.code` is a code string and there is no payload."""
     answer = caller.send(method, path, body)
@@ -101,12 +103,12 @@ def test_error_code_is_present_on_failure(
 
 
 @section(f"{RESOURCES} > Account")
-def test_an_account_carries_its_key_only_once(service: Door) -> None:
+def test_an_account_carries_its_key_only_once(service: RawCaller) -> None:
     """Given a new account, then its key begins `sk_live_`, and nothing read later shows it."""
     answer = service.send("POST", "/v1/account", {"email": "once@example.org"})
     key = answer.json()["data"]["api_key"]
     assert key.startswith("sk_live_")
-    mine = Door(service.http, service.faults, service.data_dir, key)
+    mine = RawCaller(service.http, service.faults, service.data_dir, key)
     for path in ("/v1/account", "/v1/account/keys"):
         assert key not in mine.send("GET", path).text
     again = service.send("POST", "/v1/account", {"email": "once@example.org"})
@@ -130,7 +132,7 @@ def test_an_account_carries_its_key_only_once(service: Door) -> None:
 )
 @pytest.mark.parametrize("provider", [name for name, _ in VENDORS.values()])
 def test_a_connection_is_a_pointer(
-    stranger: Door, provider: str, connection_type: str, secret_ref: str
+    stranger: RawCaller, provider: str, connection_type: str, secret_ref: str
 ) -> None:
     """Given each provider and each type, then the record is the pointer as it was sent."""
     fields = {
@@ -157,7 +159,9 @@ def test_a_connection_is_a_pointer(
         ("secret_ref", "sk-" + "a1B2" * 10),
     ],
 )
-def test_a_connection_of_another_kind_is_refused(stranger: Door, field: str, value: str) -> None:
+def test_a_connection_of_another_kind_is_refused(
+    stranger: RawCaller, field: str, value: str
+) -> None:
     """Given a type, provider or secret that the table does not have, then it is not stored."""
     answer = stranger.send("POST", "/v1/providers/connections", {**POINTER, field: value})
     assert answer.status_code == 400
@@ -207,7 +211,7 @@ FIELDS = {
 
 @section(f"{RESOURCES} > Capability object")
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_capability_has_the_field(caller: Door, field: str) -> None:
+def test_a_capability_has_the_field(caller: RawCaller, field: str) -> None:
     """Given each capability, then the field is there and is what the table says."""
     items = caller.get("/v1/capabilities")["data"]["items"]
     assert [c["id"] for c in items if not FIELDS[field](c)] == []
@@ -229,7 +233,7 @@ REGISTERED: dict[str, tuple[str, str, list[str], str | None, bool]] = {
 
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize("name", REGISTERED)
-def test_a_registered_capability_is_as_its_row(caller: Door, name: str) -> None:
+def test_a_registered_capability_is_as_its_row(caller: RawCaller, name: str) -> None:
     """Given a row of the table, then version, status and routing are as it says."""
     version, status, labels, default, required = REGISTERED[name]
     shown = caller.get(f"/v1/capabilities/{name}")["data"]
@@ -246,7 +250,7 @@ def test_a_registered_capability_is_as_its_row(caller: Door, name: str) -> None:
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-def test_the_seven_come_first(caller: Door) -> None:
+def test_the_seven_come_first(caller: RawCaller) -> None:
     """Given a service, then it has the rows of the table, in its order, before any other."""
     listed = caller.get("/v1/capabilities")["data"]
     assert [(c["id"], c["version"]) for c in listed["items"]][:7] == [
@@ -260,7 +264,7 @@ def test_the_seven_come_first(caller: Door) -> None:
     ]
 
 
-def reference_audio(caller: Door) -> str:
+def reference_audio(caller: RawCaller) -> str:
     """The id of an upload of a voice: twelve seconds of sound."""
     sound = BytesIO()
     with wave.open(sound, "wb") as file:
@@ -283,7 +287,7 @@ INPUTS: dict[str, Json] = {
 }
 
 
-def input_of(caller: Door, name: str) -> Json:
+def input_of(caller: RawCaller, name: str) -> Json:
     """An input of a capability; the smallest of pictures, as they take long to draw."""
     if name == "voice.clone":
         return {"reference_audio": reference_audio(caller), "name": "narrator"}
@@ -292,7 +296,7 @@ def input_of(caller: Door, name: str) -> Json:
 
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize("name", REGISTERED)
-def test_a_registered_capability_does_its_work(caller: Door, name: str) -> None:
+def test_a_registered_capability_does_its_work(caller: RawCaller, name: str) -> None:
     """Given every connection, then it completes, at its default provider where one is needed."""
     ended = caller.run(name, input_of(caller, name))
     assert ended["status"] == "completed", ended
@@ -304,7 +308,7 @@ def test_a_registered_capability_does_its_work(caller: Door, name: str) -> None:
 
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize("name", [name for name, row in REGISTERED.items() if not row[4]])
-def test_no_connection_is_required(stranger: Door, name: str) -> None:
+def test_no_connection_is_required(stranger: RawCaller, name: str) -> None:
     """Given no connection, then what works on the CPU completes, and no vendor is called."""
     ended = stranger.run(name, INPUTS[name])
     assert (ended["status"], ended["data"]["provider"]) == ("completed", None)
@@ -312,7 +316,7 @@ def test_no_connection_is_required(stranger: Door, name: str) -> None:
 
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize("label", LLM)
-def test_research_is_synthesized_when_an_llm_is_connected(service: Door, label: str) -> None:
+def test_research_is_synthesized_when_an_llm_is_connected(service: RawCaller, label: str) -> None:
     """Given an LLM connection, then the research has a synthesis that it lacks without one."""
     alone = service.sign_up(NAMES[label])
     ended = alone.run("research.gather", {"topic": "Tidal power"})
@@ -322,14 +326,14 @@ def test_research_is_synthesized_when_an_llm_is_connected(service: Door, label: 
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-def test_research_without_an_llm_has_no_synthesis(stranger: Door) -> None:
+def test_research_without_an_llm_has_no_synthesis(stranger: RawCaller) -> None:
     """Given no LLM, then research is the encyclopedia's alone."""
     ended = stranger.run("research.gather", {"topic": "Tidal power"})
     assert ended["data"]["output"].get("synthesis") is None
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-def test_text_generate_is_an_alias_of_llm_generate(caller: Door) -> None:
+def test_text_generate_is_an_alias_of_llm_generate(caller: RawCaller) -> None:
     """Given the alias, then it takes, answers and is routed as what it stands for."""
     text, llm = (caller.get(f"/v1/capabilities/{n}.generate")["data"] for n in ("text", "llm"))
     for field in ("source", "async", "estimated_cost", "invoke", "targets"):
@@ -341,7 +345,7 @@ def test_text_generate_is_an_alias_of_llm_generate(caller: Door) -> None:
 
 @section(f"{RESOURCES} > Registered capabilities")
 @pytest.mark.parametrize("label", VOICE)
-def test_speech_is_mp3(caller: Door, label: str) -> None:
+def test_speech_is_mp3(caller: RawCaller, label: str) -> None:
     """Given each voice provider, then the artifact is an MP3: a frame's sync, or an ID3 tag."""
     ended = caller.run("speech.generate", {"text": "Good morning."}, provider=NAMES[label])
     artifact = ended["data"]["artifact_id"]
@@ -351,7 +355,7 @@ def test_speech_is_mp3(caller: Door, label: str) -> None:
 
 
 @section(f"{RESOURCES} > Registered capabilities")
-def test_a_voice_clone_needs_reference_audio(caller: Door) -> None:
+def test_a_voice_clone_needs_reference_audio(caller: RawCaller) -> None:
     """Given no reference audio, then the clone is refused before anything is made."""
     run = {"target": "capability", "name": "voice.clone", "version": "1", "input": {"name": "me"}}
     answer = caller.send("POST", "/v1/runs", run)
@@ -375,7 +379,7 @@ ALLOWED = {
     ("name", "label"),
     [pair for pair in product(ALLOWED, VENDORS) if pair[1] in ALLOWED[pair[0]]],
 )
-def test_any_allowed_connection_serves_alone(service: Door, name: str, label: str) -> None:
+def test_any_allowed_connection_serves_alone(service: RawCaller, name: str, label: str) -> None:
     """Given one allowed connection and no other, then it does the work, pinned or not."""
     alone = service.sign_up(NAMES[label])
     for options in ({}, {"provider": NAMES[label]}):
@@ -387,7 +391,7 @@ def test_any_allowed_connection_serves_alone(service: Door, name: str, label: st
 @pytest.mark.parametrize("name", ["llm.generate", "text.generate"])
 @pytest.mark.parametrize("pinned", [True, False])
 def test_the_gpu_cloud_s_llm_serves_with_an_endpoint(
-    service: Door, name: str, pinned: bool
+    service: RawCaller, name: str, pinned: bool
 ) -> None:
     """Given V7 alone and an endpoint, then text is written: there, where V7 is pinned to it."""
     alone = service.sign_up(NAMES["V7"])
@@ -403,7 +407,7 @@ def test_the_gpu_cloud_s_llm_serves_with_an_endpoint(
     ("name", "label"),
     [pair for pair in product(ALLOWED, VENDORS) if pair[1] not in ALLOWED[pair[0]]],
 )
-def test_no_other_connection_serves(service: Door, name: str, label: str) -> None:
+def test_no_other_connection_serves(service: RawCaller, name: str, label: str) -> None:
     """Given only a connection that is not accepted, then it neither serves nor can be pinned."""
     alone = service.sign_up(NAMES[label])
     run = {"target": "capability", "name": name, "version": "1", "input": input_of(alone, name)}
@@ -424,7 +428,7 @@ def test_no_other_connection_serves(service: Door, name: str, label: str) -> Non
         ("/v1/storage", {"name": "weights", "size_gb": 20}),
     ],
 )
-def test_gpu_infrastructure_accepts_only_v7(service: Door, path: str, body: Json) -> None:
+def test_gpu_infrastructure_accepts_only_v7(service: RawCaller, path: str, body: Json) -> None:
     """Given all connections but V7, then infrastructure is refused; with V7 alone, it is made."""
     others = service.sign_up(*(name for label, name in NAMES.items() if label != "V7"))
     answer = others.send("POST", path, body)
@@ -447,7 +451,7 @@ def test_gpu_infrastructure_accepts_only_v7(service: Door, path: str, body: Json
         ("image", ""),
     ],
 )
-def test_an_endpoint_has_the_default(caller: Door, field: str, default: object) -> None:
+def test_an_endpoint_has_the_default(caller: RawCaller, field: str, default: object) -> None:
     """Given nothing, then the field has the default of the table."""
     made = caller.create("/v1/endpoints", {})
     assert made["data"][field] == default
@@ -455,14 +459,14 @@ def test_an_endpoint_has_the_default(caller: Door, field: str, default: object) 
 
 
 @section(f"{RESOURCES} > Serverless endpoint (ep_)")
-def test_the_default_gpu_ids_are_a_pool_of_the_catalog(caller: Door) -> None:
+def test_the_default_gpu_ids_are_a_pool_of_the_catalog(caller: RawCaller) -> None:
     """Given no `gpu_ids`, then the platform's default is a serverless pool of the catalog."""
     pool = caller.create("/v1/endpoints", {})["data"]["gpu_ids"]
     assert pool in {gpu["pool"] for gpu in caller.get("/v1/catalog/gpus")["data"]["items"]}
 
 
 @section(f"{RESOURCES} > Serverless endpoint (ep_)")
-def test_an_endpoint_keeps_every_field(caller: Door) -> None:
+def test_an_endpoint_keeps_every_field(caller: RawCaller) -> None:
     """Given every field, then the endpoint has them, and `template_id` is our `tpl_` id."""
     storage = caller.create("/v1/storage", {"name": "weights", "size_gb": 20})["id"]
     template = caller.create("/v1/templates", CREATED["tpl_"][1])["id"]
@@ -483,7 +487,7 @@ def test_an_endpoint_keeps_every_field(caller: Door) -> None:
 
 @section(f"{RESOURCES} > Serverless endpoint (ep_)")
 @pytest.mark.parametrize("fields", [{}, {"image": "example/worker:1"}])
-def test_a_template_id_is_never_the_vendors(caller: Door, fields: Json) -> None:
+def test_a_template_id_is_never_the_vendors(caller: RawCaller, fields: Json) -> None:
     """Given no template, then `template_id` is none, or one of the service's own ids."""
     made = caller.create("/v1/endpoints", fields)
     assert "template_id" in made["data"]

@@ -42,7 +42,7 @@ def client(settings: Settings, faults: Faults) -> Iterator[Client]:
         yield client
 
 
-def made(client: Client) -> dict[str, Any]:
+def summarize_task(client: Client) -> dict[str, Any]:
     """What a task came to, in all that a stranger's text might want to change."""
     task = client.tasks.create(OBJECTIVE, max_cost_usd=LIMIT).wait(check=False)
     workflows = [client.workflows.get(each) for each in task.record.workflow_ids]
@@ -56,12 +56,12 @@ def made(client: Client) -> dict[str, Any]:
 
 def test_gathered_text_changes_nothing(client: Client, faults: Faults) -> None:
     """Given an article full of orders, then plan, vendors and budget are as without it."""
-    plain = made(client)
+    plain = summarize_task(client)
     called = {call.vendor for call in faults.calls}
     summary = {"type": "standard", "title": "Tidal power", "extract": ORDER, "description": ORDER}
     faults.add(Fault("encyclopedia", path_contains="/page/summary/", body=summary, status=200))
     faults.add(Fault("encyclopedia", path_contains="/w/api.php", body=article(), status=200))
-    ordered = made(client)
+    ordered = summarize_task(client)
     for what in ("capabilities", "providers", "constraints"):
         assert ordered[what] == plain[what]
     assert {call.vendor for call in faults.calls} == called

@@ -8,8 +8,8 @@ from random import Random
 
 import httpx
 
-from tests.crash.processes import Cloud, Record, until
-from tests.waiting import PATIENCE_S
+from tests.crash.processes import CloudProcess, Record, until
+from tests.support.timing import PATIENCE_S
 
 FINAL = frozenset({"completed", "failed", "cancelled"})
 VARIABLES = {
@@ -145,7 +145,7 @@ class Caller:
             nodes.append(self._node(f"n{i}", upstream, person))
         self.post("/v1/workflows", {"name": "some graph", "nodes": nodes}, person)
 
-    def fixed_workflow(self, person: Person) -> str:
+    def create_fixed_workflow(self, person: Person) -> str:
         """Ask for four nodes of three kinds; the id."""
         nodes = [
             {"id": "copy", "capability": "llm.generate", "input": self._words()},
@@ -209,7 +209,7 @@ class Caller:
         if self._ledger.open:
             self.look(self._random.choice(sorted(self._ledger.open)))
 
-    def all_of(self, path: str, person: Person) -> list[Record]:
+    def list_all(self, path: str, person: Person) -> list[Record]:
         """Every item of a list, page by page."""
         found: list[Record] = []
         cursor = None
@@ -227,7 +227,7 @@ class Caller:
         """Wait until everything has ended: what was acknowledged, and what was not."""
         for person in self._ledger.people:
             for area in ("workflows", "runs", "tasks"):
-                for item in self.all_of(f"/v1/{area}", person):
+                for item in self.list_all(f"/v1/{area}", person):
                     if item["status"] not in FINAL:
                         self._ledger.open.setdefault(f"/v1/{area}/{item['id']}", person)
 
@@ -244,7 +244,7 @@ def pin(provider: str) -> Record:
     return {"provider": provider}
 
 
-def buried(cloud: Cloud, ledger: Ledger, at: datetime) -> None:
+def record_kill(cloud: CloudProcess, ledger: Ledger, at: datetime) -> None:
     """Write a kill down, once the calls that were on their way have arrived."""
     time.sleep(0.01)
     ledger.kills.append(Kill(at, len(cloud.calls())))

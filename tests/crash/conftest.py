@@ -1,4 +1,4 @@
-"""What the enumerating tests share: a cloud, a nursery, and a directory to start from."""
+"""What the enumerating tests share: a cloud, a fork server, and a directory to start from."""
 
 import itertools
 import shutil
@@ -13,26 +13,26 @@ from random import Random
 import httpx
 import pytest
 
-from tests.crash.callers import Caller, Ledger, Person, buried
-from tests.crash.findings import Findings, examined, sound
-from tests.crash.processes import Cloud, Nursery, Server, opened_cloud
+from tests.crash.callers import Caller, Ledger, Person, record_kill
+from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess, open_cloud
+from tests.crash.promise_checks import PromiseIssues, check_promises, is_database_intact
 
 
 @dataclass
-class Bench:
+class CrashBench:
     """Runs the same work over and over, each time on a copy of the same directory.
 
     Attributes:
         person: an account in that directory, with minimax connected.
     """
 
-    cloud: Cloud
-    nursery: Nursery
+    cloud: CloudProcess
+    fork_server: ForkServerClient
     folder: Path
     numbers: Iterator[int]
     person: Person
 
-    def copied(self, name: str) -> Path:
+    def copy_directory(self, name: str) -> Path:
         """A fresh copy of the directory."""
         return Path(shutil.copytree(self.folder / "template", self.folder / name))
 
@@ -40,13 +40,13 @@ class Bench:
         """An empty ledger from here on."""
         return Ledger(people=[self.person], first_call=len(self.cloud.calls()))
 
-    def work(self, server: Server, ledger: Ledger) -> bool:
+    def work(self, server: ServerProcess, ledger: Ledger) -> bool:
         """Have a workflow and a run done, looking all along; whether the server outlived them."""
-        if not server.ready():
+        if not server.wait_until_ready():
             return False
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         try:
-            caller.fixed_workflow(self.person)
+            caller.create_fixed_workflow(self.person)
             caller.run(self.person)
             while ledger.open:
                 for path in list(ledger.open):
@@ -60,9 +60,9 @@ class Bench:
             caller.close()
         return True
 
-    def resumed(self, server: Server, ledger: Ledger) -> bool:
+    def wait_until_resumed(self, server: ServerProcess, ledger: Ledger) -> bool:
         """Wait until a server has ended what it took up; whether it outlived that."""
-        if not server.ready():
+        if not server.wait_until_ready():
             return False
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         try:
@@ -73,40 +73,40 @@ class Bench:
             caller.close()
         return True
 
-    def died(self, ledger: Ledger) -> None:
+    def record_death(self, ledger: Ledger) -> None:
         """Write down that a server has just been found dead."""
-        buried(self.cloud, ledger, datetime.now(UTC))
+        record_kill(self.cloud, ledger, datetime.now(UTC))
 
-    def recovered(self, data_dir: Path, ledger: Ledger) -> Findings:
+    def recover(self, data_dir: Path, ledger: Ledger) -> PromiseIssues:
         """Start a server on what another left behind, and look at everything once it is done."""
-        server = self.nursery.serve(data_dir)
-        assert server.ready()
+        server = self.fork_server.serve(data_dir)
+        assert server.wait_until_ready()
         caller = Caller(server.url, ledger, Random(0), self.numbers)
         caller.wait_for_all()
-        found = examined(caller, self.cloud, ledger)
+        found = check_promises(caller, self.cloud, ledger)
         caller.close()
         server.kill()
         server.wait()
-        if not sound(data_dir):
+        if not is_database_intact(data_dir):
             found.wrong.append("the database is damaged")
         return found
 
 
 @pytest.fixture(scope="package")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """A cloud, a nursery and a directory with an account that has connected a vendor."""
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashBench]:
+    """a cloud, a fork server and a directory with an account that has connected a vendor."""
     folder = tmp_path_factory.mktemp("crash")
     numbers = itertools.count(1)
-    with opened_cloud() as cloud:
-        nursery = Nursery(cloud, folder / "server.log")
+    with open_cloud() as cloud:
+        fork_server = ForkServerClient(cloud, folder / "server.log")
         try:
-            server = nursery.serve(folder / "template")
-            assert server.ready()
+            server = fork_server.serve(folder / "template")
+            assert server.wait_until_ready()
             caller = Caller(server.url, Ledger(), Random(0), numbers)
             person = caller.sign_up("minimax")
             caller.close()
             server.kill(signal.SIGTERM)
             server.wait()
-            yield Bench(cloud, nursery, folder, numbers, person)
+            yield CrashBench(cloud, fork_server, folder, numbers, person)
         finally:
-            nursery.close()
+            fork_server.close()

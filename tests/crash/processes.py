@@ -15,10 +15,10 @@ from typing import Any
 
 import httpx
 
-from tests.crash import nursery
+from tests.crash import fork_server
 from tests.crash.test_kill import process
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 
 LATENCY_MS = 40
 # As the vendors' own hosts have them: what stands before the paths that an adapter adds.
@@ -44,7 +44,7 @@ def until(holds: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -
         time.sleep(0.01)
 
 
-class Cloud:
+class CloudProcess:
     """The vendor cloud, and what it tells of the calls that reached it."""
 
     def __init__(self, url: str) -> None:
@@ -56,7 +56,7 @@ class Cloud:
         found: list[Record] = self._client.get("/_sandbox/calls").json()["calls"]
         return found
 
-    def quiet(self) -> list[Record]:
+    def wait_until_quiet(self) -> list[Record]:
         """Every call, once all of them have been answered."""
         calls: list[Record] = []
 
@@ -82,25 +82,25 @@ class Cloud:
 
 
 @contextmanager
-def opened_cloud() -> Iterator[Cloud]:
+def open_cloud() -> Iterator[CloudProcess]:
     """A vendor cloud in a process of its own."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     command = ("toolkit.sandbox", "--port", str(port), "--latency-ms", str(LATENCY_MS))
     with process(*command, env={}, ready=f"{url}/_sandbox/calls"):
-        cloud = Cloud(url)
+        cloud = CloudProcess(url)
         try:
             yield cloud
         finally:
             cloud.close()
 
 
-class Nursery:
-    """Starts servers on one port, one at a time; see `nursery.py`."""
+class ForkServerClient:
+    """Starts servers on one port, one at a time; see `fork_server.py`."""
 
-    def __init__(self, cloud: Cloud, log: Path) -> None:
+    def __init__(self, cloud: CloudProcess, log: Path) -> None:
         self._child = subprocess.Popen(
-            [sys.executable, "-m", nursery.__name__],
+            [sys.executable, "-m", fork_server.__name__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,7 +113,7 @@ class Nursery:
     def _read(self) -> str:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
-        assert line, "the nursery has died"
+        assert line, "the fork server has died"
         return line
 
     def _ask(self, **asked: object) -> Any:
@@ -122,12 +122,12 @@ class Nursery:
         self._child.stdin.flush()
         return json.loads(self._read())
 
-    def serve(self, data_dir: Path, **env: str) -> "Server":
+    def serve(self, data_dir: Path, **env: str) -> "ServerProcess":
         """Start a server on a data directory; it does not answer yet."""
         argv = ["serve", "--port", str(self.port), "--data-dir", str(data_dir), "--sandbox"]
         told = {**self._cloud.environment(), **env}
         pid = self._ask(argv=argv, env=told, log=str(self._log))
-        return Server(self.port, pid, lambda: self._ask(poll=True), self._log)
+        return ServerProcess(self.port, pid, lambda: self._ask(poll=True), self._log)
 
     def close(self) -> None:
         """End it, and with it the server."""
@@ -138,7 +138,7 @@ class Nursery:
         self._child.stdout.close()
 
 
-class Server:
+class ServerProcess:
     """One server process."""
 
     def __init__(self, port: int, pid: int, poll: Callable[[], int | None], log: Path) -> None:
@@ -147,21 +147,21 @@ class Server:
         self._poll = poll
         self._log = log
 
-    def ended(self) -> int | None:
+    def poll_exit_code(self) -> int | None:
         """How it ended; none while it runs."""
         return self._poll()
 
-    def ready(self) -> bool:
+    def wait_until_ready(self) -> bool:
         """Wait until it answers, or has ended; whether it answers."""
         with httpx.Client(base_url=self.url, trust_env=False) as client:
 
             def settled() -> bool:
                 with suppress(httpx.TransportError):
                     return client.get("/v1/health").status_code == 200
-                return self.ended() is not None
+                return self.poll_exit_code() is not None
 
             until(settled, "the server answers")
-        return self.ended() is None
+        return self.poll_exit_code() is None
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
         """Send it a signal, if it is still there."""
@@ -174,26 +174,26 @@ class Server:
         Raises:
             AssertionError: it stopped by a fault of its own.
         """
-        until(lambda: self.ended() is not None, "the server ends")
-        ended = self.ended()
+        until(lambda: self.poll_exit_code() is not None, "the server ends")
+        ended = self.poll_exit_code()
         assert ended in (0, -signal.SIGKILL), f"it ended with {ended}: {self._log.read_text()}"
         return ended
 
 
-class Killing:
+class DelayedKill:
     """A server, killed at an instant that has nothing to do with what it is doing."""
 
-    def __init__(self, server: Server, after_s: float) -> None:
+    def __init__(self, server: ServerProcess, after_s: float) -> None:
         self._server = server
-        self._timer = threading.Timer(after_s, self._strike)
+        self._timer = threading.Timer(after_s, self._kill_later)
         self.at: datetime | None = None
         self._timer.start()
 
-    def _strike(self) -> None:
+    def _kill_later(self) -> None:
         self._server.kill()
         self.at = datetime.now(UTC)
 
-    def over(self) -> datetime:
+    def wait_until_dead(self) -> datetime:
         """Wait until it is dead; when that was."""
         self._timer.join()
         self._server.wait()

@@ -10,33 +10,37 @@ from itertools import count, product
 
 import pytest
 
-from tests.crash.conftest import Bench
-from tests.crash.outside import asked
+from tests.crash.conftest import CrashBench
+from tests.crash.options import get_option
 from toolkit.store.crashpoints import CRASH_VARIABLE, find_crash_point
 
-ALL = asked("TOOLKIT_CRASH_ALL") is not None
+ALL = get_option("TOOLKIT_CRASH_ALL") is not None
 SIDES = ("before", "after")
 # Where a restarted server is killed as it takes up what the first one left behind.
 AGAIN = [*product(("lease",), SIDES, (1,)), *product(("commit",), SIDES, (1, 2, 3))]
 
 
-def survives(bench: Bench, durability: str, points: list[str], totals: Counter[str]) -> bool:
+def check_kill_points(
+    bench: CrashBench, durability: str, points: list[str], totals: Counter[str]
+) -> bool:
     """Whether a server never came to the first point; if it did, all promises were kept.
 
     Servers that take up what it left behind are killed at the other points, if they come to them.
     """
-    data_dir, ledger = bench.copied("-".join((durability, *points))), bench.ledger()
+    data_dir, ledger = bench.copy_directory("-".join((durability, *points))), bench.ledger()
     for i, point in enumerate(points):
         env = {CRASH_VARIABLE: point, "TOOLKIT_DURABILITY": durability}
-        server = bench.nursery.serve(data_dir, **env)
-        outlived = bench.work(server, ledger) if i == 0 else bench.resumed(server, ledger)
+        server = bench.fork_server.serve(data_dir, **env)
+        outlived = (
+            bench.work(server, ledger) if i == 0 else bench.wait_until_resumed(server, ledger)
+        )
         if outlived:
             server.kill()
         server.wait()
         if outlived and i == 0:
             return True
-        bench.died(ledger)
-    found = bench.recovered(data_dir, ledger)
+        bench.record_death(ledger)
+    found = bench.recover(data_dir, ledger)
     assert not found.wrong, f"{points}: " + "\n".join(found.wrong)
     totals += found.counts
     return False
@@ -44,7 +48,7 @@ def survives(bench: Bench, durability: str, points: list[str], totals: Counter[s
 
 @pytest.mark.parametrize("durability", ["normal", "full"])
 def test_a_kill_around_any_commit_breaks_no_promise(
-    bench: Bench, durability: str, tell: Callable[[str], None]
+    bench: CrashBench, durability: str, tell: Callable[[str], None]
 ) -> None:
     """Given a workflow, when killed before or after any commit of it, then all promises hold."""
     totals: Counter[str] = Counter()
@@ -53,14 +57,14 @@ def test_a_kill_around_any_commit_breaks_no_promise(
     sides = SIDES if thorough else ("before",)
     for n in count(1, 1 if thorough else 2):
         points = [[f"commit:{side}:{n}"] for side in sides]
-        if all([survives(bench, durability, one, totals) for one in points]):  # noqa: C419
+        if all([check_kill_points(bench, durability, one, totals) for one in points]):  # noqa: C419
             break
     tell(f"{durability}: fewer than {n} commits, {dict(totals)}")
     assert n > 5, "the workflow had next to no commits"
 
 
 def test_a_kill_in_mid_recovery_breaks_no_promise(
-    bench: Bench, tell: Callable[[str], None]
+    bench: CrashBench, tell: Callable[[str], None]
 ) -> None:
     """Given a killed workflow, when killed again as it is taken up, then all promises hold."""
     totals: Counter[str] = Counter()
@@ -68,16 +72,16 @@ def test_a_kill_in_mid_recovery_breaks_no_promise(
         some = AGAIN if ALL else [AGAIN[n // 2 % len(AGAIN)]]
         later = [":".join(map(str, point)) for point in some]
         points = [[f"commit:after:{n}", point] for point in later]
-        if all([survives(bench, "normal", two, totals) for two in points]):  # noqa: C419
+        if all([check_kill_points(bench, "normal", two, totals) for two in points]):  # noqa: C419
             break
     tell(f"in recovery: {dict(totals)}")
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_a_kill_around_the_writing_of_bytes_breaks_no_promise(bench: Bench, when: str) -> None:
+def test_a_kill_around_the_writing_of_bytes_breaks_no_promise(bench: CrashBench, when: str) -> None:
     """Given large artifacts, when killed as their bytes are put in place, then nothing is torn."""
     numbers = count(1)
-    while not survives(bench, "normal", [f"blob:{when}:{next(numbers)}"], Counter()):
+    while not check_kill_points(bench, "normal", [f"blob:{when}:{next(numbers)}"], Counter()):
         continue
     assert next(numbers) >= 4, "speech and card have bytes to write"
 

@@ -14,35 +14,35 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.conftest import Bench
-from tests.crash.processes import Server, until
+from tests.crash.conftest import CrashBench
+from tests.crash.processes import ServerProcess, until
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
-Trace = Callable[..., "Traced"]
+Trace = Callable[..., "TracedServerProcess"]
 
 
-class Traced(Server):
+class TracedServerProcess(ServerProcess):
     """A server that strace follows from when it answers; before, it would slow each system call."""
 
-    def __init__(self, bench: Bench, data_dir: Path, durability: str, *options: str) -> None:
+    def __init__(self, bench: CrashBench, data_dir: Path, durability: str, *options: str) -> None:
         self.log = data_dir.with_suffix(".strace")
-        server = bench.nursery.serve(data_dir, TOOLKIT_DURABILITY=durability)
-        super().__init__(bench.nursery.port, server.pid, server.ended, self.log)
+        server = bench.fork_server.serve(data_dir, TOOLKIT_DURABILITY=durability)
+        super().__init__(bench.fork_server.port, server.pid, server.poll_exit_code, self.log)
         self._options = options
         self._strace: subprocess.Popen[bytes] | None = None
 
-    def ready(self) -> bool:
+    def wait_until_ready(self) -> bool:
         """Wait until it answers, and is followed."""
-        if not super().ready():
+        if not super().wait_until_ready():
             return False
         if self._strace is None:
             follow = ["strace", "-f", "-qq", "-o", str(self.log), "-p", str(self.pid)]
             self._strace = subprocess.Popen([*follow, *self._options])
-            until(self._followed, "strace follows every thread")
+            until(self._is_traced, "strace follows every thread")
         return True
 
-    def _followed(self) -> bool:
+    def _is_traced(self) -> bool:
         states = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/status")]
         return not any(re.search(r"^TracerPid:\t0$", state, re.MULTILINE) for state in states)
 
@@ -55,12 +55,12 @@ class Traced(Server):
 
 
 @pytest.fixture
-def trace(bench: Bench) -> Iterator[Trace]:
+def trace(bench: CrashBench) -> Iterator[Trace]:
     """Starts traced servers, and sees to it that none is left."""
-    started: list[Traced] = []
+    started: list[TracedServerProcess] = []
 
-    def start(data_dir: Path, durability: str, *options: str) -> Traced:
-        started.append(Traced(bench, data_dir, durability, *options))
+    def start(data_dir: Path, durability: str, *options: str) -> TracedServerProcess:
+        started.append(TracedServerProcess(bench, data_dir, durability, *options))
         return started[-1]
 
     yield start
@@ -71,19 +71,19 @@ def trace(bench: Bench) -> Iterator[Trace]:
 
 
 def test_a_kill_at_any_sync_breaks_no_promise(
-    bench: Bench, trace: Trace, tell: Callable[[str], None]
+    bench: CrashBench, trace: Trace, tell: Callable[[str], None]
 ) -> None:
     """Given full durability, when killed at any sync of a workflow, then all promises hold."""
     totals: Counter[str] = Counter()
     for n in count(1):
-        data_dir, ledger = bench.copied(f"sync-{n}"), bench.ledger()
+        data_dir, ledger = bench.copy_directory(f"sync-{n}"), bench.ledger()
         inject = f"inject=fdatasync:signal=SIGKILL:when={n}"
         server = trace(data_dir, "full", "-e", "trace=fdatasync", "-e", inject)
         if bench.work(server, ledger):
             break
         server.wait()
-        bench.died(ledger)
-        found = bench.recovered(data_dir, ledger)
+        bench.record_death(ledger)
+        found = bench.recover(data_dir, ledger)
         assert not found.wrong, f"{inject}: " + "\n".join(found.wrong)
         totals += found.counts
     tell(f"up to {n - 1} syncs of one thread: {dict(totals)}")
@@ -92,13 +92,13 @@ def test_a_kill_at_any_sync_breaks_no_promise(
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
 def test_an_acknowledgement_leaves_after_the_sync(
-    bench: Bench, trace: Trace, durability: str
+    bench: CrashBench, trace: Trace, durability: str
 ) -> None:
     """Given a workflow that is accepted, then with full durability it was synced before the 202.
 
     With normal durability it was not, which shows that this test can tell.
     """
-    data_dir, ledger = bench.copied(f"order-{durability}"), bench.ledger()
+    data_dir, ledger = bench.copy_directory(f"order-{durability}"), bench.ledger()
     calls = "trace=fdatasync,recvfrom,sendto,read,write"
     server = trace(data_dir, durability, "-y", "-s", "40", "-e", calls)
     # A new log is synced once in any case, so it is the second workflow that tells.
@@ -109,16 +109,16 @@ def test_an_acknowledgement_leaves_after_the_sync(
     asked_at = [i for i, line in enumerate(told) if '"POST /v1/workflows' in line][-1]
     told_at = [i for i, line in enumerate(told) if '"HTTP/1.1 202' in line][-1]
     assert asked_at < told_at
-    synced = synced_logs(told[asked_at:told_at])
+    synced = find_synced_logs(told[asked_at:told_at])
     assert bool(synced) is (durability == "full"), "\n".join(told[asked_at : told_at + 1])
 
 
-def test_bytes_and_the_folder_that_names_them_are_synced(bench: Bench, trace: Trace) -> None:
+def test_bytes_and_the_folder_that_names_them_are_synced(bench: CrashBench, trace: Trace) -> None:
     """Given full durability, when bytes are put in place, then both were synced by the end.
 
     The file before it gets its name, its folder after.
     """
-    data_dir, ledger = bench.copied("folders"), bench.ledger()
+    data_dir, ledger = bench.copy_directory("folders"), bench.ledger()
     server = trace(data_dir, "full", "-y", "-e", "trace=fsync,rename")
     assert bench.work(server, ledger)
     server.kill()
@@ -132,7 +132,7 @@ def test_bytes_and_the_folder_that_names_them_are_synced(bench: Bench, trace: Tr
         assert f"<{Path(target).parent}>" in after
 
 
-def synced_logs(lines: list[str]) -> list[str]:
+def find_synced_logs(lines: list[str]) -> list[str]:
     """The write-ahead logs whose sync began and returned within these lines of strace's."""
     begun: dict[str, str] = {}
     done = []

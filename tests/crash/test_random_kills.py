@@ -13,12 +13,12 @@ from random import Random
 import httpx
 import pytest
 
-from tests.crash.callers import WRITERS, Caller, Ledger, buried
-from tests.crash.findings import examined, sound
-from tests.crash.outside import asked
-from tests.crash.processes import Cloud, Killing, Nursery, opened_cloud
+from tests.crash.callers import WRITERS, Caller, Ledger, record_kill
+from tests.crash.options import get_option
+from tests.crash.processes import CloudProcess, DelayedKill, ForkServerClient, open_cloud
+from tests.crash.promise_checks import check_promises, is_database_intact
 
-KILLS = int(asked("TOOLKIT_CRASH_KILLS") or 12)
+KILLS = int(get_option("TOOLKIT_CRASH_KILLS") or 12)
 MOST_OPEN = 6
 MOST_PEOPLE = 4
 
@@ -50,50 +50,50 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     What was acknowledged is there, what was shown as completed stays and is not called again, a
     vendor is called again only for what was in flight, and everything comes to its end.
     """
-    seed = int(asked("TOOLKIT_CRASH_SEED") or time.time_ns() % 1_000_000)
+    seed = int(get_option("TOOLKIT_CRASH_SEED") or time.time_ns() % 1_000_000)
     print(f"TOOLKIT_CRASH_SEED={seed}")
     random, numbers = Random(seed), itertools.count(1)
     data_dir, ledger = tmp_path / "data", Ledger()
     began = time.monotonic()
-    with opened_cloud() as cloud:
-        nursery = Nursery(cloud, tmp_path / "server.log")
+    with open_cloud() as cloud:
+        fork_server = ForkServerClient(cloud, tmp_path / "server.log")
         try:
             for _ in range(KILLS):
-                _one_life(nursery, cloud, data_dir, ledger, random, numbers)
-            server = nursery.serve(data_dir)
-            assert server.ready()
+                _run_one_life(fork_server, cloud, data_dir, ledger, random, numbers)
+            server = fork_server.serve(data_dir)
+            assert server.wait_until_ready()
             caller = Caller(server.url, ledger, random, numbers)
             caller.wait_for_all()
-            found = examined(caller, cloud, ledger)
+            found = check_promises(caller, cloud, ledger)
             caller.close()
             server.kill()
             server.wait()
         finally:
-            nursery.close()
+            fork_server.close()
     took = time.monotonic() - began
     tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
-    assert sound(data_dir)
+    assert is_database_intact(data_dir)
     assert found.counts["billed"] > KILLS / 4, "too little was going on to tell anything"
 
 
-def _one_life(
-    nursery: Nursery,
-    cloud: Cloud,
+def _run_one_life(
+    fork_server: ForkServerClient,
+    cloud: CloudProcess,
     data_dir: Path,
     ledger: Ledger,
     random: Random,
     numbers: Iterator[int],
 ) -> None:
     """Start a server, have it work, kill it: one time in six while it still starts."""
-    server = nursery.serve(data_dir)
+    server = fork_server.serve(data_dir)
     early = random.random() < 1 / 6
-    killing = Killing(server, random.uniform(0, 0.3)) if early else None
-    if server.ready():
-        killing = killing or Killing(server, random.uniform(0.02, 0.7))
+    killing = DelayedKill(server, random.uniform(0, 0.3)) if early else None
+    if server.wait_until_ready():
+        killing = killing or DelayedKill(server, random.uniform(0.02, 0.7))
         caller = Caller(server.url, ledger, random, numbers)
         with pytest.raises(httpx.TransportError):
             keep_busy(caller, ledger, random)
         caller.close()
     assert killing is not None
-    buried(cloud, ledger, killing.over())
+    record_kill(cloud, ledger, killing.wait_until_dead())

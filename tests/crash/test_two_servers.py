@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.crash.processes import Cloud, opened_cloud, until
+from tests.crash.processes import CloudProcess, open_cloud, until
 from tests.crash.test_kill import chain, process, sign_up
-from tests.ports import free_port
-from tests.waiting import PATIENCE_S
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
 LEASE_S = 1.0
@@ -27,7 +27,7 @@ FINAL = {"completed", "failed", "cancelled"}
 class Pair:
     """Two servers, the cloud that both call, and a caller who has connected a vendor."""
 
-    cloud: Cloud
+    cloud: CloudProcess
     data_dir: Path
     urls: list[str]
     children: list["subprocess.Popen[bytes]"]
@@ -46,7 +46,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two servers with short leases, on a directory of their own."""
     data_dir = tmp_path_factory.mktemp("pair") / "data"
     with ExitStack() as stack:
-        cloud = stack.enter_context(opened_cloud())
+        cloud = stack.enter_context(open_cloud())
         told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
         urls, children = [], []
         for _ in range(2):
@@ -88,7 +88,7 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
     headers = {**pair.headers, "Prefer": "wait=30"}
     asked = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
     assert asked.json()["status"] == "completed"
-    seen = [call["digest"] for call in pair.cloud.quiet() if call["billed"]]
+    seen = [call["digest"] for call in pair.cloud.wait_until_quiet() if call["billed"]]
     nodes = chain()["nodes"]
     assert len(set(seen)) == len(nodes) + 1  # type: ignore[arg-type]
     assert len(seen) - len(set(seen)) <= 1

@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import signed_up
+from tests.contract.conftest import sign_up_client
 from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.settings import Settings
@@ -33,7 +33,7 @@ def client(
     """A caller of a sandbox in which something of everything was made, well and badly."""
     monkeypatch.chdir(tmp_path)
     Path(".toolkit").symlink_to(settings.data_dir)  # for what its operator is shown
-    with signed_up(server.url) as client:
+    with sign_up_client(server.url) as client:
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
         key = client._http._client.headers["authorization"].removeprefix("Bearer ")
         monkeypatch.setenv("TOOLKIT_API_KEY", key)

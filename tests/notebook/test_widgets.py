@@ -350,7 +350,7 @@ def test_a_key_stays_in_no_text(
     typed = 0
     for panel in panels:
         texts = [
-            w for w in everything(panel) if isinstance(w, ipywidgets.Text | ipywidgets.Textarea)
+            w for w in walk_controls(panel) if isinstance(w, ipywidgets.Text | ipywidgets.Textarea)
         ]
         for control in texts:
             control.set_state({"value": CANARY})
@@ -361,9 +361,9 @@ def test_a_key_stays_in_no_text(
     assert CANARY[:12] not in saved()
 
 
-def everything(box: ipywidgets.Box) -> Iterator[ipywidgets.Widget]:
+def walk_controls(box: ipywidgets.Box) -> Iterator[ipywidgets.Widget]:
     """Every control of a box."""
     for child in box.children:
         yield child
         if isinstance(child, ipywidgets.Box):
-            yield from everything(child)
+            yield from walk_controls(child)

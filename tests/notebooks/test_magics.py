@@ -211,14 +211,14 @@ def test_another_client(shell: Shell, tmp_path: Path) -> None:
 
 def test_names_are_completed(shell: Shell) -> None:
     """Given the beginning of a name, when Tab is pressed, then what there is is offered."""
-    assert {"llm.generate", "llm.generate@1"} <= set(offered(shell, "%%run llm."))
-    assert "speech.generate" in offered(shell, "%capabilities sp")
-    vendors = offered(shell, "%connect openai el")
+    assert {"llm.generate", "llm.generate@1"} <= set(get_completions(shell, "%%run llm."))
+    assert "speech.generate" in get_completions(shell, "%capabilities sp")
+    vendors = get_completions(shell, "%connect openai el")
     assert "elevenlabs" in vendors
     assert "openai" not in vendors
 
 
-def offered(shell: Shell, line: str) -> list[str]:
+def get_completions(shell: Shell, line: str) -> list[str]:
     """What the Tab key offers at the end of a line."""
     with provisionalcompleter():
         return [found.text for found in shell.ip.Completer.completions(line, len(line))]

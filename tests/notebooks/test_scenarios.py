@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from scripts import pictures
-from tests.notebooks.executed import (
+from tests.notebooks.execution import (
     NOTEBOOKS,
     ROOT,
     SANITIZE,
     Rules,
-    differences,
     execute,
-    shown,
+    find_differences,
+    list_outputs,
 )
 from toolkit.contract.workflows import Workflow
 from toolkit.display.workflow.svg import draw_workflow_svg
@@ -41,13 +41,13 @@ def test_a_notebook_does_what_it_shows(
     for name in VARIABLES:
         monkeypatch.setenv(name, CANARY)
     made = execute(notebook, tmp_path, SMALLER.get(notebook.stem, {}))
-    assert differences(notebook, made) == []
-    text = json.dumps(shown(made))
+    assert find_differences(notebook, made) == []
+    text = json.dumps(list_outputs(made))
     assert CANARY not in text
     assert "sk_live_" not in text
 
 
-def slowed(flow: Workflow, factor: float) -> Workflow:
+def slow_workflow(flow: Workflow, factor: float) -> Workflow:
     """A workflow whose every node took so many times as long."""
     nodes = []
     for node in flow.nodes:
@@ -66,7 +66,7 @@ def test_a_picture_is_compared_without_its_times(factor: float) -> None:
     """
     rules, flow = Rules(), pictures.workflow()
     compared = rules.sanitize(draw_workflow_svg(flow.name, flow.nodes))
-    slow = slowed(flow, factor)
+    slow = slow_workflow(flow, factor)
     assert rules.sanitize(draw_workflow_svg(flow.name, slow.nodes)) == compared
     for other in ({"status": "failed"}, {"cost_usd": 0.5}, {"provider": "teapot"}):
         nodes = [slow.nodes[0].model_copy(update=other), *slow.nodes[1:]]
@@ -106,10 +106,10 @@ def test_nbval_takes_them_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_committed_outputs_read_well_without_a_kernel(notebook: Path) -> None:
     """Given a notebook as committed, then pictures are static, and tables and texts are there."""
-    kinds = {kind for output in shown(notebook) for kind in output.get("data", {})}
+    kinds = {kind for output in list_outputs(notebook) for kind in output.get("data", {})}
     assert kinds & {"image/png", "image/svg+xml"}
     assert "application/vnd.jupyter.widget-view+json" not in kinds
-    text = json.dumps(shown(notebook))
+    text = json.dumps(list_outputs(notebook))
     assert "object at 0x" not in text
     assert not re.search(r"<(Figure|Axes|AxesSubplot)\b[^>]*> *$", text)
 

@@ -33,7 +33,7 @@ CHAIN = {
 
 
 @dataclass
-class Watched:
+class WatchedService:
     """A caller with a key and a vendor, and all that an operator sees of it."""
 
     http: httpx.AsyncClient
@@ -70,7 +70,7 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(settings: Settings) -> AsyncIterator[Watched]:
+async def watched(settings: Settings) -> AsyncIterator[WatchedService]:
     """A signed-up caller with one vendor, of a sandbox engine that is watched."""
     stream, exporter, faults = io.StringIO(), InMemorySpanExporter(), Faults()
     with configure_logging(stream, "json", "info"):
@@ -82,7 +82,7 @@ async def watched(settings: Settings) -> AsyncIterator[Watched]:
         await watch.attach_engine(engine)
         transport = httpx.ASGITransport(create_app(engine, watch), raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-            seen = Watched(http, engine, metrics, faults, stream, exporter)
+            seen = WatchedService(http, engine, metrics, faults, stream, exporter)
             made = await http.post("/v1/account", json={"email": "ada@example.org"})
             seen.headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
             pointer = {

@@ -9,12 +9,12 @@ import sys
 import httpx
 import pytest
 
-from tests.observability.conftest import SECRET_WORDS, Watched
+from tests.observability.conftest import SECRET_WORDS, WatchedService
 from toolkit.observability.logs import configure_logging
 from toolkit.observability.redaction import redact_text
 
 
-async def test_a_request_is_one_line(watched: Watched) -> None:
+async def test_a_request_is_one_line(watched: WatchedService) -> None:
     """Given requests of every kind, then each is one line, told by its route and not its path."""
     before = len(watched.lines("request"))
     query = {"secret": "sk-abcdefghijklmnop"}
@@ -42,7 +42,7 @@ async def test_a_request_is_one_line(watched: Watched) -> None:
     assert "account_id" not in lines[-1]
 
 
-async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: Watched) -> None:
+async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: WatchedService) -> None:
     """Given a key that is unknown, then its line leads to the caller, and never has the key."""
     key = "sk_live_" + "A" * 39 + "wxyz"
     await watched.http.get("/v1/runs", headers={"Authorization": f"Bearer {key}"})
@@ -59,7 +59,7 @@ async def test_a_refusal_says_by_which_code_and_who_was_not_let_in(watched: Watc
     assert "error_code" not in watched.lines("request")[0]
 
 
-async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: Watched) -> None:
+async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: WatchedService) -> None:
     """Given a caller who hangs up in mid-body, then it is one line, and not an error."""
     before = len(watched.stream.getvalue().splitlines())
     sent = iter([{"type": "http.request", "body": b"{", "more_body": True}])
@@ -83,7 +83,7 @@ async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: Watched) -
     assert (line["level"], line["status"]) == ("info", 400)
 
 
-async def test_a_replayed_answer_has_its_line(watched: Watched) -> None:
+async def test_a_replayed_answer_has_its_line(watched: WatchedService) -> None:
     """Given a request sent twice with a key, then both are told alike: the second has no route."""
     run = {"target": "capability", "name": "llm.generate", "input": {"objective": "Tea"}}
     for _ in range(2):
@@ -93,7 +93,7 @@ async def test_a_replayed_answer_has_its_line(watched: Watched) -> None:
         assert first[name] == second[name]
 
 
-async def test_a_job_is_one_line(watched: Watched) -> None:
+async def test_a_job_is_one_line(watched: WatchedService) -> None:
     """Given a workflow that ended, then each of its jobs has told whose it was and what it cost."""
     workflow = await watched.chain()
     lines = {line["node_id"]: line for line in watched.lines("job")}
@@ -110,7 +110,7 @@ async def test_a_job_is_one_line(watched: Watched) -> None:
     )
 
 
-async def test_a_job_that_failed_says_by_which_code(watched: Watched) -> None:
+async def test_a_job_that_failed_says_by_which_code(watched: WatchedService) -> None:
     """Given a vendor that refuses, then the line has the code, and not the vendor's words."""
     watched.faults.fail("minimax", status=400)
     await watched.chain()
@@ -119,7 +119,7 @@ async def test_a_job_that_failed_says_by_which_code(watched: Watched) -> None:
     assert line["level"] == "warning"
 
 
-async def test_nothing_said_is_logged(watched: Watched) -> None:
+async def test_nothing_said_is_logged(watched: WatchedService) -> None:
     """Given all of the above, then no line has a prompt, an address, a key or a query."""
     await watched.chain(**{"User-Agent": "spy/1.0"})
     await watched.send("GET", "/v1/runs", params={"cursor": "spying"})
@@ -130,7 +130,7 @@ async def test_nothing_said_is_logged(watched: Watched) -> None:
 
 
 async def test_our_own_fault_is_told_without_its_words(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
+    watched: WatchedService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a fault of ours, then the request's line and the fault's share an id, and no text."""
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 
-from tests.observability.conftest import CHAIN, Watched
+from tests.observability.conftest import CHAIN, WatchedService
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.observability.metrics_server import serve_metrics
 
@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "observability.md").read_text(encod
 ROW = re.compile(r"^\| `(toolkit_\w+)` \|([^|]*)\|", re.M)
 
 
-async def test_the_page_lists_what_there_is(watched: Watched) -> None:
+async def test_the_page_lists_what_there_is(watched: WatchedService) -> None:
     """Given that everything has happened once, then the page has each metric with its labels."""
     await watched.chain()
     shown = {
@@ -29,7 +29,7 @@ async def test_the_page_lists_what_there_is(watched: Watched) -> None:
     assert listed == shown
 
 
-async def test_requests_are_counted_by_route(watched: Watched) -> None:
+async def test_requests_are_counted_by_route(watched: WatchedService) -> None:
     """Given paths and methods that nobody serves, then all of them are under one label."""
     for number in range(20):
         await watched.send("GET", f"/v1/secret-{number}")
@@ -42,7 +42,7 @@ async def test_requests_are_counted_by_route(watched: Watched) -> None:
     assert watched.value("http_requests_in_progress") == 0
 
 
-async def test_jobs_calls_and_dollars_are_counted(watched: Watched) -> None:
+async def test_jobs_calls_and_dollars_are_counted(watched: WatchedService) -> None:
     """Given a workflow that ended, then its jobs, calls, cost and commits are counted."""
     workflow = await watched.chain()
     for capability in ("llm.generate@1", "speech.generate@1"):
@@ -57,7 +57,7 @@ async def test_jobs_calls_and_dollars_are_counted(watched: Watched) -> None:
     assert watched.value("jobs_running") == watched.value("jobs_waiting") == 0
 
 
-async def test_a_vendor_that_is_down_shows(watched: Watched) -> None:
+async def test_a_vendor_that_is_down_shows(watched: WatchedService) -> None:
     """Given a vendor that fails until its breaker opens, then outcomes and breaker say so."""
     assert watched.value("connections", provider="minimax", breaker="open") == 0
     watched.faults.fail("minimax", status=503)
@@ -69,7 +69,7 @@ async def test_a_vendor_that_is_down_shows(watched: Watched) -> None:
     assert watched.value("connections", provider="minimax", breaker="open") == 1
 
 
-async def test_what_is_under_way_is_shown(watched: Watched) -> None:
+async def test_what_is_under_way_is_shown(watched: WatchedService) -> None:
     """Given a vendor that takes its time, then the job and the stream that follows it are there."""
     watched.faults.latency("minimax", mean_ms=100)
     accepted = (await watched.send("POST", "/v1/workflows", json=CHAIN)).json()["data"]

@@ -4,7 +4,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.trace import SpanKind, StatusCode
 
-from tests.observability.conftest import SECRET_WORDS, Watched
+from tests.observability.conftest import SECRET_WORDS, WatchedService
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 PARENT = "00f067aa0ba902b7"
@@ -20,7 +20,7 @@ def _id(span: ReadableSpan) -> int:
     return span.context.span_id
 
 
-async def test_a_trace_goes_from_the_caller_to_the_vendor(watched: Watched) -> None:
+async def test_a_trace_goes_from_the_caller_to_the_vendor(watched: WatchedService) -> None:
     """Given a caller's trace, then request, workflow, jobs and calls go on with it, in order."""
     watched.exporter.clear()
     workflow = await watched.chain(traceparent=f"00-{TRACE}-{PARENT}-01")
@@ -42,7 +42,7 @@ async def test_a_trace_goes_from_the_caller_to_the_vendor(watched: Watched) -> N
     assert whole.attributes["toolkit.status"] == "completed"
 
 
-async def test_a_call_is_told_by_the_conventions(watched: Watched) -> None:
+async def test_a_call_is_told_by_the_conventions(watched: WatchedService) -> None:
     """Given a call for text, then its span has the names OpenTelemetry gives to such calls."""
     workflow = await watched.chain()
     (call,) = [span for name, span in watched.spans().items() if name.startswith("chat ")]
@@ -62,7 +62,7 @@ async def test_a_call_is_told_by_the_conventions(watched: Watched) -> None:
     }
 
 
-async def test_what_failed_is_told_by_its_code(watched: Watched) -> None:
+async def test_what_failed_is_told_by_its_code(watched: WatchedService) -> None:
     """Given a vendor that refuses, then call, job and workflow have its code, and no words."""
     watched.exporter.clear()
     watched.faults.fail("minimax", status=400)
@@ -78,7 +78,7 @@ async def test_what_failed_is_told_by_its_code(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize("status", [None, 400])
-async def test_nothing_said_is_traced(watched: Watched, status: int | None) -> None:
+async def test_nothing_said_is_traced(watched: WatchedService, status: int | None) -> None:
     """Given a workflow, well or ill, then no span has a prompt, an answer, a key or an address."""
     if status is not None:
         watched.faults.fail("minimax", status=status)
@@ -89,7 +89,7 @@ async def test_nothing_said_is_traced(watched: Watched, status: int | None) -> N
         assert forbidden not in text
 
 
-async def test_a_trace_that_is_none_is_begun_anew(watched: Watched) -> None:
+async def test_a_trace_that_is_none_is_begun_anew(watched: WatchedService) -> None:
     """Given a header that names no trace, then the request is answered and has its own."""
     watched.exporter.clear()
     await watched.send("GET", "/v1/runs", headers={"traceparent": "nonsense"})

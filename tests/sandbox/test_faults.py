@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.sandbox.conftest import AGENT
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.sandbox import SANDBOX_KEYS, Faults, create_app
 
@@ -18,7 +18,7 @@ BODY = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": "One lin
 
 
 @dataclass
-class Clock:
+class FaultClock:
     """Seconds that pass when they are told to."""
 
     now: float = 0.0
@@ -29,13 +29,13 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> FaultClock:
     """A clock that stands still."""
-    return Clock()
+    return FaultClock()
 
 
 @pytest.fixture
-def faults(clock: Clock) -> Faults:
+def faults(clock: FaultClock) -> Faults:
     """A script with nothing in it yet."""
     return Faults(seed=3, clock=clock)
 
@@ -65,7 +65,7 @@ async def test_a_share_is_met_as_the_seed_says() -> None:
     assert set(seen[0]) == {200, 429}
 
 
-async def test_a_rate_limit_is_a_token_bucket(faults: Faults, clock: Clock) -> None:
+async def test_a_rate_limit_is_a_token_bucket(faults: Faults, clock: FaultClock) -> None:
     """Given 2 calls a second and a burst of 3, then the fourth waits as Retry-After says."""
     faults.rate_limit("openai", per_s=2, burst=3)
     answers = await chat(faults, 4)
@@ -76,7 +76,7 @@ async def test_a_rate_limit_is_a_token_bucket(faults: Faults, clock: Clock) -> N
     assert [a.status_code for a in await chat(faults, 2)] == [200, 429]
 
 
-async def test_an_outage_has_a_beginning_and_an_end(faults: Faults, clock: Clock) -> None:
+async def test_an_outage_has_a_beginning_and_an_end(faults: Faults, clock: FaultClock) -> None:
     """Given an outage from 10 s to 20 s, then calls fail in between and at no other time."""
     faults.outage("openai", from_s=10, until_s=20)
     seen = []

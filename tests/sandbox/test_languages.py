@@ -47,7 +47,7 @@ ASKED_IN = {
 ENGLISH = re.compile(r"\b(?:the|and|of|is|worth)\b")
 
 
-def said(prompt: str, system: str = "") -> str:
+def ask_model(prompt: str, system: str = "") -> str:
     """What the model says to a prompt."""
     return generate_reply([ChatTurn("system", system), ChatTurn("user", prompt)]).text
 
@@ -72,7 +72,7 @@ def check_language(text: str, code: str) -> None:
 )
 def test_a_language_that_is_named(code: str, wording: str) -> None:
     """Given a language by its name or code, then the answer is in it, of as many sentences."""
-    text = said(wording.format(name=NAMES[code], code=code))
+    text = ask_model(wording.format(name=NAMES[code], code=code))
     check_language(text, code)
     assert len(re.findall(r"[.!?。।؟]", text)) == 2
 
@@ -80,24 +80,24 @@ def test_a_language_that_is_named(code: str, wording: str) -> None:
 def test_a_language_that_the_system_names() -> None:
     """Given a language in the system text alone, then it is the answer's; the user's word wins."""
     system = "You are a helpful writer. Answer in French."
-    check_language(said("Two sentences about tides.", system), "fr")
-    check_language(said("Two sentences about tides, auf Deutsch.", system), "de")
+    check_language(ask_model("Two sentences about tides.", system), "fr")
+    check_language(ask_model("Two sentences about tides, auf Deutsch.", system), "de")
 
 
 @pytest.mark.parametrize("code", ASKED_IN)
 def test_a_language_that_is_asked_in(code: str) -> None:
     """Given a request in a language that names none, then the answer is in that one, as asked."""
-    text = said(ASKED_IN[code])
+    text = ask_model(ASKED_IN[code])
     check_language(text, code)
     assert len(re.findall(r"[.!?。।؟]", text)) == 3
-    assert text == said(ASKED_IN[code])
+    assert text == ask_model(ASKED_IN[code])
 
 
 @pytest.mark.parametrize("code", [code for code in NAMES if code not in ("en", "ja", "zh")])
 @pytest.mark.parametrize("number", [2, 7, 23, 60, 155])
 def test_as_many_words_as_asked(code: str, number: int) -> None:
     """Given a number of words, then there are just as many in every language."""
-    text = said(f"Write about tides in {NAMES[code]}, exactly {number} words.")
+    text = ask_model(f"Write about tides in {NAMES[code]}, exactly {number} words.")
     if number > 20:
         check_language(text, code)
     assert len(text.split()) == number
@@ -107,7 +107,7 @@ def test_as_many_words_as_asked(code: str, number: int) -> None:
 def test_as_many_characters_as_asked(code: str) -> None:
     """Given a number of characters, then there are just as many, but for the marks between."""
     asked = {"ja": "潮汐について60字で書いてください。", "zh": "写60字关于潮汐的短文。"}
-    text = said(asked[code])
+    text = ask_model(asked[code])
     assert sum(char.isalnum() for char in text) == 60
 
 
@@ -122,7 +122,7 @@ def test_as_many_characters_as_asked(code: str) -> None:
 )
 def test_a_language_that_is_the_topic(prompt: str) -> None:
     """Given a topic that has to do with a country, then the answer is in English all the same."""
-    check_language(said(prompt), "en")
+    check_language(ask_model(prompt), "en")
 
 
 @pytest.mark.parametrize("code", ASKED_IN)

@@ -34,7 +34,7 @@ SCHEMA = {
 }
 
 
-def structured(schema: dict[str, Any], strict: bool = True) -> dict[str, Any]:
+def build_response_format(schema: dict[str, Any], strict: bool = True) -> dict[str, Any]:
     """A response_format for a schema."""
     spec = {"name": "answer", "strict": strict, "schema": schema}
     return {"type": "json_schema", "json_schema": spec}
@@ -90,7 +90,7 @@ async def test_sandbox_name_is_accepted(openai: httpx.AsyncClient) -> None:
         ({"colour": "red"}, 400, "unknown_parameter", "colour"),
         ({"response_format": {"type": "xml"}}, 400, "invalid_value", "response_format.type"),
         (
-            {"response_format": structured({"type": "object", "properties": {}})},
+            {"response_format": build_response_format({"type": "object", "properties": {}})},
             400,
             "invalid_json_schema",
             "response_format",
@@ -156,7 +156,11 @@ async def test_bad_json_body(openai: httpx.AsyncClient) -> None:
 
 async def test_json_schema_is_obeyed(openai: httpx.AsyncClient) -> None:
     """A structured reply validates against its schema and speaks of the topic."""
-    body = {"model": "gpt-6-luna", "messages": ASK, "response_format": structured(SCHEMA)}
+    body = {
+        "model": "gpt-6-luna",
+        "messages": ASK,
+        "response_format": build_response_format(SCHEMA),
+    }
     reply = await openai.post(CHAT, json=body)
     value = json.loads(reply.json()["choices"][0]["message"]["content"])
     jsonschema.validate(value, SCHEMA)
@@ -188,7 +192,11 @@ async def test_planner_schema_gets_a_plan(openai: httpx.AsyncClient) -> None:
     }
     schema = {"type": "object", "properties": {"nodes": {"type": "array", "items": node}}}
     ask = [{"role": "user", "content": "Objective: a social card about coral reefs"}]
-    body = {"model": "gpt-6-luna", "messages": ask, "response_format": structured(schema, False)}
+    body = {
+        "model": "gpt-6-luna",
+        "messages": ask,
+        "response_format": build_response_format(schema, False),
+    }
     reply = await openai.post(CHAT, json=body)
     plan = json.loads(reply.json()["choices"][0]["message"]["content"])["nodes"]
     assert [one["capability"] for one in plan] == names
@@ -217,7 +225,7 @@ async def test_review_judges_what_it_is_given(openai: httpx.AsyncClient) -> None
         body = {
             "model": "gpt-6-luna",
             "messages": [{"role": "user", "content": text}],
-            "response_format": structured(schema),
+            "response_format": build_response_format(schema),
         }
         reply = await openai.post(CHAT, json=body)
         verdicts.append(json.loads(reply.json()["choices"][0]["message"]["content"]))

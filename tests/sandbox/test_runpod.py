@@ -32,7 +32,7 @@ PICTURE: dict[str, Any] = {
 }
 
 
-async def opened(client: httpx.AsyncClient, link: str) -> Image.Image:
+async def open_picture(client: httpx.AsyncClient, link: str) -> Image.Image:
     """The picture that a link leads to."""
     answer = await client.get(link, headers={"Authorization": ""})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
@@ -162,8 +162,8 @@ async def test_a_picture_is_kept_for_a_week(runpod: httpx.AsyncClient, state: Sa
     """Given a public endpoint's link, then it needs no key, and leads nowhere after 7 days."""
     done = (await runpod.post(f"{FLUX}/runsync", json={"input": PICTURE})).json()
     link = done["output"]["image_url"]
-    first = await opened(runpod, link)
-    assert (await opened(runpod, link)).tobytes() == first.tobytes()
+    first = await open_picture(runpod, link)
+    assert (await open_picture(runpod, link)).tobytes() == first.tobytes()
     later = state.clock() + 7 * 24 * 3600 + 1
     state.clock = lambda: later
     assert (await runpod.get(link)).status_code == 404
@@ -234,7 +234,7 @@ async def test_job_moves_on_as_it_is_polled(runpod: httpx.AsyncClient) -> None:
     assert done["status"] == "COMPLETED"
     assert done["executionTime"] > 0
     assert done["output"]["cost"] == pytest.approx(0.02 * 256 * 256 / 1e6, abs=1e-6)
-    picture = await opened(runpod, done["output"]["image_url"])
+    picture = await open_picture(runpod, done["output"]["image_url"])
     assert picture.size == (256, 256)
     colors = picture.convert("RGB").getcolors(maxcolors=256 * 256)
     assert colors is not None

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.sdk.conftest import Order
-from tests.sdk.published import (
+from tests.sdk.published_schemas import (
     Check,
     anthropic_error,
     converse_error,

@@ -26,7 +26,7 @@ def client(cloud_url: str) -> Any:
     return client_of(cloud_url, SANDBOX_KEYS["ELEVENLABS_API_KEY"])
 
 
-def spoken(client: Any, **changes: Any) -> bytes:
+def speak_text(client: Any, **changes: Any) -> bytes:
     """A text, spoken."""
     asked = {"voice_id": VOICE, "text": "Tides turn.", "model_id": "eleven_flash_v2_5", **changes}
     return b"".join(client.text_to_speech.convert(**asked, request_options={"max_retries": 0}))
@@ -34,7 +34,7 @@ def spoken(client: Any, **changes: Any) -> bytes:
 
 def test_speech(client: Any) -> None:
     """Given a text, then the SDK has an MP3."""
-    audio = spoken(client)
+    audio = speak_text(client)
     assert audio[:3] == b"ID3" or audio[0] == 0xFF
     assert len(audio) > 2000
 
@@ -51,7 +51,7 @@ def test_voices(client: Any) -> None:
     made = client.voices.ivc.create(name="Ada", files=[reference])
     listed = {voice.voice_id: voice.name for voice in client.voices.get_all().voices}
     assert listed[made.voice_id] == "Ada"
-    assert spoken(client, voice_id=made.voice_id)
+    assert speak_text(client, voice_id=made.voice_id)
     client.voices.delete(made.voice_id)
 
 
@@ -72,19 +72,19 @@ def test_models(client: Any) -> None:
 def test_refusals(client: Any, changes: dict[str, Any], status: int) -> None:
     """Given what the vendor refuses, then the SDK raises its own exception."""
     with pytest.raises(elevenlabs.core.ApiError) as refused:
-        spoken(client, **changes)
+        speak_text(client, **changes)
     assert refused.value.status_code == status
 
 
 def test_a_wrong_key_and_a_fault(cloud_url: str, client: Any, order: Order) -> None:
     """Given a wrong key, or an ordered 429, then the SDK raises its own exception."""
     with pytest.raises(elevenlabs.core.ApiError) as refused:
-        spoken(client_of(cloud_url, "wrong"))
+        speak_text(client_of(cloud_url, "wrong"))
     assert (refused.value.status_code, refused.value.body["detail"]["status"]) == (
         401,
         "invalid_api_key",
     )
     order("elevenlabs", status=429)
     with pytest.raises(elevenlabs.core.ApiError) as refused:
-        spoken(client)
+        speak_text(client)
     assert refused.value.status_code == 429

@@ -12,7 +12,7 @@ genai = pytest.importorskip("google.genai", reason="needs the extra `sdk`")
 MODEL, PROMPT = "gemini-3.8-flash", "Write two sentences about tides."
 
 
-class Outline(BaseModel):
+class GoogleOutline(BaseModel):
     """What is to be answered with."""
 
     title: str
@@ -53,10 +53,10 @@ def test_a_stream(client: Any) -> None:
 @pytest.mark.parametrize("given", ["response_schema", "response_json_schema"])
 def test_parsed_output(client: Any, given: str) -> None:
     """Given a schema, in the SDK's form or as JSON Schema, then the answer is of that shape."""
-    schema = Outline if given == "response_schema" else Outline.model_json_schema()
+    schema = GoogleOutline if given == "response_schema" else GoogleOutline.model_json_schema()
     config = {"response_mime_type": "application/json", given: schema}
     answer = client.models.generate_content(model=MODEL, contents=PROMPT, config=config)
-    assert Outline.model_validate_json(answer.text).title
+    assert GoogleOutline.model_validate_json(answer.text).title
 
 
 def test_models_and_tokens(client: Any) -> None:

@@ -12,7 +12,7 @@ openai = pytest.importorskip("openai", reason="needs the extra `sdk`")
 ASKED: list[Any] = [{"role": "user", "content": "Write two sentences about tides."}]
 
 
-class Outline(BaseModel):
+class OpenAIOutline(BaseModel):
     """What is to be answered with."""
 
     title: str
@@ -52,7 +52,7 @@ def test_a_stream(client: Any) -> None:
 def test_parsed_output(client: Any) -> None:
     """Given a model class, then the SDK parses the answer into it."""
     answer = client.chat.completions.parse(
-        model="gpt-6-luna", messages=ASKED, response_format=Outline
+        model="gpt-6-luna", messages=ASKED, response_format=OpenAIOutline
     )
     assert answer.choices[0].message.parsed.title
     assert answer.choices[0].message.parsed.points

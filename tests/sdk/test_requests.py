@@ -12,7 +12,7 @@ import jsonschema
 import pytest
 from pydantic import ConfigDict, TypeAdapter
 
-from tests.vendors.conftest import CLONE, SPEECH, TEXT, VENDORS, Drive, flow
+from tests.vendors.conftest import CLONE, SPEECH, TEXT, VENDORS, VendorDrive, flow
 from toolkit.plugins import Operation, ProviderError, TextRequest
 
 FACTS = json.loads((Path(__file__).parent.parent / "vendors/facts/openai.json").read_text("utf-8"))
@@ -28,9 +28,9 @@ FULL = TextRequest(
 EACH = pytest.mark.parametrize("operation", [TEXT, FULL], ids=["plain", "everything"])
 
 
-def sent(vendor: str, operation: Operation[Any]) -> dict[str, Any]:
+def get_sent_body(vendor: str, operation: Operation[Any]) -> dict[str, Any]:
     """The JSON body of an adapter's first request."""
-    drive = Drive()
+    drive = VendorDrive()
     with pytest.raises((ProviderError, AssertionError)):
         drive(flow(vendor, operation))  # nothing is there to answer it
     return drive.body()
@@ -45,7 +45,7 @@ def test_openai(operation: TextRequest) -> None:
         "properties": FACTS["properties"],
         "additionalProperties": False,
     }
-    jsonschema.validate(sent("openai", operation), schema)
+    jsonschema.validate(get_sent_body("openai", operation), schema)
     assert "POST /chat/completions" in FACTS["paths"]
     assert VENDORS["openai"].base_urls["api"].endswith("/v1")
 
@@ -56,7 +56,7 @@ def test_anthropic(operation: TextRequest) -> None:
     pytest.importorskip("anthropic", reason="needs the extra `sdk`")
     from anthropic.types import MessageCreateParams
 
-    body = sent("anthropic", operation)
+    body = get_sent_body("anthropic", operation)
     TypeAdapter(MessageCreateParams).validate_python(body)
     known: set[str] = set()
     for kind in MessageCreateParams.__args__:
@@ -71,7 +71,7 @@ def test_google(operation: TextRequest) -> None:
     from google.genai import types
 
     assert types.Content.model_config.get("extra") == "forbid"
-    body = sent("google", operation)
+    body = get_sent_body("google", operation)
     assert set(body) <= {"contents", "systemInstruction", "generationConfig"}
     for content in [*body["contents"], body["systemInstruction"]]:
         types.Content.model_validate(content)
@@ -86,7 +86,7 @@ def test_aws(operation: TextRequest) -> None:
     from botocore.validate import ParamValidator
 
     model = Session().get_service_model("bedrock-runtime").operation_model("Converse")
-    body = {**sent("aws", operation), "modelId": "amazon.nova-2-lite-v1:0"}
+    body = {**get_sent_body("aws", operation), "modelId": "amazon.nova-2-lite-v1:0"}
     found = ParamValidator().validate(body, model.input_shape)
     assert not found.has_errors(), found.generate_report()
     assert (model.http["method"], model.http["requestUri"]) == (
@@ -107,11 +107,11 @@ def test_elevenlabs() -> None:
     from toolkit.plugins import SpeechRequest
 
     spoken = set(inspect.signature(TextToSpeechClient.convert).parameters)
-    body = sent("elevenlabs", SpeechRequest(text="Tides turn.", speed=1.1))
+    body = get_sent_body("elevenlabs", SpeechRequest(text="Tides turn.", speed=1.1))
     assert set(body) <= spoken
     strict = type("Strict", (VoiceSettings,), {"model_config": ConfigDict(extra="forbid")})
     strict(**body["voice_settings"])
-    drive = Drive()
+    drive = VendorDrive()
     for operation in (SPEECH, CLONE):
         with pytest.raises(AssertionError):
             drive(flow("elevenlabs", operation))

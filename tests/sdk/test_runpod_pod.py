@@ -9,8 +9,8 @@ from dataclasses import replace
 import httpx
 import pytest
 
-from tests.ports import free_port
-from tests.vendors.conftest import IMAGE, PNG, Drive, access
+from tests.support.ports import free_port
+from tests.vendors.conftest import IMAGE, PNG, VendorDrive, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError
 from toolkit.vendors.runpod import generate_image
@@ -53,7 +53,7 @@ def pods_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     worker.wait()
 
 
-class Sent(Drive):
+class PodDrive(VendorDrive):
     """Answers what the SDK's worker answers."""
 
     def _perform(self, step: object) -> object:
@@ -67,7 +67,7 @@ class Sent(Drive):
 def test_the_vendors_own_worker_draws(pods_url: str) -> None:
     """Given the SDK's worker behind the proxy's path, then our flow has its image and seed."""
     # The proxy gives each pod a host; here the worker is the only one, whatever the host.
-    drive, hosts = Sent(), {"pods": pods_url + "/{pod}/.."}
+    drive, hosts = PodDrive(), {"pods": pods_url + "/{pod}/.."}
     reply = drive(generate_image(IMAGE, access("runpod", "image", base_urls=hosts, pod="pod1")))
     assert (reply.image, reply.seed, reply.model) == (PNG, IMAGE.seed, "pod")
     assert reply.vendor_request_id.startswith("test-")
@@ -77,7 +77,7 @@ def test_the_vendors_own_worker_draws(pods_url: str) -> None:
 def test_the_vendors_own_worker_refuses(pods_url: str) -> None:
     """Given an input that the handler refuses, then its words come through."""
     with pytest.raises(ProviderError, match="too many steps") as refused:
-        Sent()(
+        PodDrive()(
             generate_image(
                 replace(IMAGE, steps=51),
                 access("runpod", "image", base_urls={"pods": pods_url + "/{pod}/.."}, pod="pod1"),

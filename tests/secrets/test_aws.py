@@ -15,7 +15,7 @@ TYPE = "aws_secrets_manager"
 ARN = "arn:aws:secretsmanager:eu-central-1:123456789012:secret:prod/minimax-AbCdEf"
 
 
-class Fake:
+class FakeSecretsManager:
     """A client that knows a few secrets."""
 
     def __init__(self, answer: Mapping[str, Any] | Exception) -> None:
@@ -23,7 +23,7 @@ class Fake:
         self.regions: list[str | None] = []
         self.threads: set[threading.Thread] = set()
 
-    def __call__(self, region: str | None) -> "Fake":
+    def __call__(self, region: str | None) -> "FakeSecretsManager":
         """Make the client of a region."""
         self.regions.append(region)
         return self
@@ -51,12 +51,15 @@ class Fake:
 )
 async def test_secret_is_read(answer: Mapping[str, Any], secret: str) -> None:
     """Given plain text, bytes or JSON, the secret comes back; one member of JSON stands for it."""
-    assert await SecretsManagerResolver(None, Fake(answer)).resolve(TYPE, "prod/minimax") == secret
+    assert (
+        await SecretsManagerResolver(None, FakeSecretsManager(answer)).resolve(TYPE, "prod/minimax")
+        == secret
+    )
 
 
 async def test_region_is_the_arns_and_the_loop_is_free() -> None:
     """Given an ARN, its region is asked; the client waits in a thread of its own."""
-    fake = Fake({"SecretString": "sk-test"})
+    fake = FakeSecretsManager({"SecretString": "sk-test"})
     resolver = SecretsManagerResolver(None, fake)
     await resolver.resolve(TYPE, ARN)
     await resolver.resolve(TYPE, "prod/minimax")
@@ -78,7 +81,7 @@ async def test_region_is_the_arns_and_the_loop_is_free() -> None:
 async def test_every_failure_is_the_same(answer: Mapping[str, Any] | Exception) -> None:
     """Given no secret, or whatever AWS raises, the one answer tells nothing of it."""
     with pytest.raises(WorkError) as caught:
-        await SecretsManagerResolver(None, Fake(answer)).resolve(TYPE, "prod/minimax")
+        await SecretsManagerResolver(None, FakeSecretsManager(answer)).resolve(TYPE, "prod/minimax")
     assert caught.value.code is ErrorCode.SECRET_UNRESOLVED
     assert "prod/minimax" not in str(caught.value)
     assert "route" not in str(caught.value)
@@ -88,7 +91,7 @@ async def test_every_failure_is_the_same(answer: Mapping[str, Any] | Exception) 
 @pytest.mark.parametrize(("kind", "name"), [("environment", "prod/minimax"), (TYPE, "prod/other")])
 async def test_what_is_not_allowed_is_not_asked(kind: str, name: str) -> None:
     """Given another type or a name that is not allowed, AWS is not even asked."""
-    fake = Fake({"SecretString": "sk-test"})
+    fake = FakeSecretsManager({"SecretString": "sk-test"})
     with pytest.raises(WorkError):
         await SecretsManagerResolver({"prod/minimax"}, fake).resolve(kind, name)
     assert fake.regions == []
@@ -104,10 +107,10 @@ async def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_boto3_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given boto3, its client of the service and region is what is asked."""
-    fake, asked = Fake({"SecretString": "sk-test"}), []
+    fake, asked = FakeSecretsManager({"SecretString": "sk-test"}), []
     boto3 = ModuleType("boto3")
 
-    def client(service: str, region_name: str | None) -> Fake:
+    def client(service: str, region_name: str | None) -> FakeSecretsManager:
         asked.append((service, region_name))
         return fake
 

@@ -46,7 +46,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def served(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+async def serve_engine(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
     """A caller of `toolkit serve`."""
     engine = await open_engine(settings)
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
-from tests.waiting import PATIENCE_S
+from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -41,7 +41,7 @@ def client(disk: Disk, faults: Faults) -> Iterator[Client]:
         yield client
 
 
-def refused(client: Client) -> ServiceError:
+def get_refusal(client: Client) -> ServiceError:
     """The error of a run that is not accepted."""
     with pytest.raises(ServiceError) as failed:
         client.runs.create("llm.generate", ASKED)
@@ -60,7 +60,7 @@ def test_a_disk_that_is_full(client: Client, disk: Disk) -> None:
     """Given a full disk, then new work is refused with 503, reading goes on, and space cures it."""
     done = client.runs.create("llm.generate", ASKED).wait()
     disk.fill()
-    error = refused(client)
+    error = get_refusal(client)
     assert error.code is ErrorCode.UNAVAILABLE
     assert error.retry_after is not None
     assert str(disk.path) not in str(error)
@@ -120,7 +120,7 @@ def test_a_database_that_turns_read_only(settings: Settings) -> None:
         transport = client._http._client._transport
         store = transport._thread.engine._core.store  # type: ignore[attr-defined]
         store._writer._connection.execute("PRAGMA query_only=ON")
-        assert refused(client).code is ErrorCode.UNAVAILABLE
+        assert get_refusal(client).code is ErrorCode.UNAVAILABLE
         assert client.runs.get(done.id).output == done.output
         store._writer._connection.execute("PRAGMA query_only=OFF")
         assert client.runs.create("llm.generate", ASKED).wait().status == "completed"

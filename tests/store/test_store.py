@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
-from tests.waiting import PATIENCE_S, Watch
+from tests.support.timing import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AppendEvent,
@@ -71,7 +71,7 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
     await opened.close()
 
 
-async def rooted(store: Store, name: str = "run_r") -> Lease:
+async def acquire_lease(store: Store, name: str = "run_r") -> Lease:
     """A root that the store holds."""
     inserted, lease = store.build_root(name, "run", "acc")
     await store.write([inserted])
@@ -132,7 +132,7 @@ async def test_all_that_was_handed_over_is_written_before_it_closes(
     store: Store, tmp_path: Path
 ) -> None:
     """Given more than one transaction takes, when closed at once, then all of it is there."""
-    lease = await rooted(store)
+    lease = await acquire_lease(store)
     for n in range(MANY):
         store.write([job(str(n))], lease=lease, eager=bool(n % 2))
     store.write([UpdateRow("jobs", "job_0", {"status": "running"})], lease=lease, eager=False)
@@ -146,7 +146,7 @@ async def test_all_that_was_handed_over_is_written_before_it_closes(
 
 async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     """Given all that a large workflow writes, then another's request is not behind all of it."""
-    lease = await rooted(store)
+    lease = await acquire_lease(store)
     large = [store.write([job(str(n))], lease=lease) for n in range(MANY)]
     inserted, _ = store.build_root("run_other", "run", "other")
     event = AppendEvent("run_other", "run.queued", {}, AT)
@@ -271,7 +271,7 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
 
 async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) -> None:
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
-    old = await rooted(store)
+    old = await acquire_lease(store)
     assert await other.claim_leases(10) == []
     await asyncio.sleep(0.25)
     (new,) = await other.claim_leases(10)
@@ -284,7 +284,7 @@ async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) 
 
 async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
     """Given a heartbeat, then nobody else can claim the root."""
-    await rooted(store)
+    await acquire_lease(store)
     for _ in range(3):
         await asyncio.sleep(0.1)
         store.renew_leases()
@@ -293,7 +293,7 @@ async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
 
 async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
     """Given a root that was given back, when two claim it at once, then one of them gets it."""
-    lease = await rooted(store)
+    lease = await acquire_lease(store)
     await store.release_lease(lease, done=False)
     claims = await asyncio.gather(store.claim_leases(10), other.claim_leases(10))
     assert sorted(map(len, claims)) == [0, 1]
@@ -301,7 +301,7 @@ async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
 
 async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
     """Given a root that is done, then nobody claims it, and it can be taken up again once."""
-    lease = await rooted(store)
+    lease = await acquire_lease(store)
     await store.release_lease(lease, done=True)
     assert await other.claim_leases(10) == []
     again = await other.reacquire_lease("run_r")
@@ -312,7 +312,7 @@ async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: S
 
 async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
     """Given a root held by one process, when another asks to cancel it, then the holder is told."""
-    await rooted(store)
+    await acquire_lease(store)
     await other.request_cancel("run_r")
     assert await store.list_cancel_requests() == {"run_r"}
     assert await other.list_cancel_requests() == set()
@@ -374,7 +374,7 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
     await asyncio.sleep(0)
     await writer.write([AppendEvent("run_r", "run.queued", {}, AT)])
     await waiting
-    assert watch.elapsed_s() < 2
+    assert watch.measure_elapsed_s() < 2
 
 
 async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Path) -> None:
@@ -423,7 +423,7 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
     store._writer._connection.execute("PRAGMA busy_timeout=50")
-    held, elsewhere = await rooted(store), await rooted(store, "run_s")
+    held, elsewhere = await acquire_lease(store), await acquire_lease(store, "run_s")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(ServiceError):
@@ -492,7 +492,7 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
 
 async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) -> None:
     """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
-    await rooted(store)
+    await acquire_lease(store)
     busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     busy.execute("BEGIN IMMEDIATE")
     renewing = asyncio.create_task(asyncio.to_thread(store.renew_leases))
@@ -500,7 +500,7 @@ async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) ->
     for _ in range(30):
         watch = Watch()
         await asyncio.sleep(0.01)
-        longest = max(longest, watch.elapsed_s())
+        longest = max(longest, watch.measure_elapsed_s())
     assert longest < 0.15
     assert not renewing.done()
     busy.execute("COMMIT")

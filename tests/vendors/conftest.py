@@ -33,7 +33,7 @@ PNG = bytes.fromhex(
 
 
 @dataclass
-class Drive:
+class VendorDrive:
     """Answers a flow's requests in turn and remembers every other step.
 
     An answer that is an exception is raised where the flow asked, as the engine's driver does.
@@ -86,9 +86,9 @@ class Drive:
 
 
 @pytest.fixture
-def drive() -> Drive:
+def drive() -> VendorDrive:
     """A driver without answers yet."""
-    return Drive()
+    return VendorDrive()
 
 
 def access(vendor: str, kind: str, /, **changes: Any) -> Access:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vendors.conftest import TEXT, VENDORS, Drive, flow, ok
+from tests.vendors.conftest import TEXT, VENDORS, VendorDrive, flow, ok
 from toolkit import Client
 from toolkit.contract.catalog import CatalogModel
 from toolkit.settings import Settings, VendorSettings
@@ -42,7 +42,7 @@ def default_of(client: Client) -> CatalogModel:
 
 @pytest.mark.parametrize("region", REGIONS)
 @pytest.mark.parametrize("told_by", ["secret", "host"])
-def test_the_region_decides_the_profile(drive: Drive, region: str, told_by: str) -> None:
+def test_the_region_decides_the_profile(drive: VendorDrive, region: str, told_by: str) -> None:
     """Given a region by the secret or by the host, then its profile is called there, and told."""
     secret = {"access_key_id": "AKID", "secret_access_key": "x"}
     base = VENDORS["aws"].base_urls["api"]
@@ -59,13 +59,13 @@ def test_the_region_decides_the_profile(drive: Drive, region: str, told_by: str)
     assert f"/{region}/bedrock/" in request.headers["authorization"]
 
 
-def test_a_profile_that_is_named_is_called(drive: Drive) -> None:
+def test_a_profile_that_is_named_is_called(drive: VendorDrive) -> None:
     """Given a model named with its profile, then it is called by just that name."""
     drive(flow("aws", TEXT, model=f"global.{NOVA}"), ok(CONVERSED))
     assert drive.requests[0].url.path == f"/model/global.{NOVA}/converse"
 
 
-def test_a_model_without_a_profile_is_called_as_it_is(drive: Drive) -> None:
+def test_a_model_without_a_profile_is_called_as_it_is(drive: VendorDrive) -> None:
     """Given a model that has no profile, then its bare name is called."""
     drive(flow("aws", TEXT, model="openai.gpt-oss-120b-1:0"), ok(CONVERSED))
     assert drive.requests[0].url.path == "/model/openai.gpt-oss-120b-1:0/converse"

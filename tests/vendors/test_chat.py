@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import SECRET, TEXT, Drive, flow, ok
+from tests.vendors.conftest import SECRET, TEXT, VendorDrive, flow, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Cost, ProviderError, TextReply, TextRequest
 
@@ -49,7 +49,7 @@ def refusal(param: str | None, code: str = "unsupported_parameter") -> httpx.Res
 
 
 @both
-def test_text_with_its_usage(drive: Drive, vendor: str) -> None:
+def test_text_with_its_usage(drive: VendorDrive, vendor: str) -> None:
     """Given a plain answer, the reply has text, model, tokens and the vendor's id of the call."""
     reply = drive(flow(vendor, TEXT), ok(chat(), x_request_id="req_9"))
     assert reply == TextReply(
@@ -70,7 +70,7 @@ def test_text_with_its_usage(drive: Drive, vendor: str) -> None:
 
 
 @both
-def test_temperature_is_sent_where_given(drive: Drive, vendor: str) -> None:
+def test_temperature_is_sent_where_given(drive: VendorDrive, vendor: str) -> None:
     """Given a temperature and no system text, both show in the request."""
     drive(flow(vendor, TextRequest(prompt="Hi", temperature=0.2)), ok(chat()))
     assert drive.body()["temperature"] == 0.2
@@ -90,12 +90,12 @@ def test_temperature_is_sent_where_given(drive: Drive, vendor: str) -> None:
     ],
     ids=["thoughts", "words about thoughts", "parts", "blanks", "NUL and surrogate", "null"],
 )
-def test_content_becomes_text(drive: Drive, vendor: str, content: object, text: str) -> None:
+def test_content_becomes_text(drive: VendorDrive, vendor: str, content: object, text: str) -> None:
     """Given content in any documented form, the reply has only the answer's own text."""
-    assert drive(flow(vendor, TEXT), _escaped(chat(content))).text == text
+    assert drive(flow(vendor, TEXT), _answer_in_ascii(chat(content))).text == text
 
 
-def _escaped(body: object) -> httpx.Response:
+def _answer_in_ascii(body: object) -> httpx.Response:
     """JSON in ASCII, as only so it can carry a lone surrogate."""
     return httpx.Response(
         200, content=json.dumps(body).encode(), headers={"content-type": "application/json"}
@@ -104,7 +104,7 @@ def _escaped(body: object) -> httpx.Response:
 
 @both
 @pytest.mark.parametrize("content", ["", None, "<think>The moon pulls, and"])
-def test_cut_off_before_the_first_word(drive: Drive, vendor: str, content: object) -> None:
+def test_cut_off_before_the_first_word(drive: VendorDrive, vendor: str, content: object) -> None:
     """Given nothing but the limit, the flow reports the truncation and not a success."""
     with pytest.raises(ProviderError, match="truncated before its first word") as caught:
         drive(flow(vendor, TEXT), ok(chat(content, "length")))
@@ -113,7 +113,7 @@ def test_cut_off_before_the_first_word(drive: Drive, vendor: str, content: objec
 
 
 @both
-def test_cut_off_text_is_kept(drive: Drive, vendor: str) -> None:
+def test_cut_off_text_is_kept(drive: VendorDrive, vendor: str) -> None:
     """Given a text that ends at the limit, the reply says `length`."""
     reply = drive(flow(vendor, TEXT), ok(chat("Because of", "length")))
     assert (reply.text, reply.finish) == ("Because of", "length")
@@ -128,7 +128,7 @@ def test_cut_off_text_is_kept(drive: Drive, vendor: str) -> None:
     ],
     ids=["refusal", "content filter"],
 )
-def test_refusal(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
+def test_refusal(drive: VendorDrive, vendor: str, body: dict[str, Any]) -> None:
     """Given a refusal or a filter's cut, the flow ends as rejected, not to be tried again."""
     with pytest.raises(ProviderError, match="refused to answer") as caught:
         drive(flow(vendor, TEXT), ok(body))
@@ -148,7 +148,7 @@ def test_refusal(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
         {"choices": [{"message": "text"}]},
     ],
 )
-def test_answer_without_a_message(drive: Drive, vendor: str, body: dict[str, Any]) -> None:
+def test_answer_without_a_message(drive: VendorDrive, vendor: str, body: dict[str, Any]) -> None:
     """Given JSON that is no completion, the flow ends as a bad response."""
     with pytest.raises(ProviderError) as caught:
         drive(flow(vendor, TEXT), ok(body))
@@ -168,12 +168,12 @@ def test_answer_without_a_message(drive: Drive, vendor: str, body: dict[str, Any
         [19, 6],
     ],
 )
-def test_senseless_usage_is_unknown(drive: Drive, vendor: str, usage: object) -> None:
+def test_senseless_usage_is_unknown(drive: VendorDrive, vendor: str, usage: object) -> None:
     """Given usage that cannot be counted, nothing is counted, so that the estimate stands."""
     assert drive(flow(vendor, TEXT), ok(chat(usage=usage))).cost == Cost()
 
 
-def test_openai_asks_for_its_schema(drive: Drive) -> None:
+def test_openai_asks_for_its_schema(drive: VendorDrive) -> None:
     """Given a schema that strict mode takes, it is asked for strictly; any other one loosely."""
     drive(flow("openai", replace(TEXT, schema=CLOSED)), ok(chat('{"title": "Tides"}')))
     asked = drive.body()["response_format"]
@@ -200,13 +200,15 @@ def test_openai_asks_for_its_schema(drive: Drive) -> None:
         ({**CLOSED, "$defs": {"part": {"type": "object"}}}, False),
     ],
 )
-def test_which_schemas_are_strict(drive: Drive, schema: dict[str, object], strict: bool) -> None:
+def test_which_schemas_are_strict(
+    drive: VendorDrive, schema: dict[str, object], strict: bool
+) -> None:
     """Given a schema, strict mode is asked for only if all of it is closed and required."""
     drive(flow("openai", replace(TEXT, schema=schema)), ok(chat("{}")))
     assert drive.body()["response_format"]["json_schema"]["strict"] is strict
 
 
-def test_minimax_asks_in_the_prompt(drive: Drive) -> None:
+def test_minimax_asks_in_the_prompt(drive: VendorDrive) -> None:
     """Given a schema, it stands in the prompt, and thoughts are kept out of the answer."""
     drive(flow("minimax", replace(TEXT, schema=CLOSED)), ok(chat('{"title": "Tides"}')))
     sent = drive.body()
@@ -216,7 +218,7 @@ def test_minimax_asks_in_the_prompt(drive: Drive) -> None:
     assert sent["thinking"] == {"type": "disabled"}
 
 
-def test_only_m3_can_stop_thinking(drive: Drive) -> None:
+def test_only_m3_can_stop_thinking(drive: VendorDrive) -> None:
     """Given an older model, the field it does not know is not sent."""
     drive(flow("minimax", TEXT, model="MiniMax-M2.5"), ok(chat()))
     assert "thinking" not in drive.body()
@@ -235,12 +237,14 @@ def test_only_m3_can_stop_thinking(drive: Drive) -> None:
     ],
     ids=["fence", "words around", "bare", "cut off", "no JSON"],
 )
-def test_json_is_taken_out_of_an_answer(drive: Drive, vendor: str, said: str, text: str) -> None:
+def test_json_is_taken_out_of_an_answer(
+    drive: VendorDrive, vendor: str, said: str, text: str
+) -> None:
     """Given a schema, the reply's text is the JSON alone; without JSON it is what was said."""
     assert drive(flow(vendor, replace(TEXT, schema=CLOSED)), ok(chat(said))).text == text
 
 
-def test_json_array_is_taken_out(drive: Drive) -> None:
+def test_json_array_is_taken_out(drive: VendorDrive) -> None:
     """Given a schema of an array, what is taken out is the array."""
     asked = replace(TEXT, schema={"type": "array", "items": {"type": "object"}})
     assert drive(flow("minimax", asked), ok(chat('Two: [{"a": 1}, {}]'))).text == '[{"a": 1}, {}]'
@@ -255,7 +259,7 @@ def test_json_array_is_taken_out(drive: Drive) -> None:
     ],
 )
 def test_refused_field_is_dropped(
-    drive: Drive, param: str, code: str, gone: str, instead: str | None
+    drive: VendorDrive, param: str, code: str, gone: str, instead: str | None
 ) -> None:
     """Given a 400 that names an optional field, the request goes again without it."""
     asked = replace(TEXT, temperature=0.3, schema=CLOSED)
@@ -271,7 +275,7 @@ def test_refused_field_is_dropped(
     ("param", "code"),
     [("response_format", "invalid_json_schema"), ("response_format.json_schema.schema", "x")],
 )
-def test_refused_schema_is_said_otherwise(drive: Drive, param: str, code: str) -> None:
+def test_refused_schema_is_said_otherwise(drive: VendorDrive, param: str, code: str) -> None:
     """Given refused schemas, then any JSON object is asked for, at last in words alone."""
     answers = refusal(param, code), refusal(param, code), ok(chat('{"title": "Tides"}'))
     drive(flow("openai", replace(TEXT, schema=CLOSED)), *answers)
@@ -292,7 +296,7 @@ def test_refused_schema_is_said_otherwise(drive: Drive, param: str, code: str) -
         ("temperature", "decimal_above_max_value"),
     ],
 )
-def test_what_is_needed_is_never_dropped(drive: Drive, param: str | None, code: str) -> None:
+def test_what_is_needed_is_never_dropped(drive: VendorDrive, param: str | None, code: str) -> None:
     """Given a 400 about anything else, the flow ends as rejected after one request."""
     with pytest.raises(ProviderError) as caught:
         drive(flow("openai", replace(TEXT, temperature=9.0)), refusal(param, code))
@@ -300,7 +304,7 @@ def test_what_is_needed_is_never_dropped(drive: Drive, param: str | None, code: 
     assert len(drive.requests) == 1
 
 
-def test_a_request_without_a_limit_is_never_sent(drive: Drive) -> None:
+def test_a_request_without_a_limit_is_never_sent(drive: VendorDrive) -> None:
     """Given one refusal after another, each is obeyed once; without any limit nothing is asked."""
     answers = [refusal("temperature"), refusal("max_completion_tokens"), refusal("max_tokens")]
     with pytest.raises(ProviderError) as caught:
@@ -314,13 +318,13 @@ def test_a_request_without_a_limit_is_never_sent(drive: Drive) -> None:
     "body",
     [{name: "model not loaded"} for name in ("error", "message", "detail")],
 )
-def test_compatible_servers_say_it_their_way(drive: Drive, body: dict[str, str]) -> None:
+def test_compatible_servers_say_it_their_way(drive: VendorDrive, body: dict[str, str]) -> None:
     """Given another server's shape of error, its words are quoted all the same."""
     with pytest.raises(ProviderError, match="model not loaded"):
         drive(flow("openai", TEXT), httpx.Response(404, json=body))
 
 
-def test_server_of_ones_own_needs_no_key(drive: Drive) -> None:
+def test_server_of_ones_own_needs_no_key(drive: VendorDrive) -> None:
     """Given a base URL and no secret, the request goes there without an Authorization header."""
     running = flow("openai", TEXT, base_urls={"api": "http://localhost:11434/v1/"}, secret="")
     reply = drive(running, ok({"choices": chat()["choices"]}))
@@ -329,7 +333,7 @@ def test_server_of_ones_own_needs_no_key(drive: Drive) -> None:
     assert (reply.model, reply.cost) == ("gpt-6-luna", Cost())
 
 
-def test_ids_that_echo_the_key_are_cleaned(drive: Drive) -> None:
+def test_ids_that_echo_the_key_are_cleaned(drive: VendorDrive) -> None:
     """Given a model or request id with the key in it, what is kept of it has no key."""
     body = {**chat(), "model": f"m-{SECRET}"}
     reply = drive(flow("openai", TEXT), ok(body, x_request_id=f"req-{SECRET}"))

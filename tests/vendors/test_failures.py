@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Drive, Make, each_operation, flow
+from tests.vendors.conftest import OPERATIONS, SECRET, TEXT, Make, VendorDrive, each_operation, flow
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ImageRequest, Operation, ProviderError
 
@@ -21,7 +21,9 @@ SLOW = ErrorCode.PROVIDER_TIMEOUT
 JSON_TYPE = {"content-type": "application/json"}
 
 
-def fault_of(drive: Drive, running: Any, *answers: httpx.Response | Exception) -> ProviderError:
+def fault_of(
+    drive: VendorDrive, running: Any, *answers: httpx.Response | Exception
+) -> ProviderError:
     """The fault that a flow ends with."""
     with pytest.raises(ProviderError) as caught:
         drive(running, *answers)
@@ -78,7 +80,7 @@ HTTP_FAILURES: dict[str, tuple[Make, ErrorCode, bool]] = {
 @each_operation
 @pytest.mark.parametrize("failure", HTTP_FAILURES)
 def test_http_failure_becomes_our_code(
-    drive: Drive, vendor: str, operation: Operation[Any], failure: str
+    drive: VendorDrive, vendor: str, operation: Operation[Any], failure: str
 ) -> None:
     """Given any vendor's failing answer, the flow raises its code with status, and no key."""
     make, code, retryable = HTTP_FAILURES[failure]
@@ -122,7 +124,7 @@ def test_http_failure_becomes_our_code(
     ],
 )
 def test_retry_after_is_read(
-    drive: Drive,
+    drive: VendorDrive,
     vendor: str,
     operation: Operation[Any],
     headers: dict[str, str | Callable[[], str]],
@@ -139,20 +141,20 @@ def test_retry_after_is_read(
 
 
 @pytest.mark.parametrize("given", ["soon", "-5", "nan", "1e9", "9" * 400, "Fri, 99 Nov 2026"])
-def test_senseless_retry_after_is_an_hour(drive: Drive, given: str) -> None:
+def test_senseless_retry_after_is_an_hour(drive: VendorDrive, given: str) -> None:
     """Given a wait that is no wait, then the vendor is left alone for as long as can be asked."""
     answer = httpx.Response(429, json={}, headers={"retry-after": given})
     assert fault_of(drive, flow("openai", TEXT), answer).retry_after == 3600
 
 
-def test_without_retry_after_nothing_is_said(drive: Drive) -> None:
+def test_without_retry_after_nothing_is_said(drive: VendorDrive) -> None:
     """Given a 429 without a wait, then the fault says nothing about when to come back."""
     answer = httpx.Response(429, json={}, headers={"retry-after": ""})
     assert fault_of(drive, flow("openai", TEXT), answer).retry_after is None
 
 
 @pytest.mark.parametrize(("said", "retryable"), [("true", True), ("false", False), ("?", True)])
-def test_should_retry_header_is_obeyed(drive: Drive, said: str, retryable: bool) -> None:
+def test_should_retry_header_is_obeyed(drive: VendorDrive, said: str, retryable: bool) -> None:
     """Given `x-should-retry`, what it says wins over the status."""
     answer = httpx.Response(500, json={}, headers={"x-should-retry": said})
     assert fault_of(drive, flow("openai", TEXT), answer).retryable is retryable
@@ -160,7 +162,7 @@ def test_should_retry_header_is_obeyed(drive: Drive, said: str, retryable: bool)
 
 @each_operation
 def test_key_goes_into_the_header_alone(
-    drive: Drive, vendor: str, operation: Operation[Any]
+    drive: VendorDrive, vendor: str, operation: Operation[Any]
 ) -> None:
     """Given any operation, the key is in the vendor's header, not in the URL nor in the body."""
     fault_of(drive, flow(vendor, operation), httpx.Response(500, json={}))
@@ -177,7 +179,7 @@ def test_key_goes_into_the_header_alone(
 @each_operation
 @pytest.mark.parametrize("secret", ["two\nlines", "clé", "tab\there"])
 def test_secret_that_no_header_takes(
-    drive: Drive, vendor: str, operation: Operation[Any], secret: str
+    drive: VendorDrive, vendor: str, operation: Operation[Any], secret: str
 ) -> None:
     """Given a secret with a line break or a foreign letter, nothing is sent and none is quoted."""
     fault = fault_of(drive, flow(vendor, operation, secret=secret))
@@ -188,7 +190,7 @@ def test_secret_that_no_header_takes(
 
 @each_operation
 def test_lost_connection_passes_through(
-    drive: Drive, vendor: str, operation: Operation[Any]
+    drive: VendorDrive, vendor: str, operation: Operation[Any]
 ) -> None:
     """Given a driver's own fault at the first request, the flow leaves it as it is."""
     lost = ProviderError(SLOW, "host did not answer in time.")
@@ -203,7 +205,7 @@ def test_lost_connection_passes_through(
         f"{SECRET}\n\x1b[31m" + "x" * 500,
     ],
 )
-def test_echoed_key_is_taken_out(drive: Drive, echo: str) -> None:
+def test_echoed_key_is_taken_out(drive: VendorDrive, echo: str) -> None:
     """Given a refusal that echoes the key, whole or in part, what is quoted is clean and short."""
     answer = httpx.Response(400, json={"error": {"message": echo}})
     message = fault_of(drive, flow("openai", TEXT), answer).message
@@ -217,7 +219,9 @@ def test_echoed_key_is_taken_out(drive: Drive, echo: str) -> None:
     ("place", "told"),
     [({"endpoint": "ep9k2"}, "the endpoint is paused"), ({"pod": "ep9k2"}, "the pod is paused")],
 )
-def test_the_vendors_ids_are_taken_out(drive: Drive, place: dict[str, str], told: str) -> None:
+def test_the_vendors_ids_are_taken_out(
+    drive: VendorDrive, place: dict[str, str], told: str
+) -> None:
     """Given a refusal that names the endpoint or pod as the vendor does, its id is not told."""
     answer = httpx.Response(400, json={"error": "ep9k2 is paused"})
     fault = fault_of(drive, flow("runpod", ImageRequest(prompt="a mill"), **place), answer)
@@ -254,7 +258,7 @@ MINIMAX_CODES = {
 
 @pytest.mark.parametrize("place", range(3), ids=["text", "speech", "clone"])
 @pytest.mark.parametrize("status", MINIMAX_CODES)
-def test_minimax_fails_with_status_200(drive: Drive, place: int, status: int | str) -> None:
+def test_minimax_fails_with_status_200(drive: VendorDrive, place: int, status: int | str) -> None:
     """Given HTTP 200 with a code in base_resp, every minimax flow fails by the vendor's table."""
     code, retryable = MINIMAX_CODES[status]
     body = {
@@ -269,7 +273,7 @@ def test_minimax_fails_with_status_200(drive: Drive, place: int, status: int | s
     assert len(drive.requests) == 1
 
 
-def test_openai_quota_is_no_rate_limit(drive: Drive) -> None:
+def test_openai_quota_is_no_rate_limit(drive: VendorDrive) -> None:
     """Given 429 insufficient_quota, waiting does not help and the fault says so."""
     error = {"message": "You exceeded your quota.", "type": "insufficient_quota", "param": None}
     answer = httpx.Response(429, json={"error": {**error, "code": "insufficient_quota"}})
@@ -288,7 +292,9 @@ def test_openai_quota_is_no_rate_limit(drive: Drive) -> None:
     ],
     ids=["outage", "key", "no message", "page"],
 )
-def test_a_fault_names_the_vendor_that_was_asked(drive: Drive, answer: httpx.Response) -> None:
+def test_a_fault_names_the_vendor_that_was_asked(
+    drive: VendorDrive, answer: httpx.Response
+) -> None:
     """Given a vendor made of openai's flow, then its faults speak of it, and not of openai."""
     fault = fault_of(drive, flow("openai", TEXT, vendor="ollama"), answer)
     assert "ollama" in fault.message

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.vendors.conftest import CLONE, SPEECH, Drive, flow, ok
+from tests.vendors.conftest import CLONE, SPEECH, VendorDrive, flow, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import CloneReply, CloneRequest, Cost, ProviderError, SpeechReply
 from toolkit.vendors.minimax import build_voice_id
@@ -23,7 +23,7 @@ UPLOADED = {"file": {"file_id": 123456789012345678, "bytes": 12}, "base_resp": S
 CLONED = {"input_sensitive": False, "demo_audio": "", "base_resp": SUCCESS}
 
 
-def test_speech_is_decoded(drive: Drive) -> None:
+def test_speech_is_decoded(drive: VendorDrive) -> None:
     """Given hexadecimal audio, the reply has bytes, milliseconds and the billed characters."""
     reply = drive(flow("minimax", SPEECH), ok(SPOKEN))
     assert reply == SpeechReply(
@@ -42,7 +42,7 @@ def test_speech_is_decoded(drive: Drive) -> None:
     assert sent["voice_setting"]["voice_id"] == "English_Graceful_Lady"
 
 
-def test_voice_and_speed_are_sent(drive: Drive) -> None:
+def test_voice_and_speed_are_sent(drive: VendorDrive) -> None:
     """Given a voice and a speed, both are asked for."""
     drive(flow("minimax", replace(SPEECH, voice="Ada-2d71", speed=1.5)), ok(SPOKEN))
     wanted = drive.body()["voice_setting"]
@@ -53,7 +53,7 @@ def test_voice_and_speed_are_sent(drive: Drive) -> None:
     "data",
     [None, {}, {"audio": ""}, {"audio": None}, {"audio": "xyz"}, {"audio": "fff"}, "fffb", []],
 )
-def test_speech_without_audio(drive: Drive, data: object) -> None:
+def test_speech_without_audio(drive: VendorDrive, data: object) -> None:
     """Given a success that has no audio in it, the flow ends as a bad response."""
     with pytest.raises(ProviderError, match="no audio") as caught:
         drive(flow("minimax", SPEECH), ok({**SPOKEN, "data": data}))
@@ -62,14 +62,14 @@ def test_speech_without_audio(drive: Drive, data: object) -> None:
 
 
 @pytest.mark.parametrize("extra", [None, {}, {"usage_characters": -1, "audio_length": "long"}])
-def test_speech_without_facts(drive: Drive, extra: object) -> None:
+def test_speech_without_facts(drive: VendorDrive, extra: object) -> None:
     """Given audio alone, the characters sent are what is billed and the length is unknown."""
     reply = drive(flow("minimax", SPEECH), ok({**SPOKEN, "extra_info": extra}))
     assert reply.cost == Cost({"characters": 23.0})
     assert reply.duration_ms is None
 
 
-def test_clone_uploads_and_names_a_voice(drive: Drive) -> None:
+def test_clone_uploads_and_names_a_voice(drive: VendorDrive) -> None:
     """Given reference audio, it is uploaded as multipart and a voice is made of the file."""
     reply = drive(flow("minimax", CLONE), ok(UPLOADED), ok(CLONED, trace_id="04c1"))
     upload, made = drive.requests
@@ -88,21 +88,21 @@ def test_clone_uploads_and_names_a_voice(drive: Drive) -> None:
     )
 
 
-def test_clone_that_exists_is_the_answer(drive: Drive) -> None:
+def test_clone_that_exists_is_the_answer(drive: VendorDrive) -> None:
     """Given the same audio and name once more, the voice there is comes back, and costs nothing."""
     known = {"trace_id": "04c1", "base_resp": {"status_code": 2039, "status_msg": "duplicate"}}
     reply = drive(flow("minimax", CLONE), ok(UPLOADED), ok(known))
     assert (reply.voice, reply.cost) == (build_voice_id(CLONE), Cost({"voices": 0.0}))
 
 
-def test_duplicate_is_no_success_elsewhere(drive: Drive) -> None:
+def test_duplicate_is_no_success_elsewhere(drive: VendorDrive) -> None:
     """Given the code of a duplicate where none can be, the flow fails as with any other code."""
     with pytest.raises(ProviderError):
         drive(flow("minimax", SPEECH), ok({"base_resp": {"status_code": 2039}}))
 
 
 @pytest.mark.parametrize("file", [None, {}, {"file_id": "12"}, {"file_id": True}])
-def test_upload_without_an_id(drive: Drive, file: object) -> None:
+def test_upload_without_an_id(drive: VendorDrive, file: object) -> None:
     """Given an upload that names no file, no voice is asked for."""
     with pytest.raises(ProviderError, match="named no file"):
         drive(flow("minimax", CLONE), ok({"file": file, "base_resp": SUCCESS}))
@@ -110,7 +110,7 @@ def test_upload_without_an_id(drive: Drive, file: object) -> None:
 
 
 @pytest.mark.parametrize("status", [2037, 2038, 1043])
-def test_clone_that_is_refused(drive: Drive, status: int) -> None:
+def test_clone_that_is_refused(drive: VendorDrive, status: int) -> None:
     """Given a refusal of the second request, the flow ends as rejected."""
     refused = {"base_resp": {"status_code": status, "status_msg": "no"}}
     with pytest.raises(ProviderError, match=str(status)) as caught:
@@ -118,7 +118,7 @@ def test_clone_that_is_refused(drive: Drive, status: int) -> None:
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
 
 
-def test_audio_that_the_vendor_does_not_take(drive: Drive) -> None:
+def test_audio_that_the_vendor_does_not_take(drive: VendorDrive) -> None:
     """Given another kind of audio, nothing is sent."""
     with pytest.raises(ProviderError, match="MP3, M4A and WAV"):
         drive(flow("minimax", replace(CLONE, media_type="audio/ogg")))

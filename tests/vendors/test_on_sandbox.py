@@ -49,7 +49,7 @@ SCHEMA: dict[str, object] = {
 }
 
 
-class Cloud:
+class SandboxDriver:
     """Drives flows against one sandbox, without ever waiting."""
 
     def __init__(self, app: Starlette) -> None:
@@ -108,9 +108,9 @@ class Cloud:
 
 
 @pytest.fixture
-async def cloud() -> AsyncIterator[Cloud]:
+async def cloud() -> AsyncIterator[SandboxDriver]:
     """A fresh vendor cloud."""
-    made = Cloud(create_app(seed=3))
+    made = SandboxDriver(create_app(seed=3))
     yield made
     await made.close()
 
@@ -119,7 +119,7 @@ LLMS = ["openai", "anthropic", "google", "minimax", "aws"]
 
 
 @pytest.mark.parametrize("vendor", LLMS)
-async def test_text(cloud: Cloud, vendor: str) -> None:
+async def test_text(cloud: SandboxDriver, vendor: str) -> None:
     """Given a prompt, text comes back with the tokens it took and a model that says sandbox."""
     asked = TextRequest(prompt="Write two sentences about tides.", temperature=0.4)
     reply = await cloud.run(vendor, asked)
@@ -130,19 +130,19 @@ async def test_text(cloud: Cloud, vendor: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", LLMS)
-async def test_json(cloud: Cloud, vendor: str) -> None:
+async def test_json(cloud: SandboxDriver, vendor: str) -> None:
     """Given a schema, the text is JSON of that shape."""
     reply = await cloud.run(vendor, TextRequest(prompt="Outline tides.", schema=SCHEMA))
     assert set(json.loads(reply.text)) == {"title", "points"}
 
 
-async def test_truncated_text(cloud: Cloud) -> None:
+async def test_truncated_text(cloud: SandboxDriver) -> None:
     """Given a limit that thinking uses up, the flow says that the answer was truncated."""
     with pytest.raises(ProviderError, match="truncated"):
         await cloud.run("minimax", TextRequest(prompt="Tides?", max_tokens=5), model="MiniMax-M2.5")
 
 
-async def test_speech_by_a_cloned_voice(cloud: Cloud) -> None:
+async def test_speech_by_a_cloned_voice(cloud: SandboxDriver) -> None:
     """Given reference audio, a voice is made of it, twice the same, and speaks."""
     audio = _recording(12)
     asked = CloneRequest(name="Ada Lovelace", audio=audio, media_type="audio/wav")
@@ -155,7 +155,7 @@ async def test_speech_by_a_cloned_voice(cloud: Cloud) -> None:
     assert spoken.cost.units == {"characters": 11.0}
 
 
-async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: Cloud) -> None:
+async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: SandboxDriver) -> None:
     """Given reference audio, a voice is made of it and speaks; characters are as billed."""
     asked = CloneRequest(name="Ada Lovelace", audio=_recording(12), media_type="audio/wav")
     voice = (await cloud.run("elevenlabs", asked)).voice
@@ -168,7 +168,7 @@ async def test_speech_by_a_cloned_voice_of_elevenlabs(cloud: Cloud) -> None:
     assert refused.value.code is ErrorCode.PROVIDER_REJECTED
 
 
-async def test_text_at_an_endpoint_of_ones_own(cloud: Cloud) -> None:
+async def test_text_at_an_endpoint_of_ones_own(cloud: SandboxDriver) -> None:
     """Given an endpoint, its OpenAI-compatible worker is asked for the model that it serves."""
     made = await cloud.run("runpod", EndpointCreation(name="llm", gpu_pool="ADA_24"))
     asked = TextRequest(prompt="Write a sentence about tides.")
@@ -180,7 +180,7 @@ async def test_text_at_an_endpoint_of_ones_own(cloud: Cloud) -> None:
         await cloud.run("runpod", asked, model="served-by-the-endpoint")
 
 
-async def test_text_at_a_public_endpoint(cloud: Cloud) -> None:
+async def test_text_at_a_public_endpoint(cloud: SandboxDriver) -> None:
     """Given no endpoint, the public one is asked, and nothing is spent on thoughts."""
     reply = await cloud.run("runpod", TextRequest(prompt="Write a sentence about tides."))
     assert reply.text
@@ -189,7 +189,7 @@ async def test_text_at_a_public_endpoint(cloud: Cloud) -> None:
     assert reply.cost.units["output_tokens"] < 150
 
 
-async def test_aws_by_a_signature(cloud: Cloud) -> None:
+async def test_aws_by_a_signature(cloud: SandboxDriver) -> None:
     """Given credentials, requests are signed as AWS works it out; a wrong one is refused."""
     keys = {"access_key_id": ACCESS_KEY, "secret_access_key": SIGNING_KEY, "region": "eu-west-1"}
     asked = TextRequest(prompt="Write a sentence about tides.")
@@ -203,7 +203,7 @@ async def test_aws_by_a_signature(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "minimax", "elevenlabs"])
-async def test_a_key_is_probed(cloud: Cloud, vendor: str) -> None:
+async def test_a_key_is_probed(cloud: SandboxDriver, vendor: str) -> None:
     """Given the right key and a wrong one, then the vendor's probe tells them apart, for free."""
     await cloud.probe(vendor)
     with pytest.raises(ProviderError) as refused:
@@ -212,7 +212,7 @@ async def test_a_key_is_probed(cloud: Cloud, vendor: str) -> None:
     assert not any(call.billed for call in cloud.state.calls)
 
 
-async def test_reference_audio_too_short(cloud: Cloud) -> None:
+async def test_reference_audio_too_short(cloud: SandboxDriver) -> None:
     """Given three seconds of audio, the vendor's refusal comes through."""
     asked = CloneRequest(name="Ada", audio=_recording(3), media_type="audio/wav")
     with pytest.raises(ProviderError, match="2037"):
@@ -229,7 +229,7 @@ def _recording(seconds: int) -> bytes:
     return file.getvalue()
 
 
-async def test_image(cloud: Cloud) -> None:
+async def test_image(cloud: SandboxDriver) -> None:
     """Given the public endpoint, a job is queued, waited for and read, with its cost."""
     reply = await cloud.run("runpod", ImageRequest(prompt="a tidal mill", width=320, height=256))
     with Image.open(io.BytesIO(reply.image)) as picture:
@@ -240,7 +240,7 @@ async def test_image(cloud: Cloud) -> None:
     assert [step for step in cloud.steps if isinstance(step, Submitted)]
 
 
-async def test_image_taken_up_again(cloud: Cloud) -> None:
+async def test_image_taken_up_again(cloud: SandboxDriver) -> None:
     """Given a job from before a crash, its image is fetched and none is made anew."""
     asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
     first = await cloud.run("runpod", asked)
@@ -250,7 +250,7 @@ async def test_image_taken_up_again(cloud: Cloud) -> None:
     assert sum(call.billed for call in cloud.state.calls) == billed == 1
 
 
-async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
+async def test_endpoint_from_birth_to_death(cloud: SandboxDriver) -> None:
     """Given an image, an endpoint is made, drawn on, read and deleted; nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="ADA_24", image="example/sdxl:1")
     made = await cloud.run("runpod", creation)
@@ -271,7 +271,7 @@ async def test_endpoint_from_birth_to_death(cloud: Cloud) -> None:
     assert not any(cloud.state.get_records(RunPodAccount).items.values())
 
 
-async def test_pool_that_there_is_not(cloud: Cloud) -> None:
+async def test_pool_that_there_is_not(cloud: SandboxDriver) -> None:
     """Given an unknown pool, the refusal comes through and nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="NONE_9", image="example/sdxl:1")
     with pytest.raises(ProviderError, match="pools of the catalogue"):
@@ -279,7 +279,7 @@ async def test_pool_that_there_is_not(cloud: Cloud) -> None:
     assert not any(cloud.state.get_records(RunPodAccount).items.values())
 
 
-async def test_catalogue(cloud: Cloud) -> None:
+async def test_catalogue(cloud: SandboxDriver) -> None:
     """Given the catalogue, every GPU has a pool and a price."""
     gpus = (await cloud.run("runpod", GpuListing())).gpus
     assert {"ADA_24", "HOPPER_141"} <= {gpu.pool for gpu in gpus}
@@ -296,7 +296,7 @@ async def test_catalogue(cloud: Cloud) -> None:
         ("runpod", GpuListing()),
     ],
 )
-async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -> None:
+async def test_wrong_key(cloud: SandboxDriver, vendor: str, operation: Operation[Any]) -> None:
     """Given a key that the vendor does not know, every wire ends in the same code."""
     with pytest.raises(ProviderError) as caught:
         await cloud.run(vendor, operation, secret="sk-test-wrong-key")
@@ -304,7 +304,7 @@ async def test_wrong_key(cloud: Cloud, vendor: str, operation: Operation[Any]) -
 
 
 @pytest.mark.parametrize("vendor", LLMS)
-async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
+async def test_scripted_outage(cloud: SandboxDriver, vendor: str) -> None:
     """Given an outage with a wait, the fault tells how long; the next call goes through."""
     cloud.state.faults.fail(vendor, status=503, headers={"Retry-After": "3"}, times=1)
     asked = TextRequest(prompt="Tides?")
@@ -314,7 +314,7 @@ async def test_scripted_outage(cloud: Cloud, vendor: str) -> None:
     assert (await cloud.run(vendor, asked)).text
 
 
-async def test_outage_in_the_middle_of_a_job(cloud: Cloud) -> None:
+async def test_outage_in_the_middle_of_a_job(cloud: SandboxDriver) -> None:
     """Given polls that fail for a while, the image comes all the same, made and billed once."""
     cloud.state.faults.fail("runpod-jobs", path_contains="/status/", status=502, times=3)
     asked = ImageRequest(prompt="a tidal mill", width=256, height=256)
@@ -323,7 +323,7 @@ async def test_outage_in_the_middle_of_a_job(cloud: Cloud) -> None:
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
-async def test_a_temperature_that_a_model_refuses(cloud: Cloud, temperature: float) -> None:
+async def test_a_temperature_that_a_model_refuses(cloud: SandboxDriver, temperature: float) -> None:
     """Given a temperature that minimax's model refuses, then it answers without, asked twice."""
     asked = TextRequest(prompt="Tides?", temperature=temperature)
     known: set[str] = set()
@@ -337,7 +337,7 @@ async def test_a_temperature_that_a_model_refuses(cloud: Cloud, temperature: flo
     assert len(cloud.state.calls) == 4
 
 
-async def test_a_prompt_that_is_too_long_for_minimax(cloud: Cloud) -> None:
+async def test_a_prompt_that_is_too_long_for_minimax(cloud: SandboxDriver) -> None:
     """Given a prompt beyond the context, then it is refused for good, and no limit of rate."""
     with pytest.raises(ProviderError, match=r"2013.*context") as caught:
         await cloud.run("minimax", TextRequest(prompt="tide " * 210_000))

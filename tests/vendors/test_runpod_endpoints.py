@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import SECRET, VENDORS, Drive, access, ok
+from tests.vendors.conftest import SECRET, VENDORS, VendorDrive, access, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Operation, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
@@ -51,7 +51,7 @@ def infrastructure(operation: Operation[Any]) -> Any:
     return VENDORS["runpod"].infrastructure[operation.kind](operation, access("runpod", "image"))
 
 
-def created(body: dict[str, Any]) -> httpx.Response:
+def build_created_answer(body: dict[str, Any]) -> httpx.Response:
     """HTTP 201 with JSON."""
     return httpx.Response(201, json=body)
 
@@ -62,15 +62,15 @@ def problem(status: int, detail: str = "No.") -> httpx.Response:
     return httpx.Response(status, json=body, headers={"content-type": "application/problem+json"})
 
 
-def sent(drive: Drive) -> list[str]:
+def list_sent_requests(drive: VendorDrive) -> list[str]:
     """Method and path of every request."""
     return [f"{request.method} {request.url.path}" for request in drive.requests]
 
 
-def test_an_image_is_run(drive: Drive) -> None:
+def test_an_image_is_run(drive: VendorDrive) -> None:
     """Given an image, then the endpoint is asked for with it, and no template is made."""
-    state = drive(infrastructure(CREATION), created(MADE))
-    assert sent(drive) == ["POST /v2/serverless"]
+    state = drive(infrastructure(CREATION), build_created_answer(MADE))
+    assert list_sent_requests(drive) == ["POST /v2/serverless"]
     assert drive.body() == {
         "name": "pictures",
         "type": "QUEUE",
@@ -90,13 +90,13 @@ def test_an_image_is_run(drive: Drive) -> None:
     assert all(r.headers["authorization"] == f"Bearer {SECRET}" for r in drive.requests)
 
 
-def test_a_template_is_read_and_never_bound(drive: Drive) -> None:
+def test_a_template_is_read_and_never_bound(drive: VendorDrive) -> None:
     """Given a template and volumes, then the endpoint is made of what the template says."""
     creation = EndpointCreation(
         name="pictures", gpu_pool="ADA_24", workers_max=3, template_id="tpl1", volume_ids=("v1",)
     )
-    drive(infrastructure(creation), ok(TEMPLATE), created(MADE))
-    assert sent(drive) == ["GET /v2/templates/tpl1", "POST /v2/serverless"]
+    drive(infrastructure(creation), ok(TEMPLATE), build_created_answer(MADE))
+    assert list_sent_requests(drive) == ["GET /v2/templates/tpl1", "POST /v2/serverless"]
     body = drive.body()
     assert "templateId" not in body
     assert {name: body[name] for name in ("image", "args", "disk", "ports", "env")} == {
@@ -108,23 +108,28 @@ def test_a_template_is_read_and_never_bound(drive: Drive) -> None:
     assert body["workers"] == {"min": 0, "max": 3}
 
 
-def test_neither_image_nor_template(drive: Drive) -> None:
+def test_neither_image_nor_template(drive: VendorDrive) -> None:
     """Given no image, the vendor's file chooses one."""
-    drive(infrastructure(EndpointCreation(name="pictures", gpu_pool="ADA_24")), created(MADE))
+    drive(
+        infrastructure(EndpointCreation(name="pictures", gpu_pool="ADA_24")),
+        build_created_answer(MADE),
+    )
     assert drive.body()["image"] == "runpod/worker-sdxl:latest"
 
 
 @pytest.mark.parametrize("answers", [[problem(404)], [ok(TEMPLATE), problem(422)]])
-def test_a_refusal_leaves_the_template_alone(drive: Drive, answers: list[httpx.Response]) -> None:
+def test_a_refusal_leaves_the_template_alone(
+    drive: VendorDrive, answers: list[httpx.Response]
+) -> None:
     """Given a refusal with the caller's own template, that template is left alone."""
     creation = EndpointCreation(name="pictures", gpu_pool="X", template_id="tpl1")
     with pytest.raises(ProviderError) as caught:
         drive(infrastructure(creation), *answers)
     assert caught.value.code is ErrorCode.PROVIDER_REJECTED
-    assert not any(line.startswith("DELETE") for line in sent(drive))
+    assert not any(line.startswith("DELETE") for line in list_sent_requests(drive))
 
 
-def test_a_refusal_tells_what_is_wrong(drive: Drive) -> None:
+def test_a_refusal_tells_what_is_wrong(drive: VendorDrive) -> None:
     """Given a refusal with a list of what is wrong, then it is told with it."""
     body = {"title": "No", "status": 422, "detail": "It does not fit.", "errors": ["a: b", "c: d"]}
     with pytest.raises(ProviderError, match="It does not fit: a: b; c: d"):
@@ -132,7 +137,7 @@ def test_a_refusal_tells_what_is_wrong(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("operation", [CREATION, EndpointDeletion(vendor_id="ep9k2")])
-def test_what_cannot_be_done_as_things_stand(drive: Drive, operation: Operation[Any]) -> None:
+def test_what_cannot_be_done_as_things_stand(drive: VendorDrive, operation: Operation[Any]) -> None:
     """Given 409, then it is a refusal for good, and no outage."""
     with pytest.raises(ProviderError, match="while it starts") as caught:
         drive(infrastructure(operation), problem(409, "Not while it starts."))
@@ -140,27 +145,27 @@ def test_what_cannot_be_done_as_things_stand(drive: Drive, operation: Operation[
 
 
 @pytest.mark.parametrize("body", [{}, {"id": 7}, {"id": "../pods"}])
-def test_endpoint_without_an_id(drive: Drive, body: dict[str, Any]) -> None:
+def test_endpoint_without_an_id(drive: VendorDrive, body: dict[str, Any]) -> None:
     """Given a creation that names no endpoint, the flow ends as a bad response."""
     with pytest.raises(ProviderError, match="what is no id"):
-        drive(infrastructure(CREATION), created(body))
+        drive(infrastructure(CREATION), build_created_answer(body))
 
 
-def test_endpoint_is_read(drive: Drive) -> None:
+def test_endpoint_is_read(drive: VendorDrive) -> None:
     """Given an endpoint, then its state is read by one request."""
     state = drive(infrastructure(EndpointReading(vendor_id="ep9k2")), ok(MADE))
     assert (state.vendor_id, state.workers_max) == ("ep9k2", 1)
-    assert sent(drive) == ["GET /v2/serverless/ep9k2"]
+    assert list_sent_requests(drive) == ["GET /v2/serverless/ep9k2"]
 
 
-def test_endpoint_that_is_gone(drive: Drive) -> None:
+def test_endpoint_that_is_gone(drive: VendorDrive) -> None:
     """Given an endpoint that the vendor does not know, the fault carries its 404."""
     with pytest.raises(ProviderError) as caught:
         drive(infrastructure(EndpointReading(vendor_id="ep9k2")), problem(404))
     assert caught.value.status == 404
 
 
-def test_endpoints_are_listed(drive: Drive) -> None:
+def test_endpoints_are_listed(drive: VendorDrive) -> None:
     """Given the vendor's list, then each has its id and name, and nothing more is asked."""
     answer = ok({"endpoints": [MADE, {"id": "ep3", "name": "texts -fb"}, "odd"]})
     listed = drive(infrastructure(EndpointListing()), answer)
@@ -168,11 +173,11 @@ def test_endpoints_are_listed(drive: Drive) -> None:
         ("ep9k2", "pictures", ("ADA_24",)),
         ("ep3", "texts -fb", ()),
     ]
-    assert sent(drive) == ["GET /v2/serverless"]
+    assert list_sent_requests(drive) == ["GET /v2/serverless"]
 
 
 @pytest.mark.parametrize("body", [{"endpoints": [{"id": "../pods"}]}, {"endpoints": [{}]}])
-def test_endpoints_that_have_no_id(drive: Drive, body: dict[str, Any]) -> None:
+def test_endpoints_that_have_no_id(drive: VendorDrive, body: dict[str, Any]) -> None:
     """Given a list with what is no endpoint, then it is the vendor's fault."""
     with pytest.raises(ProviderError, match="what is no id"):
         drive(infrastructure(EndpointListing()), ok(body))
@@ -182,22 +187,22 @@ GONE = httpx.Response(204)
 
 
 @pytest.mark.parametrize("answer", [GONE, problem(404)])
-def test_deletion(drive: Drive, answer: httpx.Response) -> None:
+def test_deletion(drive: VendorDrive, answer: httpx.Response) -> None:
     """Given an endpoint, it alone is deleted; what is gone already is no failure."""
     reply = drive(infrastructure(EndpointDeletion(vendor_id="ep9k2")), answer)
     assert isinstance(reply, Reply)
-    assert sent(drive) == ["DELETE /v2/serverless/ep9k2"]
+    assert list_sent_requests(drive) == ["DELETE /v2/serverless/ep9k2"]
 
 
-def test_deletion_with_a_known_template(drive: Drive) -> None:
+def test_deletion_with_a_known_template(drive: VendorDrive) -> None:
     """Given the id of a template of its own, as earlier versions made, then it is deleted, too."""
     deletion = EndpointDeletion(vendor_id="ep9k2", template_id="tpl7")
     drive(infrastructure(deletion), problem(404), problem(404))
-    assert sent(drive) == ["DELETE /v2/serverless/ep9k2", "DELETE /v2/templates/tpl7"]
+    assert list_sent_requests(drive) == ["DELETE /v2/serverless/ep9k2", "DELETE /v2/templates/tpl7"]
 
 
 @pytest.mark.parametrize("status", [401, 409, 500])
-def test_deletion_that_is_refused(drive: Drive, status: int) -> None:
+def test_deletion_that_is_refused(drive: VendorDrive, status: int) -> None:
     """Given any other refusal, it is told."""
     deletion = EndpointDeletion(vendor_id="ep9k2", template_id="tpl7")
     with pytest.raises(ProviderError) as caught:
@@ -205,7 +210,7 @@ def test_deletion_that_is_refused(drive: Drive, status: int) -> None:
     assert caught.value.status == status
 
 
-def test_catalogue(drive: Drive) -> None:
+def test_catalogue(drive: VendorDrive) -> None:
     """Given the vendor's catalogue, each GPU has its pool, memory and dollars per hour."""
     listed = {
         "gpus": [
@@ -232,10 +237,10 @@ def test_catalogue(drive: Drive) -> None:
         ),
         GpuOffer(id="NVIDIA X", name="NVIDIA X", pool=""),
     )
-    assert sent(drive) == ["GET /v2/catalog/gpus"]
+    assert list_sent_requests(drive) == ["GET /v2/catalog/gpus"]
 
 
 @pytest.mark.parametrize("body", [{}, {"gpus": None}, {"gpus": "many"}])
-def test_empty_catalogue(drive: Drive, body: dict[str, Any]) -> None:
+def test_empty_catalogue(drive: VendorDrive, body: dict[str, Any]) -> None:
     """Given nothing that lists GPUs, the catalogue is empty."""
     assert drive(infrastructure(GpuListing()), ok(body)).gpus == ()

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.vendors.conftest import CLONE, SPEECH, TEXT, Drive, flow, ok
+from tests.vendors.conftest import CLONE, SPEECH, TEXT, VendorDrive, flow, ok
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError, TextRequest
 
@@ -63,7 +63,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("vendor", ANSWERS)
-def test_an_answer_is_read(drive: Drive, vendor: str) -> None:
+def test_an_answer_is_read(drive: VendorDrive, vendor: str) -> None:
     """Given the answer of its documents, then text, model and every billed token are read."""
     reply = drive(flow(vendor, TEXT), ok(ANSWERS[vendor]))
     assert (reply.text, reply.finish) == ("Tides turn.", "stop")
@@ -72,7 +72,7 @@ def test_an_answer_is_read(drive: Drive, vendor: str) -> None:
     assert reply.model
 
 
-def test_the_body_of_anthropic(drive: Drive) -> None:
+def test_the_body_of_anthropic(drive: VendorDrive) -> None:
     """Given all that can be asked for, then the body is the vendor's, and has no temperature."""
     drive(flow("anthropic", JSON_TEXT), ok(MESSAGE))
     request = drive.requests[0]
@@ -85,7 +85,7 @@ def test_the_body_of_anthropic(drive: Drive) -> None:
     }
 
 
-def test_the_body_of_google(drive: Drive) -> None:
+def test_the_body_of_google(drive: VendorDrive) -> None:
     """Given all that can be asked for, then the body is the vendor's; an alias is in the beta."""
     drive(flow("google", JSON_TEXT), ok(CANDIDATE))
     assert drive.requests[0].url.path == "/v1/models/gemini-3.8-flash:generateContent"
@@ -100,7 +100,7 @@ def test_the_body_of_google(drive: Drive) -> None:
     assert drive.body()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
 
 
-def test_the_body_of_aws(drive: Drive) -> None:
+def test_the_body_of_aws(drive: VendorDrive) -> None:
     """Given all that can be asked for, then the body is the vendor's, the colon is encoded."""
     drive(flow("aws", JSON_TEXT), ok(CONVERSED))
     assert drive.requests[0].url.raw_path == b"/model/us.amazon.nova-2-lite-v1%3A0/converse"
@@ -121,7 +121,7 @@ def test_the_body_of_aws(drive: Drive) -> None:
     ],
 )
 def test_a_schema_that_is_refused_goes_into_the_prompt(
-    drive: Drive, vendor: str, words: dict[str, Any]
+    drive: VendorDrive, vendor: str, words: dict[str, Any]
 ) -> None:
     """Given a refused schema, then it is asked for in words, once."""
     reply = drive(flow(vendor, JSON_TEXT), httpx.Response(400, json=words), ok(ANSWERS[vendor]))
@@ -132,7 +132,7 @@ def test_a_schema_that_is_refused_goes_into_the_prompt(
     assert refused.value.code is REFUSED
 
 
-def changed(vendor: str, **changes: Any) -> dict[str, Any]:
+def build_changed_answer(vendor: str, **changes: Any) -> dict[str, Any]:
     """The answer of a vendor, otherwise."""
     return {**ANSWERS[vendor], **changes}
 
@@ -140,9 +140,14 @@ def changed(vendor: str, **changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("vendor", "answer", "code", "retryable"),
     [
-        ("anthropic", ok(changed("anthropic", stop_reason="refusal")), REFUSED, False),
-        ("anthropic", ok(changed("anthropic", content=None)), BAD, True),
-        ("anthropic", ok(changed("anthropic", content=[], stop_reason="max_tokens")), BAD, False),
+        ("anthropic", ok(build_changed_answer("anthropic", stop_reason="refusal")), REFUSED, False),
+        ("anthropic", ok(build_changed_answer("anthropic", content=None)), BAD, True),
+        (
+            "anthropic",
+            ok(build_changed_answer("anthropic", content=[], stop_reason="max_tokens")),
+            BAD,
+            False,
+        ),
         (
             "anthropic",
             httpx.Response(402, json={"error": {"type": "billing_error", "message": "pay"}}),
@@ -175,9 +180,9 @@ def changed(vendor: str, **changes: Any) -> dict[str, Any]:
             False,
         ),
         ("google", httpx.Response(400, json={"error": {"details": "?"}}), REFUSED, False),
-        ("aws", ok(changed("aws", stopReason="guardrail_intervened")), REFUSED, False),
-        ("aws", ok(changed("aws", stopReason="malformed_model_output")), BAD, True),
-        ("aws", ok(changed("aws", output={})), BAD, True),
+        ("aws", ok(build_changed_answer("aws", stopReason="guardrail_intervened")), REFUSED, False),
+        ("aws", ok(build_changed_answer("aws", stopReason="malformed_model_output")), BAD, True),
+        ("aws", ok(build_changed_answer("aws", output={})), BAD, True),
         (
             "aws",
             httpx.Response(429, headers={"x-amzn-errortype": "ModelNotReadyException"}, json={}),
@@ -194,7 +199,7 @@ def changed(vendor: str, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_a_text_vendor_says_becomes_our_code(
-    drive: Drive, vendor: str, answer: httpx.Response, code: ErrorCode, retryable: bool
+    drive: VendorDrive, vendor: str, answer: httpx.Response, code: ErrorCode, retryable: bool
 ) -> None:
     """Given the vendor's own ways to fail, then each is the code that it means."""
     with pytest.raises(ProviderError) as failed:
@@ -203,12 +208,12 @@ def test_what_a_text_vendor_says_becomes_our_code(
 
 
 @pytest.mark.parametrize("vendor", ["anthropic", "google", "aws"])
-def test_an_answer_that_was_cut_off_says_so(drive: Drive, vendor: str) -> None:
+def test_an_answer_that_was_cut_off_says_so(drive: VendorDrive, vendor: str) -> None:
     """Given an answer cut off by the limit, then its finish is `length`."""
     ends: dict[str, dict[str, Any]] = {
-        "anthropic": changed("anthropic", stop_reason="max_tokens"),
+        "anthropic": build_changed_answer("anthropic", stop_reason="max_tokens"),
         "google": {"candidates": [{**CANDIDATE["candidates"][0], "finishReason": "MAX_TOKENS"}]},  # type: ignore[index]
-        "aws": changed("aws", stopReason="max_tokens"),
+        "aws": build_changed_answer("aws", stopReason="max_tokens"),
     }
     assert drive(flow(vendor, TEXT), ok(ends[vendor])).finish == "length"
 
@@ -226,7 +231,7 @@ def test_an_answer_that_was_cut_off_says_so(drive: Drive, vendor: str) -> None:
     ],
 )
 def test_details_of_elevenlabs(
-    drive: Drive, status: int, detail: object, code: ErrorCode, retryable: bool
+    drive: VendorDrive, status: int, detail: object, code: ErrorCode, retryable: bool
 ) -> None:
     """Given a detail that is an object, a list or a text, then it is read."""
     for operation in (SPEECH, CLONE):
@@ -235,7 +240,7 @@ def test_details_of_elevenlabs(
         assert (failed.value.code, failed.value.retryable) == (code, retryable)
 
 
-def test_speech_of_elevenlabs(drive: Drive) -> None:
+def test_speech_of_elevenlabs(drive: VendorDrive) -> None:
     """Given audio, then it is the reply, billed by the vendor's own count of characters."""
     headers = {"content-type": "audio/mpeg", "character-cost": "12", "request-id": "r1"}
     reply = drive(flow("elevenlabs", SPEECH), httpx.Response(200, content=b"ID3", headers=headers))
@@ -254,7 +259,7 @@ def test_speech_of_elevenlabs(drive: Drive) -> None:
 @pytest.mark.parametrize(
     "said", [{}, {"voice_id": 7}, {"voice_id": "v", "requires_verification": True}]
 )
-def test_a_clone_of_elevenlabs_that_is_none(drive: Drive, said: dict[str, Any]) -> None:
+def test_a_clone_of_elevenlabs_that_is_none(drive: VendorDrive, said: dict[str, Any]) -> None:
     """Given no voice, or one that a person has to verify first, then it is a failure."""
     with pytest.raises(ProviderError):
         drive(flow("elevenlabs", CLONE), ok(said))
@@ -264,7 +269,7 @@ def test_a_clone_of_elevenlabs_that_is_none(drive: Drive, said: dict[str, Any]) 
     "secret",
     ["{", "{}", '{"access_key_id": "A"}', '{"access_key_id": 1, "secret_access_key": 2}'],
 )
-def test_secrets_of_aws_that_are_none(drive: Drive, secret: str) -> None:
+def test_secrets_of_aws_that_are_none(drive: VendorDrive, secret: str) -> None:
     """Given JSON that holds no credentials, then nothing is sent, and nothing of it quoted."""
     with pytest.raises(ProviderError) as failed:
         drive(flow("aws", TEXT, secret=secret))
@@ -272,7 +277,7 @@ def test_secrets_of_aws_that_are_none(drive: Drive, secret: str) -> None:
     assert drive.requests == []
 
 
-def test_the_region_of_aws(drive: Drive) -> None:
+def test_the_region_of_aws(drive: VendorDrive) -> None:
     """Given a region in the secret, then the default host follows it; another host does not."""
     keys = {
         "AccessKeyId": "AKIDX",
@@ -292,7 +297,7 @@ def test_the_region_of_aws(drive: Drive) -> None:
 
 
 @pytest.mark.parametrize("voice", [".", ".."])
-def test_a_voice_is_no_path(drive: Drive, voice: str) -> None:
+def test_a_voice_is_no_path(drive: VendorDrive, voice: str) -> None:
     """Given a voice that would name another path, then nothing is sent."""
     with pytest.raises(ProviderError, match="dots alone"):
         drive(flow("elevenlabs", replace(SPEECH, voice=voice)))
@@ -300,7 +305,7 @@ def test_a_voice_is_no_path(drive: Drive, voice: str) -> None:
 
 
 @pytest.mark.parametrize("speed", [0.5, 2.0])
-def test_a_speed_that_is_not_offered_is_refused(drive: Drive, speed: float) -> None:
+def test_a_speed_that_is_not_offered_is_refused(drive: VendorDrive, speed: float) -> None:
     """Given a speed outside of what elevenlabs speaks at, then it is refused, not changed."""
     with pytest.raises(ProviderError, match=r"0\.7 to 1\.2") as refused:
         drive(flow("elevenlabs", replace(SPEECH, speed=speed)))

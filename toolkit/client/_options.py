@@ -1,16 +1,17 @@
 """Methods that take the options of a run show each of them, as if they were written out."""
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
-from toolkit.client._wire import drop_none
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
 
 F = TypeVar("F", bound=Callable[..., object])
-_INDENT = " " * 8
-_MARK = f"{_INDENT}**options: those of a run.\n"
+# Since Python 3.13 a docstring has lost its common indentation when it comes here.
+_MARK = re.compile(r"^( *)\*\*options: those of a run\.\n", re.MULTILINE)
 
 
 def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F], F]:
@@ -38,8 +39,8 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
         function.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*own, *shown]
         )
-        lines = "".join(f"{_INDENT}{name}: {RUN_OPTIONS[name]}.\n" for name in hints)
-        function.__doc__ = (function.__doc__ or "").replace(_MARK, lines)
+        lines = "".join(rf"\g<1>{name}: {RUN_OPTIONS[name]}.\n" for name in hints)
+        function.__doc__ = _MARK.sub(lines, function.__doc__ or "")
         return function
 
     return decorate

@@ -29,17 +29,17 @@ REWORDED = {
 }
 
 
-def imported(path: Path) -> ModuleType:
+def import_module_at(path: Path) -> ModuleType:
     """A module of tests."""
     return importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 @cache
-def tried() -> frozenset[str]:
+def find_tested_sections() -> frozenset[str]:
     """The sections that tests are marked with."""
     found: set[str] = set()
     for path in MODULES:
-        for name, value in vars(imported(path)).items():
+        for name, value in vars(import_module_at(path)).items():
             if name.startswith("test_"):
                 marks = getattr(value, "pytestmark", [])
                 found.update(mark.args[0] for mark in marks if mark.name == "section")
@@ -63,7 +63,7 @@ def rows(text: str) -> list[str]:
     return cells
 
 
-def named(cell: str, tests: str) -> bool:
+def is_named(cell: str, tests: str) -> bool:
     """Whether the tests name what a row is about: its code, or its words."""
     if cell in REWORDED:
         return REWORDED[cell] in tests
@@ -74,7 +74,9 @@ def named(cell: str, tests: str) -> bool:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_section_has_tests(name: str) -> None:
     """Given a section, then some test is marked with it, or with one that is part of it."""
-    assert any(marked == name or marked.startswith(f"{name} > ") for marked in tried())
+    assert any(
+        marked == name or marked.startswith(f"{name} > ") for marked in find_tested_sections()
+    )
 
 
 def test_the_sections_are_the_specifications() -> None:
@@ -87,4 +89,4 @@ def test_every_row_is_named_in_a_test() -> None:
     """Given the specification's tables, where they are at hand, then each row has its test."""
     text = SPECIFICATION.read_text(encoding="utf-8") if SPECIFICATION.exists() else ""
     tests = "\n".join(path.read_text(encoding="utf-8") for path in MODULES)
-    assert [cell for cell in rows(text) if not named(cell, tests)] == []
+    assert [cell for cell in rows(text) if not is_named(cell, tests)] == []

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.contract.door import SETTINGS, Door, opened
+from tests.contract.raw_http import SETTINGS, RawCaller, open_door
 from tests.contract.specification.sections import section
 from toolkit.engine import Registry
 from toolkit.settings import Settings
@@ -14,11 +14,11 @@ STATUS = "States and transitions > Capability status"
 
 
 @pytest.fixture(params=["embedded", "served"])
-def early(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Door]:
+def early(request: pytest.FixtureRequest, settings: Settings) -> Iterator[RawCaller]:
     """A caller of a service whose `video.generate` is planned."""
     text = Registry.load().find("llm.generate")
     video = replace(text, id="video.generate", status="planned", alias_of=None)
-    with opened(
+    with open_door(
         request.param, settings.model_copy(update=SETTINGS), Registry.load([video])
     ) as door:
         yield door.sign_up("minimax")
@@ -26,7 +26,7 @@ def early(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Door]:
 
 @section(STATUS)
 @section("Versioning")
-def test_a_planned_capability_is_listed(early: Door) -> None:
+def test_a_planned_capability_is_listed(early: RawCaller) -> None:
     """Given one that is planned, then it is listed and read with that status."""
     listed = {c["id"]: c["status"] for c in early.get("/v1/capabilities")["data"]["items"]}
     assert listed.pop("video.generate") == "planned"
@@ -35,7 +35,7 @@ def test_a_planned_capability_is_listed(early: Door) -> None:
 
 
 @section(STATUS)
-def test_a_planned_capability_is_not_run(early: Door) -> None:
+def test_a_planned_capability_is_not_run(early: RawCaller) -> None:
     """Given one that is planned, then neither a run, a workflow nor a task gets it done."""
     given = {"objective": "Tea"}
     node = {"id": "a", "capability": "video.generate", "input": given}

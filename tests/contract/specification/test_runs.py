@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, Door, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.pairwise import pairwise
 from tests.contract.specification.sections import section
 
@@ -21,7 +21,7 @@ SHAPES: dict[str, Json] = {
 }
 
 
-def asked(name: str, given: Json, **changes: object) -> Json:
+def build_run_body(name: str, given: Json, **changes: object) -> Json:
     """The body of a run as the table of `POST /v1/runs` has it."""
     return {"target": "capability", "name": name, "version": "1", "input": given, **changes}
 
@@ -30,9 +30,9 @@ def asked(name: str, given: Json, **changes: object) -> Json:
 @section("States and transitions > Run status")
 @section("Resources and their fields > Run")
 @pytest.mark.parametrize("name", SHAPES)
-def test_an_input_of_the_shape_shown_completes(caller: Door, name: str) -> None:
+def test_an_input_of_the_shape_shown_completes(caller: RawCaller, name: str) -> None:
     """Given the shape shown, then the envelope has a `run_` id, and polling finds the output."""
-    answer = caller.send("POST", "/v1/runs", asked(name, SHAPES[name]))
+    answer = caller.send("POST", "/v1/runs", build_run_body(name, SHAPES[name]))
     assert answer.is_success, answer.text
     run_id = answer.json()["id"]
     assert run_id.startswith("run_")
@@ -45,7 +45,7 @@ def test_an_input_of_the_shape_shown_completes(caller: Door, name: str) -> None:
 
 @section(RUNS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_the_input_schema_has_the_shape(caller: Door, name: str) -> None:
+def test_the_input_schema_has_the_shape(caller: RawCaller, name: str) -> None:
     """Given the schema served, then it takes the shape shown, with those members and types."""
     import jsonschema
 
@@ -61,9 +61,9 @@ def test_the_input_schema_has_the_shape(caller: Door, name: str) -> None:
 @section(RUNS)
 @pytest.mark.parametrize("name", ["target", "name", "version", "input", "options"])
 @pytest.mark.parametrize("wrong", [3, True, [], None])
-def test_a_field_of_another_type_is_refused(caller: Door, name: str, wrong: object) -> None:
+def test_a_field_of_another_type_is_refused(caller: RawCaller, name: str, wrong: object) -> None:
     """Given a field that is not of the table's type, then the field is named."""
-    body = {**asked("research.gather", {"topic": "Tea"}), name: wrong}
+    body = {**build_run_body("research.gather", {"topic": "Tea"}), name: wrong}
     answer = caller.send("POST", "/v1/runs", body)
     if name == "version" and wrong is None:
         assert answer.is_success  # as if left out
@@ -74,9 +74,9 @@ def test_a_field_of_another_type_is_refused(caller: Door, name: str, wrong: obje
 
 @section(RUNS)
 @pytest.mark.parametrize("name", ["name", "input"])
-def test_a_field_that_is_needed_is_named(caller: Door, name: str) -> None:
+def test_a_field_that_is_needed_is_named(caller: RawCaller, name: str) -> None:
     """Given a run without its name or its input, then it is refused by that field."""
-    body = asked("research.gather", {"topic": "Tea"})
+    body = build_run_body("research.gather", {"topic": "Tea"})
     del body[name]
     answer = caller.send("POST", "/v1/runs", body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "INVALID_REQUEST")
@@ -86,9 +86,9 @@ def test_a_field_that_is_needed_is_named(caller: Door, name: str) -> None:
 @section(RUNS)
 @section("Versioning")
 @pytest.mark.parametrize("target", ["marketplace", "workflow", "", "Capability"])
-def test_an_upcoming_target_is_not_taken_for_a_capability(caller: Door, target: str) -> None:
+def test_an_upcoming_target_is_not_taken_for_a_capability(caller: RawCaller, target: str) -> None:
     """Given another target, then it is refused by that code, whatever the rest."""
-    answer = caller.send("POST", "/v1/runs", asked("llm.generate", {}, target=target))
+    answer = caller.send("POST", "/v1/runs", build_run_body("llm.generate", {}, target=target))
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "TARGET_UNSUPPORTED")
 
 
@@ -111,14 +111,16 @@ COMBINATIONS = [
 
 
 @pytest.fixture(scope="module")
-def endpoint_id(caller: Door) -> str:
+def endpoint_id(caller: RawCaller) -> str:
     """A serverless endpoint."""
     return str(caller.create("/v1/endpoints", {})["id"])
 
 
 @section(RUNS)
 @pytest.mark.parametrize("chosen", COMBINATIONS, ids=lambda row: "-".join(row.values()))
-def test_the_options_go_together(caller: Door, endpoint_id: str, chosen: dict[str, str]) -> None:
+def test_the_options_go_together(
+    caller: RawCaller, endpoint_id: str, chosen: dict[str, str]
+) -> None:
     """Given a combination of `optimize_for`, `provider`, `endpoint_id`, then it is obeyed."""
     name, options = chosen["name"], {}
     if chosen["optimize_for"] != LEFT_OUT:
@@ -136,7 +138,7 @@ def test_the_options_go_together(caller: Door, endpoint_id: str, chosen: dict[st
 
 
 @section(RUNS)
-def test_a_run_at_an_endpoint_is_run_there(caller: Door, endpoint_id: str) -> None:
+def test_a_run_at_an_endpoint_is_run_there(caller: RawCaller, endpoint_id: str) -> None:
     """Given `endpoint_id`, then the call goes to that endpoint, and without it to another."""
     caller.faults.forget_calls()
     for options in ({"endpoint_id": endpoint_id}, {}):
@@ -147,7 +149,7 @@ def test_a_run_at_an_endpoint_is_run_there(caller: Door, endpoint_id: str) -> No
 
 @section(RUNS)
 @pytest.mark.parametrize("name", ["llm.generate", "text.generate"])
-def test_optimizing_for_cost_takes_the_lowest_estimate(caller: Door, name: str) -> None:
+def test_optimizing_for_cost_takes_the_lowest_estimate(caller: RawCaller, name: str) -> None:
     """Given `cost`, then no other candidate that was kept is expected to cost less."""
     run = caller.run(name, {"objective": "One line on tea"}, optimize_for="cost")
     kept = [c for c in run["data"]["routing"]["candidates"] if not c["excluded"]]
@@ -160,7 +162,7 @@ def test_optimizing_for_cost_takes_the_lowest_estimate(caller: Door, name: str) 
 
 @section(RUNS)
 @pytest.mark.parametrize("steps", [1, 8, 9, 50])
-def test_the_cheapest_picture_takes_any_number_of_steps(caller: Door, steps: int) -> None:
+def test_the_cheapest_picture_takes_any_number_of_steps(caller: RawCaller, steps: int) -> None:
     """Given `cost` and a number of steps that the schema takes, then the cheapest model draws."""
     given = {"prompt": "a lighthouse", "steps": steps, **SMALL}
     assert caller.run("image.generate", given, optimize_for="cost")["status"] == "completed"
@@ -168,9 +170,11 @@ def test_the_cheapest_picture_takes_any_number_of_steps(caller: Door, steps: int
 
 @section(RUNS)
 @pytest.mark.parametrize("optimize_for", ["cheapness", "", "COST", 1])
-def test_another_aim_is_refused(caller: Door, optimize_for: object) -> None:
+def test_another_aim_is_refused(caller: RawCaller, optimize_for: object) -> None:
     """Given an aim that there is not, then it is named."""
-    body = asked("llm.generate", {"objective": "Tea"}, options={"optimize_for": optimize_for})
+    body = build_run_body(
+        "llm.generate", {"objective": "Tea"}, options={"optimize_for": optimize_for}
+    )
     answer = caller.send("POST", "/v1/runs", body)
     assert answer.status_code == 400
     assert answer.json()["error"]["details"][0]["path"] == "options.optimize_for"
@@ -178,9 +182,9 @@ def test_another_aim_is_refused(caller: Door, optimize_for: object) -> None:
 
 @section("What the service does")
 @pytest.mark.parametrize("member", ["model", "vendor", "provider", "options.model"])
-def test_no_body_names_a_vendor_or_a_model(caller: Door, member: str) -> None:
+def test_no_body_names_a_vendor_or_a_model(caller: RawCaller, member: str) -> None:
     """Given a vendor or model anywhere but in `options.provider`, then it is refused by name."""
-    body = asked("llm.generate", {"objective": "Tea"}, options={})
+    body = build_run_body("llm.generate", {"objective": "Tea"}, options={})
     *inside, last = member.split(".")
     (body[inside[0]] if inside else body)[last] = "openai"
     answer = caller.send("POST", "/v1/runs", body)
@@ -189,14 +193,14 @@ def test_no_body_names_a_vendor_or_a_model(caller: Door, member: str) -> None:
 
 
 @section("What the service does")
-def test_no_input_schema_has_a_vendor_or_a_model(caller: Door) -> None:
+def test_no_input_schema_has_a_vendor_or_a_model(caller: RawCaller) -> None:
     """Given every capability, then its input has no member for either."""
     for item in caller.get("/v1/capabilities")["data"]["items"]:
         assert not {"model", "vendor", "provider"} & set(item["input_schema"]["properties"])
 
 
 @section("What the service does")
-def test_a_run_is_routed_to_a_connection_of_the_callers(service: Door) -> None:
+def test_a_run_is_routed_to_a_connection_of_the_callers(service: RawCaller) -> None:
     """Given two callers, then each one's run goes over the connection that it registered."""
     for _ in range(2):
         alone = service.sign_up()
@@ -217,7 +221,7 @@ def test_a_run_is_routed_to_a_connection_of_the_callers(service: Door) -> None:
     ),
     ids=lambda row: "-".join(row.values()),
 )
-def test_a_version_is_a_string_or_stands_in_the_name(caller: Door, fields: Json) -> None:
+def test_a_version_is_a_string_or_stands_in_the_name(caller: RawCaller, fields: Json) -> None:
     """Given the version in either place, or in none, then version 1 is what runs."""
     named = {key: value for key, value in fields.items() if value != LEFT_OUT}
     answer = caller.send("POST", "/v1/runs", {"input": {"topic": "Tea"}, **named})
@@ -228,23 +232,23 @@ def test_a_version_is_a_string_or_stands_in_the_name(caller: Door, fields: Json)
 @section("Versioning")
 @section("Errors")
 @pytest.mark.parametrize("version", ["2", "0", "1.0", "01", "latest"])
-def test_an_unsupported_version_is_not_found(caller: Door, version: str) -> None:
+def test_an_unsupported_version_is_not_found(caller: RawCaller, version: str) -> None:
     """Given a version that there is not, then a run of it is `NOT_FOUND`."""
-    body = asked("research.gather", {"topic": "Tea"}, version=version)
+    body = build_run_body("research.gather", {"topic": "Tea"}, version=version)
     assert caller.send("POST", "/v1/runs", body).json()["error"]["code"] == "NOT_FOUND"
 
 
 @section(RUNS)
-def test_an_unknown_run_is_not_found(caller: Door) -> None:
+def test_an_unknown_run_is_not_found(caller: RawCaller) -> None:
     """Given no such run, then `NOT_FOUND`."""
     answer = caller.send("GET", "/v1/runs/run_01m7xrhddbvq3n2zjx4fe01326")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
 @section("Events")
-def test_results_are_obtained_by_polling_alone(caller: Door) -> None:
+def test_results_are_obtained_by_polling_alone(caller: RawCaller) -> None:
     """Given polls and nothing else, then each state read is one on the way to the end."""
-    made = caller.create("/v1/runs", asked("llm.generate", SHAPES["llm.generate"]))
+    made = caller.create("/v1/runs", build_run_body("llm.generate", SHAPES["llm.generate"]))
     seen = [made["status"]]
     while seen[-1] != "completed":
         seen.append(caller.get(f"/v1/runs/{made['id']}")["status"])
@@ -254,9 +258,9 @@ def test_results_are_obtained_by_polling_alone(caller: Door) -> None:
 @section("Errors")
 @section("Authentication")
 @pytest.mark.parametrize("name", ["llm.generate", "speech.generate", "image.generate"])
-def test_without_a_connection_credentials_are_missing(stranger: Door, name: str) -> None:
+def test_without_a_connection_credentials_are_missing(stranger: RawCaller, name: str) -> None:
     """Given no matching connection, then 400 `CREDENTIALS_MISSING`, and nothing is kept."""
-    answer = stranger.send("POST", "/v1/runs", asked(name, SHAPES[name]))
+    answer = stranger.send("POST", "/v1/runs", build_run_body(name, SHAPES[name]))
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "CREDENTIALS_MISSING")
     assert any(provider in answer.text for provider in NAMES.values())
     assert stranger.get("/v1/runs")["data"]["items"] == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.door import VENDORS, Door, Json
+from tests.contract.raw_http import VENDORS, Json, RawCaller
 from tests.contract.specification.sections import section
 from toolkit.capabilities import load_capabilities
 
@@ -45,7 +45,7 @@ PATHS: list[tuple[str, str, Json | None]] = [
 
 @section("Authentication")
 @section("Endpoints > Account")
-def test_a_key_is_obtained_without_credentials(service: Door) -> None:
+def test_a_key_is_obtained_without_credentials(service: RawCaller) -> None:
     """Given an email alone, then the answer is an envelope with `data.api_key`, a text."""
     answer = service.send("POST", "/v1/account", {"email": "key@example.org"})
     assert answer.is_success
@@ -56,7 +56,7 @@ def test_a_key_is_obtained_without_credentials(service: Door) -> None:
 
 @section("Endpoints > Account")
 @pytest.mark.parametrize("body", [{}, {"email": 1}, {"email": None}, {"email": "ada"}])
-def test_an_email_is_needed(service: Door, body: Json) -> None:
+def test_an_email_is_needed(service: RawCaller, body: Json) -> None:
     """Given no email, then no account is made, and the field is named."""
     answer = service.send("POST", "/v1/account", body)
     assert answer.status_code == 400
@@ -67,7 +67,7 @@ def test_an_email_is_needed(service: Door, body: Json) -> None:
 @section("Authentication")
 @pytest.mark.parametrize(("method", "path", "body"), PATHS)
 def test_every_other_request_needs_the_key(
-    service: Door, caller: Door, method: str, path: str, body: Json | None
+    service: RawCaller, caller: RawCaller, method: str, path: str, body: Json | None
 ) -> None:
     """Given a path, then it is refused without the key, and with it is answered as it should."""
     assert service.send(method, path, body).status_code == 401
@@ -77,7 +77,7 @@ def test_every_other_request_needs_the_key(
 
 @section("Endpoints")
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8"])
-def test_bodies_are_json(caller: Door, content_type: str) -> None:
+def test_bodies_are_json(caller: RawCaller, content_type: str) -> None:
     """Given the content type of JSON, then a body is taken; given another, it is not."""
     key = {"Authorization": f"Bearer {caller.key}"}
     content = b'{"objective": "A short text about tea"}'
@@ -90,7 +90,7 @@ def test_bodies_are_json(caller: Door, content_type: str) -> None:
 @section("Authentication")
 @section("Resources and their fields > Provider connection")
 @pytest.mark.parametrize("member", ["secret", "api_key", "key", "value", "token"])
-def test_a_provider_key_cannot_be_sent(caller: Door, member: str) -> None:
+def test_a_provider_key_cannot_be_sent(caller: RawCaller, member: str) -> None:
     """Given a member that would carry the secret, then it is refused and not echoed."""
     secret = "hush-" + "z9Y8" * 10
     answer = caller.send("POST", "/v1/providers/connections", {**POINTER, member: secret})
@@ -100,7 +100,7 @@ def test_a_provider_key_cannot_be_sent(caller: Door, member: str) -> None:
 
 @section(SERVICE)
 @section("Authentication")
-def test_the_secret_is_never_stored(service: Door) -> None:
+def test_the_secret_is_never_stored(service: RawCaller) -> None:
     """Given work at every vendor, then no file of the service holds the secret of one."""
     from toolkit.sandbox import SANDBOX_KEYS
 
@@ -115,7 +115,7 @@ def test_the_secret_is_never_stored(service: Door) -> None:
 
 @section("Resources and their fields > Account")
 @section("Authentication")
-def test_a_key_is_not_retrievable_later(service: Door) -> None:
+def test_a_key_is_not_retrievable_later(service: RawCaller) -> None:
     """Given a key, then no file of the service and no other answer holds it."""
     mine = service.sign_up()
     for path in ("/v1/account", "/v1/account/keys", "/v1/usage"):
@@ -129,7 +129,7 @@ def test_a_key_is_not_retrievable_later(service: Door) -> None:
 
 @section("Endpoints > Provider connections")
 @pytest.mark.parametrize("missing", ["provider", "connection_type", "secret_ref"])
-def test_a_connection_needs_each_field(caller: Door, missing: str) -> None:
+def test_a_connection_needs_each_field(caller: RawCaller, missing: str) -> None:
     """Given a field less, then it is the one that is named."""
     body = {name: value for name, value in POINTER.items() if name != missing}
     answer = caller.send("POST", "/v1/providers/connections", body)
@@ -138,7 +138,7 @@ def test_a_connection_needs_each_field(caller: Door, missing: str) -> None:
 
 
 @section("Endpoints > Provider connections")
-def test_connections_are_listed(service: Door) -> None:
+def test_connections_are_listed(service: RawCaller) -> None:
     """Given registered connections, then the client's list has them, as pointers."""
     alone = service.sign_up()
     made = {alone.connect("openai"), alone.connect("runpod")}
@@ -151,7 +151,7 @@ def test_connections_are_listed(service: Door) -> None:
 
 
 @section(LOOKUP)
-def test_count_equals_the_length_of_items(caller: Door) -> None:
+def test_count_equals_the_length_of_items(caller: RawCaller) -> None:
     """Given the list, then `count` is a whole number: how many items there are."""
     data = caller.get("/v1/capabilities")["data"]
     assert type(data["count"]) is int
@@ -161,7 +161,7 @@ def test_count_equals_the_length_of_items(caller: Door) -> None:
 @section(LOOKUP)
 @section("Versioning")
 @pytest.mark.parametrize("suffix", ["", "@1"])
-def test_one_capability_is_looked_up(caller: Door, suffix: str) -> None:
+def test_one_capability_is_looked_up(caller: RawCaller, suffix: str) -> None:
     """Given an id, with or without a version, then the answer is that capability as listed."""
     for item in caller.get("/v1/capabilities")["data"]["items"]:
         assert caller.get(f"/v1/capabilities/{item['id']}{suffix}")["data"] == item
@@ -173,7 +173,7 @@ def test_one_capability_is_looked_up(caller: Door, suffix: str) -> None:
 @pytest.mark.parametrize(
     "name", ["no.such", "image.generate@2", "image.generate@", "image.generate@1.0", "image@1"]
 )
-def test_an_unknown_id_or_version_is_not_found(caller: Door, name: str) -> None:
+def test_an_unknown_id_or_version_is_not_found(caller: RawCaller, name: str) -> None:
     """Given an id or a version that there is not, then `NOT_FOUND`."""
     answer = caller.send("GET", f"/v1/capabilities/{name}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
@@ -184,7 +184,7 @@ def test_an_unknown_id_or_version_is_not_found(caller: Door, name: str) -> None:
 
 @section(SERVERLESS)
 @section(SERVICE)
-def test_an_endpoint_lives_and_is_destroyed(caller: Door) -> None:
+def test_an_endpoint_lives_and_is_destroyed(caller: RawCaller) -> None:
     """Given an endpoint, then it is made with 201, listed, read, and gone once it is deleted."""
     answer = caller.send("POST", "/v1/endpoints", {"name": "studio"})
     assert answer.status_code == 201
@@ -198,7 +198,7 @@ def test_an_endpoint_lives_and_is_destroyed(caller: Door) -> None:
 
 
 @section(SERVERLESS)
-def test_a_shared_template_outlives_its_endpoint(caller: Door) -> None:
+def test_a_shared_template_outlives_its_endpoint(caller: RawCaller) -> None:
     """Given a shared template, then the endpoint that used it takes none of it along."""
     template = caller.create("/v1/templates", {"name": "lasting", "image": "example/worker:1"})[
         "id"
@@ -211,7 +211,7 @@ def test_a_shared_template_outlives_its_endpoint(caller: Door) -> None:
 
 
 @section(SERVERLESS)
-def test_a_hidden_template_goes_with_its_endpoint(service: Door) -> None:
+def test_a_hidden_template_goes_with_its_endpoint(service: RawCaller) -> None:
     """Given endpoints without a template, then what was made for them is gone with them."""
     alone = service.sign_up("runpod")
     service.faults.forget_calls()
@@ -256,13 +256,13 @@ def test_a_hidden_template_goes_with_its_endpoint(service: Door) -> None:
         "/v1/billing",
     ],
 )
-def test_every_area_of_the_platform_is_there(caller: Door, path: str) -> None:
+def test_every_area_of_the_platform_is_there(caller: RawCaller, path: str) -> None:
     """Given an area that is stated to exist, then it can be read."""
     assert "data" in caller.get(path)
 
 
 @section(SERVICE)
-def test_each_vendor_bills_for_itself(service: Door) -> None:
+def test_each_vendor_bills_for_itself(service: RawCaller) -> None:
     """Given work at two vendors, then each has its line, and the platform bills nothing for it."""
     alone = service.sign_up("openai", "elevenlabs")
     alone.run("llm.generate", {"objective": "Tea"})
@@ -274,7 +274,7 @@ def test_each_vendor_bills_for_itself(service: Door) -> None:
 
 @section(SERVICE)
 @section("Resources and their fields")
-def test_a_job_runs_on_a_compute_of_the_callers(caller: Door) -> None:
+def test_a_job_runs_on_a_compute_of_the_callers(caller: RawCaller) -> None:
     """Given a compute of a GPU of the catalog, then a job of type `image` is done on it."""
     gpu = caller.get("/v1/catalog/gpus")["data"]["items"][0]["id"]
     compute = caller.create("/v1/compute", {"name": "easel", "gpu_type": gpu})["id"]
@@ -290,7 +290,7 @@ def test_a_job_runs_on_a_compute_of_the_callers(caller: Door) -> None:
 @pytest.mark.parametrize(
     "path", ["/capabilities", "/runs", "/v2/capabilities", "/v1", "/v1/v1/runs"]
 )
-def test_the_contract_is_under_v1_alone(caller: Door, path: str) -> None:
+def test_the_contract_is_under_v1_alone(caller: RawCaller, path: str) -> None:
     """Given a path that is not below the prefix, then there is nothing of the contract there."""
     answer = caller.send("GET", path)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
@@ -299,7 +299,7 @@ def test_the_contract_is_under_v1_alone(caller: Door, path: str) -> None:
 @section("Versioning")
 @section("Resources and their fields > Capability object")
 @pytest.mark.parametrize("field", ["input", "output", "targets"])
-def test_older_field_docs_remain(caller: Door, field: str) -> None:
+def test_older_field_docs_remain(caller: RawCaller, field: str) -> None:
     """Given every capability, then the older docs are there beside the schemas."""
     for item in caller.get("/v1/capabilities")["data"]["items"]:
         assert item[field] is not None

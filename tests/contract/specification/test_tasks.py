@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, Door, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
 
 TASKS = "Endpoints > Tasks"
@@ -14,7 +14,7 @@ TEXT = "A short text about tea"
 PICTURE = "A picture of a lighthouse"
 
 
-def story(caller: Door, task: Json) -> list[str]:
+def story(caller: RawCaller, task: Json) -> list[str]:
     """The states that a task went through, as its events tell them."""
     events = caller.get(f"/v1/tasks/{task['id']}/events")["data"]["items"]
     return [event["type"].removeprefix("task.") for event in events]
@@ -25,7 +25,7 @@ def story(caller: Door, task: Json) -> list[str]:
 
 @section(TASKS)
 @section(STATES)
-def test_a_task_is_accepted_and_being_planned(caller: Door) -> None:
+def test_a_task_is_accepted_and_being_planned(caller: RawCaller) -> None:
     """Given an objective alone, then 202 with a `tsk_` id, in `planning`."""
     answer = caller.send("POST", "/v1/tasks", {"objective": TEXT})
     assert answer.status_code == 202
@@ -43,7 +43,7 @@ CONSTRAINTS = {
 
 
 @pytest.fixture(scope="module")
-def places(caller: Door) -> dict[str, str]:
+def places(caller: RawCaller) -> dict[str, str]:
     """An endpoint and a compute, by their prefixes."""
     gpu = caller.get("/v1/catalog/gpus")["data"]["items"][0]["id"]
     made = caller.create("/v1/compute", {"name": "easel", "gpu_type": gpu})
@@ -51,7 +51,9 @@ def places(caller: Door) -> dict[str, str]:
 
 
 @section(TASKS)
-def test_a_gpu_step_runs_where_the_constraints_say(caller: Door, places: dict[str, str]) -> None:
+def test_a_gpu_step_runs_where_the_constraints_say(
+    caller: RawCaller, places: dict[str, str]
+) -> None:
     """Given both places, then the picture is made on the endpoint."""
     task = caller.task(PICTURE, endpoint_id=places["ep_"], compute_id=places["cmp_"])
     assert task["status"] == "completed", task.get("error")
@@ -77,7 +79,7 @@ def test_a_gpu_step_runs_where_the_constraints_say(caller: Door, places: dict[st
     ],
 )
 def test_constraints_of_another_kind_are_refused(
-    caller: Door, constraints: object, path: str
+    caller: RawCaller, constraints: object, path: str
 ) -> None:
     """Given a constraint that is not as shown, then it is named."""
     answer = caller.send("POST", "/v1/tasks", {"objective": TEXT, "constraints": constraints})
@@ -87,7 +89,7 @@ def test_constraints_of_another_kind_are_refused(
 
 @section(TASKS)
 @pytest.mark.parametrize("body", [{}, {"objective": ""}, {"objective": 1}, {"constraints": {}}])
-def test_an_objective_is_required(caller: Door, body: Json) -> None:
+def test_an_objective_is_required(caller: RawCaller, body: Json) -> None:
     """Given no objective, or none that is a text, then it is named."""
     answer = caller.send("POST", "/v1/tasks", body)
     assert (answer.status_code, answer.json()["error"]["details"][0]["path"]) == (400, "objective")
@@ -97,7 +99,7 @@ def test_an_objective_is_required(caller: Door, body: Json) -> None:
 
 
 @pytest.fixture(scope="module")
-def passed(caller: Door) -> Json:
+def passed(caller: RawCaller) -> Json:
     """A task whose review passed."""
     return caller.task("A social card with a spoken summary about tidal power")
 
@@ -123,7 +125,7 @@ def test_a_task_has_the_field(passed: Json, field: str, kind: str | type) -> Non
 
 @section(TASK)
 @pytest.mark.parametrize("field", ["plan_id", "workflow_id", "final_artifact_id"])
-def test_what_a_task_names_is_there(caller: Door, passed: Json, field: str) -> None:
+def test_what_a_task_names_is_there(caller: RawCaller, passed: Json, field: str) -> None:
     """Given the ids on a task, then each is of something that can be read."""
     area = {"plan_id": "plans", "workflow_id": "workflows", "final_artifact_id": "artifacts"}[field]
     name = passed["data"][field]
@@ -149,7 +151,7 @@ def test_a_review_that_passed_has_its_fields(passed: Json) -> None:
 
 
 @section(STATES)
-def test_a_task_that_passes_goes_through_each_state(caller: Door, passed: Json) -> None:
+def test_a_task_that_passes_goes_through_each_state(caller: RawCaller, passed: Json) -> None:
     """Given a pass, then planning, executing and reviewing lead to completed, in this order."""
     assert story(caller, passed) == ["planning", "executing", "reviewing", "completed"]
     assert passed["data"]["final_artifact_id"]
@@ -157,7 +159,7 @@ def test_a_task_that_passes_goes_through_each_state(caller: Door, passed: Json) 
 
 @section(STATES)
 @pytest.mark.parametrize("objective", ["A narration about tea", "A video about tea"])
-def test_a_plan_that_is_not_executable_blocks(stranger: Door, objective: str) -> None:
+def test_a_plan_that_is_not_executable_blocks(stranger: RawCaller, objective: str) -> None:
     """Given what is missing, then the task is blocked, says what, and has no workflow."""
     task = stranger.task(objective)
     assert (task["status"], task["data"]["workflow_id"]) == ("blocked", None)
@@ -167,7 +169,7 @@ def test_a_plan_that_is_not_executable_blocks(stranger: Door, objective: str) ->
 
 
 @section(STATES)
-def test_missing_capabilities_are_reported(caller: Door) -> None:
+def test_missing_capabilities_are_reported(caller: RawCaller) -> None:
     """Given every connection and an objective that no capability meets, then that one is named."""
     task = caller.task("A video about tea")
     assert task["status"] == "blocked"
@@ -175,7 +177,7 @@ def test_missing_capabilities_are_reported(caller: Door) -> None:
 
 
 @pytest.fixture
-def lame(service: Door) -> Door:
+def lame(service: RawCaller) -> RawCaller:
     """A caller whose only vendor answers every request for text with nothing but white space."""
     alone = service.sign_up(NAMES["V1"])
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
@@ -190,7 +192,7 @@ def lame(service: Door) -> Door:
 @section(STATES)
 @section(TASK)
 @section("Limits")
-def test_a_review_is_retried_at_most_twice(caller: Door, lame: Door) -> None:
+def test_a_review_is_retried_at_most_twice(caller: RawCaller, lame: RawCaller) -> None:
     """Given work that never passes, then it is run again twice, and the task has failed."""
     task = lame.task("A paragraph about tea")
     assert task["status"] == "failed"
@@ -206,7 +208,7 @@ def test_a_review_is_retried_at_most_twice(caller: Door, lame: Door) -> None:
     "row", list(product(*CONSTRAINTS.values())), ids=lambda row: "-".join(map(str, row))
 )
 def test_the_constraints_go_together(
-    caller: Door, places: dict[str, str], row: tuple[object, ...]
+    caller: RawCaller, places: dict[str, str], row: tuple[object, ...]
 ) -> None:
     """Given a combination of the constraints, then the task completes, within its budget."""
     chosen = {name: value for name, value in zip(CONSTRAINTS, row, strict=True) if value}
@@ -221,7 +223,7 @@ def test_the_constraints_go_together(
 
 
 @section(TASK)
-def test_a_tasks_cost_is_its_workflows(caller: Door, passed: Json) -> None:
+def test_a_tasks_cost_is_its_workflows(caller: RawCaller, passed: Json) -> None:
     """Given a task of one workflow, then both show the same cost."""
     workflow = caller.get(f"/v1/workflows/{passed['data']['workflow_id']}")["data"]
     assert passed["data"]["cost_usd"] == pytest.approx(workflow["cost_usd"], abs=1e-9)

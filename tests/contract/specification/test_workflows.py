@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.contract.door import NAMES, Door, Json
+from tests.contract.raw_http import NAMES, Json, RawCaller
 from tests.contract.specification.sections import section
 
 WORKFLOWS = "Endpoints > Workflows"
@@ -28,7 +28,7 @@ CHAIN = (
 HOPELESS = node("hopeless", topic="zzzz qqqq xxyyzz")  # nothing in an encyclopedia
 
 
-def broken(**fields: object) -> Json:
+def build_failing_workflow(**fields: object) -> Json:
     """A workflow of which one branch fails: with what lies behind it, and one that does not."""
     behind = node("behind", "hopeless", capability="llm.generate", objective="Say it")
     last = node("last", "behind", capability="composition.layout", title="It")
@@ -40,7 +40,7 @@ def broken(**fields: object) -> Json:
 
 @section(WORKFLOWS)
 @section(STATES)
-def test_a_workflow_is_accepted_and_queued(caller: Door) -> None:
+def test_a_workflow_is_accepted_and_queued(caller: RawCaller) -> None:
     """Given a graph, then 202 with a `wfl_` id and `status: queued`; polling finds the end."""
     answer = caller.send("POST", "/v1/workflows", {"name": "w", "nodes": [node("a")]})
     assert answer.status_code == 202
@@ -50,7 +50,7 @@ def test_a_workflow_is_accepted_and_queued(caller: Door) -> None:
 
 
 @pytest.fixture(scope="module")
-def places(caller: Door) -> dict[str, str]:
+def places(caller: RawCaller) -> dict[str, str]:
     """An endpoint and a compute."""
     gpu = caller.get("/v1/catalog/gpus")["data"]["items"][0]["id"]
     made = caller.create("/v1/compute", {"name": "easel", "gpu_type": gpu})
@@ -62,7 +62,7 @@ def places(caller: Door) -> dict[str, str]:
     ("retries", "endpoint", "compute"), list(product([None, 0, 3], [False, True], [False, True]))
 )
 def test_the_optional_fields_go_together(
-    caller: Door, places: dict[str, str], retries: int | None, endpoint: bool, compute: bool
+    caller: RawCaller, places: dict[str, str], retries: int | None, endpoint: bool, compute: bool
 ) -> None:
     """Given a combination of the optional fields, then the workflow has them, and a GPU step runs
     on the endpoint, else on the compute, else where the vendor likes.
@@ -83,7 +83,9 @@ def test_the_optional_fields_go_together(
 
 @section(WORKFLOWS)
 @pytest.mark.parametrize("nearer", ["endpoint_id", "compute_id"])
-def test_a_node_may_say_where_it_runs(caller: Door, places: dict[str, str], nearer: str) -> None:
+def test_a_node_may_say_where_it_runs(
+    caller: RawCaller, places: dict[str, str], nearer: str
+) -> None:
     """Given a place on the workflow and another on its node, then the node's own counts."""
     other = ({"endpoint_id", "compute_id"} - {nearer}).pop()
     step = {"id": "picture", "capability": "image.generate", "input": IMAGE}
@@ -95,7 +97,7 @@ def test_a_node_may_say_where_it_runs(caller: Door, places: dict[str, str], near
 
 @section(WORKFLOWS)
 @pytest.mark.parametrize("place", ["endpoint_id", "compute_id"])
-def test_a_place_that_is_not_there_is_not_found(caller: Door, place: str) -> None:
+def test_a_place_that_is_not_there_is_not_found(caller: RawCaller, place: str) -> None:
     """Given a place that nobody made, then the workflow and the task that name it are refused."""
     missing = {"endpoint_id": "ep_", "compute_id": "cmp_"}[place] + "01m7xrhddbvq3n2zjx4fe01326"
     for path, body in (
@@ -109,7 +111,7 @@ def test_a_place_that_is_not_there_is_not_found(caller: Door, place: str) -> Non
 @section("Limits")
 @section(WORKFLOW)
 @pytest.mark.parametrize("retries", [0, 1, 2, 3])
-def test_max_retries_is_from_0_to_3(caller: Door, retries: int) -> None:
+def test_max_retries_is_from_0_to_3(caller: RawCaller, retries: int) -> None:
     """Given a number in the limit, then it is taken."""
     body = {"name": "w", "max_retries": retries, "nodes": [node("a")]}
     assert caller.create("/v1/workflows", body)["data"]["max_retries"] == retries
@@ -118,7 +120,7 @@ def test_max_retries_is_from_0_to_3(caller: Door, retries: int) -> None:
 @section("Limits")
 @section(WORKFLOW)
 @pytest.mark.parametrize("retries", [-1, 4, 1.0, "1", True])
-def test_other_max_retries_are_refused(caller: Door, retries: object) -> None:
+def test_other_max_retries_are_refused(caller: RawCaller, retries: object) -> None:
     """Given what is not a whole number in the limit, then it is named."""
     body = {"name": "w", "max_retries": retries, "nodes": [node("a")]}
     answer = caller.send("POST", "/v1/workflows", body)
@@ -128,7 +130,7 @@ def test_other_max_retries_are_refused(caller: Door, retries: object) -> None:
 
 @section(WORKFLOW)
 @pytest.mark.parametrize("capability", ["no.such", "image", "research.gather@2", "Research.gather"])
-def test_a_nodes_capability_must_exist(caller: Door, capability: str) -> None:
+def test_a_nodes_capability_must_exist(caller: RawCaller, capability: str) -> None:
     """Given a capability that is not in the list, then the workflow is not accepted."""
     body = {"name": "w", "nodes": [node("a", capability=capability, x="1")]}
     assert caller.send("POST", "/v1/workflows", body).json()["error"]["code"] == "NOT_FOUND"
@@ -136,7 +138,7 @@ def test_a_nodes_capability_must_exist(caller: Door, capability: str) -> None:
 
 @section(WORKFLOW)
 @pytest.mark.parametrize("name", ["research.gather", "research.gather@1"])
-def test_a_capability_may_name_its_version(caller: Door, name: str) -> None:
+def test_a_capability_may_name_its_version(caller: RawCaller, name: str) -> None:
     """Given a capability with or without its version, then it runs."""
     assert caller.workflow(node("a", capability=name, topic="Tea"))["status"] == "completed"
 
@@ -154,7 +156,7 @@ def test_a_capability_may_name_its_version(caller: Door, name: str) -> None:
         ("depends_on", [1]),
     ],
 )
-def test_a_nodes_fields_have_their_types(caller: Door, field: str, wrong: object) -> None:
+def test_a_nodes_fields_have_their_types(caller: RawCaller, field: str, wrong: object) -> None:
     """Given a node with a field of another type, then it is named."""
     answer = caller.send(
         "POST", "/v1/workflows", {"name": "w", "nodes": [node("a") | {field: wrong}]}
@@ -167,13 +169,13 @@ def test_a_nodes_fields_have_their_types(caller: Door, field: str, wrong: object
 
 
 @pytest.fixture(scope="module")
-def done(caller: Door) -> Json:
+def done(caller: RawCaller) -> Json:
     """Three nodes in a row, completed."""
     return caller.workflow(*CHAIN)
 
 
 @pytest.fixture(scope="module")
-def jobs(caller: Door, done: Json) -> dict[str, Json]:
+def jobs(caller: RawCaller, done: Json) -> dict[str, Json]:
     """Their jobs, by node id."""
     nodes = done["data"]["nodes"]
     return {one["id"]: caller.get(f"/v1/jobs/{one['job_id']}")["data"] for one in nodes}
@@ -219,7 +221,9 @@ def test_nodes_run_in_dependency_order(jobs: dict[str, Json]) -> None:
 @section(WORKFLOW)
 @section("Limits")
 @pytest.mark.parametrize("retries", [0, 1, 2, 3])
-def test_a_node_is_retried_as_often_as_said(service: Door, caller: Door, retries: int) -> None:
+def test_a_node_is_retried_as_often_as_said(
+    service: RawCaller, caller: RawCaller, retries: int
+) -> None:
     """Given answers with nothing in them, then a node is run again up to `max_retries` times."""
     message = {"role": "assistant", "content": " "}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -241,9 +245,9 @@ def test_a_node_is_retried_as_often_as_said(service: Door, caller: Door, retries
 
 
 @pytest.fixture(scope="module")
-def failed(caller: Door) -> Json:
+def failed(caller: RawCaller) -> Json:
     """A workflow of which one branch failed."""
-    made = caller.create("/v1/workflows", broken())
+    made = caller.create("/v1/workflows", build_failing_workflow())
     return caller.poll(f"/v1/workflows/{made['id']}", "completed", "failed")
 
 
@@ -275,7 +279,7 @@ def test_what_does_not_lie_behind_is_done(failed: Json) -> None:
 
 
 @section(WORKFLOWS)
-def test_an_unknown_workflow_is_not_found(caller: Door) -> None:
+def test_an_unknown_workflow_is_not_found(caller: RawCaller) -> None:
     """Given no such workflow, then `NOT_FOUND`."""
     answer = caller.send("GET", "/v1/workflows/wfl_01m7xrhddbvq3n2zjx4fe01326")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
@@ -302,7 +306,7 @@ def test_dependents_receive_from_artifacts_in_their_input(
 
 
 @section(WORKFLOW)
-def test_many_upstream_artifacts_are_all_mapped(caller: Door) -> None:
+def test_many_upstream_artifacts_are_all_mapped(caller: RawCaller) -> None:
     """Given a node behind two others, then its job's input maps both."""
     join = node("join", "a", "b", capability="llm.generate", objective="Compare them")
     ended = caller.workflow(node("a"), node("b", topic="Coffee"), join)["data"]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import httpx
 
-from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._options import collect_options, document_options
+from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import ServerAccess, resolve_access
@@ -336,7 +336,7 @@ class AsyncClient:
         from toolkit.client._record_view import RouteView
         from toolkit.contract.runs import Route
 
-        body = _wire.make_run_body(name, input, version, collect_options(options))
+        body = make_run_body(name, input, version, collect_options(options))
         return RouteView(await self._http.request_record(Route, "POST", "/route", json=body))
 
     async def events(self, resource_id: str, after: int = 0) -> "AsyncIterator[Event]":
@@ -365,7 +365,7 @@ class AsyncClient:
             raise build_not_found("run, job, workflow or task", resource_id)
         over = False
         while not over:
-            found = await area.events(resource_id, after, _wire.LONG_POLL_S)
+            found = await area.events(resource_id, after, LONG_POLL_S)
             for event in found:
                 yield event
                 after = event.n

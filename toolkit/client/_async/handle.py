@@ -6,11 +6,11 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._record_view import (
     RecordView,
 )
+from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
@@ -87,13 +87,13 @@ class AsyncWaitable(AsyncHandle[R]):
         until = None if timeout_s is None else time.monotonic() + timeout_s
         await self._call("GET", max_wait_s=_compute_remaining_s(until))
         while not self.done:
-            left = _wire.LONG_POLL_S if until is None else until - time.monotonic()
+            left = LONG_POLL_S if until is None else until - time.monotonic()
             if left <= 0:
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
                     f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
                 )
-            hold_s = min(_wire.LONG_POLL_S, max(1, int(left)))
+            hold_s = min(LONG_POLL_S, max(1, int(left)))
             found = await self._http.request_events(
                 self.path, self._last_event, hold_s, _compute_remaining_s(until)
             )

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 
-from toolkit.client import _wire
+from toolkit.client._wire.errors import make_unreachable_error, parse_error
+from toolkit.client._wire.messages import make_headers, parse_data, parse_envelope
+from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
+from toolkit.client._wire.tls import choose_ssl_context
 from toolkit.contract.errors import ToolkitError
 from toolkit.profiles.resolution import ServerAccess
 
@@ -34,15 +37,15 @@ class AsyncHttpClient:
     ) -> None:
         self.access = access
         self.cache = cache
-        self.max_wait_s = _wire.resolve_max_wait_s(max_wait_s)
+        self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
         self._has_answered = False  # whether the service has answered anything yet
         self._client = httpx.AsyncClient(
             base_url=access.base_url,
-            headers=_wire.make_headers(access),
+            headers=make_headers(access),
             transport=transport,
             timeout=timeout_s,
-            verify=_wire.choose_ssl_context(access, cacert) if transport is None else True,
+            verify=choose_ssl_context(access, cacert) if transport is None else True,
         )
 
     def choose_cache(self, target: str) -> bool | None:
@@ -81,17 +84,17 @@ class AsyncHttpClient:
             params=params,
             files=files,
             headers={
-                **_wire.make_idempotency_header(method, path, self._transport),
+                **make_idempotency_header(method, path, self._transport),
                 **(headers or {}),
             },
             timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
         )
-        retries = _wire.RetrySchedule(request, self._limit_wait_s(max_wait_s))
+        retries = RetrySchedule(request, self._limit_wait_s(max_wait_s))
         while True:
             try:
                 response = await self._client.send(request)
             except httpx.TransportError as error:
-                failed: ToolkitError = _wire.make_unreachable_error(
+                failed: ToolkitError = make_unreachable_error(
                     error, request.url, known=self._has_answered
                 )
                 sent = not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
@@ -99,7 +102,7 @@ class AsyncHttpClient:
                 self._has_answered = True
                 if response.status_code < 400:
                     return response
-                failed, sent = _wire.parse_error(response, self.access), True
+                failed, sent = parse_error(response, self.access), True
             delay_s = retries.next_delay_s(failed, sent=sent)
             if delay_s is None:
                 raise failed
@@ -113,11 +116,11 @@ class AsyncHttpClient:
 
     async def call(self, method: str, path: str, **options: Any) -> Any:
         """Send a request and return its envelope."""
-        return _wire.parse_envelope(await self.send(method, path, **options))
+        return parse_envelope(await self.send(method, path, **options))
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        return _wire.parse_data(await self.call(method, path, **options), model)
+        return parse_data(await self.call(method, path, **options), model)
 
     async def request_page(
         self,

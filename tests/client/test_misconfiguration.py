@@ -1,0 +1,165 @@
+"""What a beginner gets wrong when making a client, each told in one line with what to do."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import Server
+from toolkit import AsyncClient, Client, ErrorCode, RequestError, ServiceError, ToolkitError
+
+KEY = "sk_live_" + "c4nary" * 7
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
+    monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
+    monkeypatch.setenv("TOOLKIT_MAX_WAIT_S", "0")
+
+
+def get_message(error: ToolkitError) -> str:
+    """What an error says, in one line and without a key."""
+    text = str(error)
+    assert len(text.splitlines()) == 1
+    assert "c4nary" not in text
+    assert "Retry-After" not in text
+    return text
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+@pytest.mark.parametrize("address", [None, "", "  "])
+def test_no_address(kind: type[Client], address: str | None) -> None:
+    """Given no address, then the error names the engine right here, and how a server is named."""
+    with pytest.raises(ServiceError) as refused:
+        kind(address)
+    for way in ("Client.local()", "base_url", "TOOLKIT_BASE_URL"):
+        assert way in get_message(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1:8000", "localhost", "./.toolkit", "ftp://a.test", "http://", KEY]
+)
+def test_what_is_no_address(address: str) -> None:
+    """Given a host alone, a folder or a key as the address, then it is refused at once."""
+    with pytest.raises(RequestError) as refused:
+        Client(address, KEY)
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+    assert "http://" in get_message(refused.value)
+
+
+@pytest.mark.parametrize("key", ["sk_live_c4nary\x00", "sk_live_c4nary…", "sk_live_\nc4nary"])
+def test_what_is_no_key(key: str) -> None:
+    """Given a key with what no header can carry, then it is refused at once and not echoed."""
+    with pytest.raises(RequestError) as refused:
+        Client("http://127.0.0.1:8000", key)
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
+    assert "copy it again" in get_message(refused.value)
+
+
+@pytest.mark.parametrize("tail", ["", "/", "/v1", "/v1/"])
+def test_an_address_with_or_without_its_version(server: Server, tail: str) -> None:
+    """Given an address with a slash or `/v1` at its end, then it is the same address."""
+    with Client(f" {server.url}{tail} ") as client:
+        assert client.health().status == "ok"
+        assert repr(client) == f"<Client {server.url}/v1>"
+
+
+def test_a_key_with_the_end_of_its_line(server: Server) -> None:
+    """Given a key as a file has it, then the end of its line is not part of it."""
+    with Client(server.url) as nobody:
+        key = nobody.account.create("ada@example.org").api_key
+    with Client(server.url, f"{key}\n") as client:
+        assert len(client.capabilities.list())
+
+
+def test_no_key(server: Server) -> None:
+    """Given no key, then the error says where one is given, and where one comes from."""
+    with Client(server.url) as client, pytest.raises(RequestError) as refused:
+        client.runs.list()
+    for way in ("api_key", "TOOLKIT_API_KEY", "account.create"):
+        assert way in get_message(refused.value)
+
+
+def test_a_key_that_nobody_has(server: Server) -> None:
+    """Given a key that the server does not know, then the error says so."""
+    with Client(server.url, KEY) as client, pytest.raises(RequestError) as refused:
+        client.runs.list()
+    assert refused.value.code is ErrorCode.UNAUTHENTICATED
+    get_message(refused.value)
+
+
+def test_a_port_where_nobody_listens() -> None:
+    """Given the wrong port, then the error names it."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        client = Client(f"http://127.0.0.1:{port}", KEY)
+        with client, pytest.raises(ServiceError) as refused:
+            client.account.create("ada@example.org")
+    assert f"127.0.0.1:{port}" in get_message(refused.value)
+
+
+def test_https_where_http_is_spoken(server: Server) -> None:
+    """Given https for a server that speaks http, then the error says which to try."""
+    client = Client(server.url.replace("http", "https"), KEY)
+    with client, pytest.raises(ServiceError) as refused:
+        client.account.create("ada@example.org")
+    assert "try http://" in get_message(refused.value)
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[bytes], str]]:
+    """The address of what answers every request alike, whatever it is."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def start(answer: bytes) -> str:
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+    yield start
+    listener.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "answered 200"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", "answered 200"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "answered 404"),
+        (
+            b"HTTP/1.1 301 Moved\r\nLocation: https://a.test/v1\r\nContent-Length: 0\r\n\r\n",
+            "points to https://a.test",
+        ),
+        (b"\x15\x03\x01\x00\x02\x02\x46", "is it http:// there"),  # as a TLS server refuses
+    ],
+)
+def test_a_server_of_something_else(
+    answering: Callable[[bytes], str], answer: bytes, says: str
+) -> None:
+    """Given the address of something else, then the error says what came instead."""
+    with Client(answering(answer), KEY) as client, pytest.raises(ServiceError) as refused:
+        client.account.create("ada@example.org")
+    assert says in get_message(refused.value)
+
+
+def test_a_client_says_where_its_engine_is(tmp_path: Path) -> None:
+    """Given an engine right here, then its client names its folder, and the sandbox."""
+    with Client.local(tmp_path / "play", sandbox=True) as client:
+        assert repr(client) == f"<Client in the sandbox, data in {tmp_path / 'play'}>"
+    with Client.local(tmp_path / "work") as client:
+        assert repr(client) == f"<Client embedded, data in {tmp_path / 'work'}>"
+    assert httpx.URL(Client("http://a.test:81").__repr__().split()[1].rstrip(">")).port == 81

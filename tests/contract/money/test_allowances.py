@@ -1,0 +1,347 @@
+"""What a key may spend in a day: kept by all processes together, whatever happens in between."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from tests.conftest import Server
+from tests.contract.conftest import sign_up_client
+from tests.support.process_kill import kill_engine
+from tests.support.timing import PATIENCE_S
+from toolkit import Client, RequestError, Workflow
+from toolkit.cli import app
+from toolkit.contract.account import AccountCreate, KeyCreate
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.jobs import Job
+from toolkit.contract.runs import RunCreate
+from toolkit.engine import Engine
+from toolkit.local import open_engine
+from toolkit.sandbox import Fault, Faults
+from toolkit.settings import Settings
+
+ASKED = {"objective": "One line on tides", "max_tokens": 64}
+
+
+@pytest.fixture
+def owner(server: Server) -> Iterator[Client]:
+    """The owner of an account that has connected minimax."""
+    with sign_up_client(server.url) as client:
+        client.connections.create("minimax", "environment", "MINIMAX_API_KEY")
+        yield client
+
+
+@pytest.fixture
+def limited(owner: Client, server: Server) -> Iterator[Callable[[float | None], Client]]:
+    """Makes clients with keys of that account that may spend so much in a day."""
+    with ExitStack() as clients:
+
+        def make(usd: float | None) -> Client:
+            made = owner.account.create_key(max_cost_usd_per_day=usd)
+            return clients.enter_context(Client(base_url=server.url, api_key=made.api_key))
+
+        yield make
+
+
+Limited = Callable[[float | None], Client]
+
+
+def get_expected_cost(owner: Client) -> float:
+    """What one such run is expected to cost."""
+    expected = owner.route("llm.generate", ASKED).record.estimated_cost_usd
+    assert expected is not None
+    return float(expected)
+
+
+def get_bound_usd(owner: Client) -> float:
+    """What one such run may come to at most."""
+    most = owner.route("llm.generate", ASKED).record.reservation_usd
+    assert most is not None
+    return float(most)
+
+
+def test_a_key_is_made_listed_and_used(owner: Client, server: Server) -> None:
+    """Given a new key, then it does what its scopes say, and is listed without itself."""
+    made = owner.account.create_key(scopes=["read"], max_cost_usd_per_day=0.5)
+    assert made.api_key.startswith("sk_live_")
+    assert (made.scopes, made.max_cost_usd_per_day) == (["read"], 0.5)
+    listed = {key.id: key for key in list(owner.account.keys())}
+    assert listed[made.id].record.last4 == made.api_key[-4:]
+    assert made.api_key not in str(listed[made.id].to_dict())
+    with Client(base_url=server.url, api_key=made.api_key) as reader:
+        assert len(reader.connections.list()) == 1
+        with pytest.raises(RequestError) as refused:
+            reader.runs.create("llm.generate", ASKED)
+    assert refused.value.code is ErrorCode.FORBIDDEN
+
+
+def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, limited: Limited) -> None:
+    """Given an allowance below a run's cost, then it is 402 before anything is accepted."""
+    poor = limited(get_expected_cost(owner) * 0.9)
+    with pytest.raises(RequestError) as refused:
+        poor.runs.create("llm.generate", ASKED)
+    assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
+    assert "midnight UTC" in str(refused.value)
+    assert len(poor.runs.list()) == 0
+    assert owner.runs.create("llm.generate", ASKED).wait().status == "completed"
+
+
+def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
+    """Given runs and workflows with one key, then they end where its allowance ends."""
+    poor = limited(get_expected_cost(owner) * 3.5)
+    for _ in range(2):
+        poor.runs.create("llm.generate", ASKED).wait()
+    flow = Workflow("many")
+    for i in range(12):
+        flow.add(f"n{i}", "llm.generate", objective=f"Line {i}", max_tokens=64)
+    done = poor.workflows.submit(flow).wait(check=False)
+    failed = [node for node in done.nodes if node.status == "failed"]
+    assert failed
+    assert {node.error.code for node in failed} == {"BUDGET_EXCEEDED"}
+    spent = sum(run.record.cost_incurred_usd for run in poor.runs.list())
+    assert spent + done.record.cost_incurred_usd <= get_expected_cost(owner) * 3.5
+    rich = limited(None)
+    assert rich.runs.create("llm.generate", ASKED).wait().status == "completed"
+
+
+def test_an_allowance_is_not_replayed(owner: Client, server: Server) -> None:
+    """Given an idempotency key, then a new key is made all the same: it cannot be told again."""
+    headers = {**owner._http._client.headers, "Idempotency-Key": "once"}
+    made = [
+        httpx.post(f"{server.url}/v1/account/keys", json={}, headers=headers).json()["id"]
+        for _ in range(2)
+    ]
+    assert len(set(made)) == 2
+
+
+async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> None:
+    """Given two engines and one that dies, then together they spend no more than is allowed."""
+    faults = Faults()
+    faults.add(Fault("minimax", delay_ms=15, times=None))
+    faults.add(Fault("minimax", mangle="truncate", share=0.2, times=None))
+    short = settings.model_copy(update={"lease_s": 0.5, "retry_base_s": 0.001})
+    engines = [await open_engine(short, faults=faults) for _ in range(3)]
+    created = await engines[0].accounts.create(AccountCreate(email="ada@example.org"))
+    pointer = ConnectionCreate(
+        provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
+    )
+    await engines[0].connections.create(created.id, pointer)
+    limit = 0.0014
+    owner = await engines[0].accounts.authenticate(created.api_key)
+    key = await engines[0].keys.create(owner, KeyCreate(max_cost_usd_per_day=limit))
+
+    async def ask(engine: Engine, i: int) -> None:
+        request = RunCreate(name="llm.generate", input={**ASKED, "objective": f"Line {i}"})
+        with contextlib.suppress(RequestError):  # too little is left already
+            await engine.runs.create(created.id, request, key_id=key.id)
+
+    await asyncio.gather(*[ask(engines[i % 3], i) for i in range(30)])
+    await asyncio.sleep(0.03)
+    await kill_engine(engines.pop())
+    async with asyncio.timeout(PATIENCE_S):
+        while {row["status"] for row in await engines[0]._core.store.find_rows("jobs")} & {
+            "queued",
+            "running",
+        }:
+            await asyncio.sleep(0.05)
+    rows = await engines[0]._core.store.find_rows("jobs")
+    jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
+    spent = sum(job.cost_incurred_usd for job in jobs)
+    (row,) = await engines[0]._core.store.find_rows("spending")
+    assert 0 < round(spent, 9) <= int(row["nano"]) / 1e9 <= limit
+    assert sum(job.status == "completed" for job in jobs) >= 3
+    assert {job.error.code for job in jobs if job.error} == {"BUDGET_EXCEEDED"}
+    paid = sum((a.cost_usd or 0) > 0 for job in jobs for a in job.attempts)
+    assert sum(call.billed for call in faults.calls) <= paid
+    for engine in engines:
+        await engine.close(0)
+
+
+def use_up(client: Client) -> None:
+    """Run until too little of the allowance is left for the shortest run."""
+    for asked in (ASKED, {"objective": "x", "max_tokens": 1}):
+        while fits(client, asked):
+            pass
+
+
+def fits(client: Client, asked: dict[str, object]) -> bool:
+    """Have a run done, unless the allowance does not cover it."""
+    try:
+        client.runs.create("llm.generate", asked).wait()
+    except RequestError as error:
+        if error.code is not ErrorCode.BUDGET_EXCEEDED:
+            raise
+        return False
+    return True
+
+
+@pytest.fixture
+def begun(owner: Client) -> dict[str, str]:
+    """What the owner has begun, by kind: a failed workflow, an ended task and a blocked one."""
+    flow, before = Workflow("chain"), []
+    for i in range(40):  # more than is done before it is cancelled
+        before = [flow.add(f"n{i}", "llm.generate", **ASKED, depends_on=before)]
+    cancelled = owner.workflows.submit(flow)
+    cancelled.cancel()
+    done = owner.tasks.create("A social card about tides").wait(check=False)
+    blocked = owner.tasks.create("A picture of a lighthouse").wait(check=False)
+    assert blocked.status == "blocked"
+    owner.connections.create("runpod", "environment", "RUNPOD_API_KEY")
+    return {"workflow": cancelled.id, "task": done.id, "blocked": blocked.id}
+
+
+MORE_WORK = {
+    "retry": lambda c, ids: c.workflows.retry(ids["workflow"]),
+    "fork": lambda c, ids: c.workflows.fork(ids["workflow"], "n0"),
+    "resume": lambda c, ids: c.tasks.resume(ids["blocked"]),
+    "verdict": lambda c, ids: c.tasks.review(ids["task"], "retry", node_id="copy"),
+    "workflow": lambda c, ids: c.workflows.create(
+        {"name": "w", "nodes": [{"id": "a", "capability": "llm.generate", "input": ASKED}]}
+    ),
+    "task": lambda c, ids: c.tasks.create("A social card about tides"),
+}
+
+
+def test_a_used_up_allowance_has_no_way_round(
+    owner: Client, limited: Limited, begun: dict[str, str]
+) -> None:
+    """Given a used up allowance, then no way to ask for more work is open, and nothing changes."""
+    poor = limited(get_bound_usd(owner) * 1.5)
+    use_up(poor)
+    before = {run.id for run in owner.runs.list()}
+    for name, ask in MORE_WORK.items():
+        with pytest.raises(RequestError) as refused:
+            ask(poor, begun)
+        assert refused.value.code is ErrorCode.BUDGET_EXCEEDED, name
+        assert "midnight UTC" in str(refused.value), name
+    assert owner.workflows.get(begun["workflow"]).status == "cancelled"
+    assert owner.tasks.get(begun["task"]).record.review_attempts == 0
+    assert {run.id for run in owner.runs.list()} == before
+
+
+def test_more_work_is_charged_to_whoever_asks_for_it(
+    owner: Client, server: Server, begun: dict[str, str], settings: Settings
+) -> None:
+    """Given a retry and a verdict by a key with an allowance, then they count against that."""
+    before = owner.workflows.get(begun["workflow"]).record.cost_incurred_usd
+    key = owner.account.create_key(name="paying", max_cost_usd_per_day=1)
+    with Client(base_url=server.url, api_key=key.api_key) as paying:
+        assert paying.workflows.retry(begun["workflow"]).wait().status == "completed"
+        judged = paying.tasks.review(begun["task"], "retry", node_id="copy").wait()
+    assert judged.status == "completed"
+    paid = owner.workflows.get(begun["workflow"]).record.cost_incurred_usd - before
+    paid += owner.workflows.get(judged.record.workflow_ids[-1]).record.cost_incurred_usd
+    with contextlib.closing(sqlite3.connect(settings.data_dir / "state.db")) as database:
+        (nano,) = database.execute(
+            "SELECT nano FROM spending WHERE key_id = ?", (key.id,)
+        ).fetchone()
+        (left,) = database.execute("SELECT count(*) FROM reservations").fetchone()
+    assert nano / 1e9 == pytest.approx(paid, abs=1e-8)
+    assert left == 0
+
+
+@pytest.mark.parametrize("rent", ["compute", "storage", "endpoints"])
+def test_what_is_rented_by_the_hour_is_not_for_a_key_with_an_allowance(
+    owner: Client, limited: Limited, rent: str
+) -> None:
+    """Given an allowance, which no rent can be kept to, then 403 says why, and nothing is made."""
+    owner.connections.create("runpod", "environment", "RUNPOD_API_KEY")
+    asked = {
+        "compute": lambda c: c.compute.create("easel", "NVIDIA GeForce RTX 4090"),
+        "storage": lambda c: c.storage.create("disk", 10),
+        "endpoints": lambda c: c.endpoints.create(workers_min=1),
+    }[rent]
+    with pytest.raises(RequestError) as refused:
+        asked(limited(1000))
+    assert refused.value.code is ErrorCode.FORBIDDEN
+    assert "billed by the hour" in str(refused.value)
+    assert list(getattr(owner, rent).list()) == []
+    assert asked(limited(None)).id
+
+
+def test_an_endpoint_that_scales_to_zero_is_for_a_key_with_an_allowance(
+    owner: Client, limited: Limited
+) -> None:
+    """Given an allowance, then an endpoint that costs nothing by itself is made and used."""
+    owner.connections.create("runpod", "environment", "RUNPOD_API_KEY")
+    paying = limited(5)
+    endpoint = paying.endpoints.create(workers_min=0)
+    asked = {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256}
+    run = paying.runs.create("image.generate", asked, endpoint_id=endpoint.id).wait()
+    assert run.record.cost_usd is not None
+
+
+def test_what_fits_in_the_end_is_not_refused(settings: Settings) -> None:
+    """Given two processes on one allowance that holds all, but not reserved at once: none fails."""
+    faults = Faults()
+    faults.add(Fault("minimax", delay_ms=20, times=None))
+    with Client.local(settings=settings, faults=faults) as first:
+        expected = first.route("llm.generate", ASKED).record
+        assert expected.estimated_cost_usd is not None
+        assert expected.reservation_usd is not None
+        limit = 12 * expected.estimated_cost_usd + 3 * expected.reservation_usd
+        key = first.account.create_key(max_cost_usd_per_day=limit)
+        account = first.account.get().id
+        with Client.local(settings=settings, faults=faults) as second:
+            engines = [c._http._transport._thread for c in (first, second)]  # type: ignore[union-attr, attr-defined]
+            runs = []
+            for i in range(12):
+                asked = {**ASKED, "objective": f"Line {i}"}
+                request = RunCreate(name="llm.generate", input=asked)
+                made = engines[i % 2].engine.runs.create(account, request, key_id=key.id)
+                runs.append(engines[i % 2].call(made).id)
+            ended = [first.runs.get(run_id).wait(check=False) for run_id in runs]
+    assert [run.status for run in ended] == ["completed"] * 12
+
+
+def say(*arguments: object) -> str:
+    """What a command of the operator answers."""
+    told = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
+    assert told.exit_code == 0, told.output
+    return told.stdout
+
+
+def test_an_account_has_a_limit_of_its_own(
+    owner: Client, limited: Limited, settings: Settings
+) -> None:
+    """Given a limit that the operator sets, then all keys of the account keep to it together."""
+    folder = ("--data-dir", settings.data_dir)
+    email = owner.account.get().email
+    usd = get_bound_usd(owner) * 1.5
+    assert email in say("account", "limit", email, "--max-cost-usd-per-day", f"{usd:.9f}", *folder)
+    assert owner.account.get().max_cost_usd_per_day == pytest.approx(usd)
+    use_up(owner)
+    for client in (owner, limited(None), limited(1000)):
+        with pytest.raises(RequestError) as refused:
+            client.runs.create("llm.generate", ASKED)
+        assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
+        assert "The account may spend" in str(refused.value)
+    with pytest.raises(RequestError) as refused:
+        owner.compute.create("easel", "NVIDIA GeForce RTX 4090")
+    assert refused.value.code is ErrorCode.FORBIDDEN
+    say("account", "limit", owner.account.get().id, "--unlimited", *folder)
+    assert owner.runs.create("llm.generate", ASKED).wait().status == "completed"
+
+
+def test_usage_and_billing_are_told_by_key(owner: Client, server: Server) -> None:
+    """Given two keys of an account, then what each of them used and was billed stands apart."""
+    keys = [owner.account.create_key(name=name) for name in ("day", "night")]
+    for i, key in enumerate(keys):
+        with Client(base_url=server.url, api_key=key.api_key) as client:
+            for _ in range(i + 1):
+                client.runs.create("llm.generate", ASKED).wait()
+    used = [line.to_dict() for line in owner.usage.list(["key"])]
+    calls = {line["key_id"]: line["calls"] for line in used}
+    assert calls == {keys[0].id: 1, keys[1].id: 2}
+    apart = owner.billing.get(by_key=True).record
+    billed = {line.key_id: line.cost_usd for line in apart.lines if line.key_id}
+    assert billed.keys() == calls.keys()
+    (whole,) = [line for line in owner.billing.get().record.lines if line.billed_by == "minimax"]
+    assert whole.cost_usd == pytest.approx(sum(billed.values()))
+    assert apart.total_usd == pytest.approx(owner.billing.get().record.total_usd)

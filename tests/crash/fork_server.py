@@ -1,0 +1,90 @@
+"""Starts `toolkit` processes fast: imports everything once, and forks for each one.
+
+A server that is killed hundreds of times would else spend most of its life on imports. What the
+child runs from then on is the command itself. Lines of JSON come in on stdin, one answer each goes
+out on stdout: `{"argv": [...], "env": {...}}` starts a child and tells its id, `{"poll": true}`
+tells how it ended, or null while it runs.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from typing import Any
+
+
+def preload() -> None:
+    """Import what a server imports by the time that it answers."""
+    import httpx_aiohttp  # noqa: F401
+
+    import toolkit.cli
+    import toolkit.local
+    import toolkit.observability
+    import toolkit.sandbox.app
+    import toolkit.server.serve  # noqa: F401
+    from toolkit.engine import Registry
+    from toolkit.server.app import collect_routes
+    from toolkit.store import schema  # noqa: F401
+
+    Registry.load()
+    collect_routes()
+
+
+def allow_tracing() -> None:
+    """Let any process of the same user trace this one; where that is so anyway, nothing happens."""
+    pr_set_ptracer, any_process = 0x59616D61, -1
+    ctypes.CDLL(None).prctl(pr_set_ptracer, any_process, 0, 0, 0)
+
+
+def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
+    """Fork a child that runs the command; its id."""
+    child = os.fork()
+    if child:
+        return child
+    code = 1
+    try:
+        allow_tracing()
+        os.environ.update(env)
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for mine, theirs in ((nothing, 0), (out, 1), (out, 2)):
+            os.dup2(mine, theirs)
+        sys.argv = ["toolkit", *argv]
+        from toolkit.cli import main
+
+        main()
+        code = 0
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else int(ending.code is not None)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def main() -> None:
+    """Serve until stdin ends, and leave no child behind."""
+    preload()
+    child: int | None = None
+    status: int | None = None
+    print("ready", flush=True)
+    for line in sys.stdin:
+        asked: dict[str, Any] = json.loads(line)
+        if "argv" in asked:
+            child, status = fork_command(asked["argv"], asked["env"], asked["log"]), None
+            print(child, flush=True)
+            continue
+        if child is not None and status is None:
+            done, ended = os.waitpid(child, os.WNOHANG)
+            status = os.waitstatus_to_exitcode(ended) if done else None
+        print(json.dumps(status), flush=True)
+    if child is not None and status is None:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main()

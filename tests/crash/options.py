@@ -1,0 +1,10 @@
+"""What is asked for by variables of the environment, read before tests are kept from seeing it."""
+
+import os
+
+_GIVEN = {name: value for name, value in os.environ.items() if name.startswith("TOOLKIT_CRASH_")}
+
+
+def get_option(name: str) -> str | None:
+    """A `TOOLKIT_CRASH_…` variable as it was when the tests were collected."""
+    return _GIVEN.get(name)

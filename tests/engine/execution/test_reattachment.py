@@ -1,0 +1,59 @@
+"""Work that a vendor is at when its process ends: the next one attaches to it by who asked."""
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+
+from tests.engine.fake_cloud import open_engine_on
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import RunCreate
+from toolkit.engine import Engine
+from toolkit.sandbox import create_app
+from toolkit.settings import Settings
+
+
+class UnreachableStatusCloud:
+    """The sandbox's vendors, one of which is asked in vain how its work comes along."""
+
+    def __init__(self) -> None:
+        self._vendors = create_app()
+        self.asked: list[str] = []
+        self.tells = asyncio.Event()
+        self.is_asked = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, but one for a state not before it tells."""
+        self.asked.append(scope["path"])
+        if "/status/" in scope["path"]:
+            self.is_asked.set()
+            await self.tells.wait()
+        await self._vendors(scope, receive, send)
+
+
+async def connect(engine: Engine, account_id: str, variable: str) -> str:
+    """The id of a new connection."""
+    body = ConnectionCreate(provider="runpod", connection_type="environment", secret_ref=variable)
+    return (await engine.connections.create(account_id, body)).id
+
+
+async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
+    """Given work at a vendor and a newer key, when taken up, then the older one is asked for it."""
+    cloud = UnreachableStatusCloud()
+    engine = await open_engine_on(cloud, settings)
+    account, _ = await engine.accounts.open_local_account()
+    first = await connect(engine, account.id, "RUNPOD_API_KEY")
+    body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
+    run = await engine.runs.create(account.id, RunCreate.model_validate(body))
+    async with asyncio.timeout(PATIENCE_S):
+        await cloud.is_asked.wait()
+    await connect(engine, account.id, "OPENAI_API_KEY")  # a key that this vendor does not know
+    await engine.close(0)
+    cloud.tells.set()
+    engine = await open_engine_on(cloud, settings)
+    await engine.wait(account.id, run.id, PATIENCE_S)
+    done = await engine.runs.get(account.id, run.id)
+    await engine.close(0)
+    assert done.status == "completed"
+    assert {attempt.connection_id for attempt in done.attempts} == {first}
+    assert sum(path.endswith("/run") for path in cloud.asked) == 1

@@ -1,0 +1,150 @@
+"""Several engines on one directory: work is shared, taken over, and fenced off."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.support.process_kill import kill_engine
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import RunCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.engine import Engine
+from toolkit.local import open_engine
+from toolkit.sandbox import Fault, Faults
+from toolkit.settings import Settings
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """A vendor that takes its time, and the log of its calls."""
+    faults = Faults()
+    faults.add(Fault("minimax", delay_ms=30, times=None))
+    return faults
+
+
+@pytest.fixture
+def short(settings: Settings) -> Settings:
+    """Leases that end soon."""
+    return settings.model_copy(update={"lease_s": 0.5})
+
+
+@pytest.fixture
+async def engine(short: Settings, faults: Faults) -> AsyncIterator[Engine]:
+    """The first engine."""
+    engine = await open_engine(short, faults=faults)
+    yield engine
+    await engine.close(0)
+
+
+async def connect_account(engine: Engine) -> str:
+    """The owner's account, which has connected minimax."""
+    owner, _ = await engine.accounts.open_local_account()
+    pointer = ConnectionCreate(
+        provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
+    )
+    await engine.connections.create(owner.id, pointer)
+    return owner.id
+
+
+def build_run(i: int) -> RunCreate:
+    """A run of its own."""
+    return RunCreate(name="llm.generate", input={"objective": f"Line {i}"})
+
+
+def build_chain(length: int) -> WorkflowCreate:
+    """Texts in a row."""
+    nodes = [
+        NodeCreate(
+            id=f"n{i}",
+            capability="llm.generate",
+            input={"objective": f"Node {i}"},
+            depends_on=[f"n{i - 1}"] if i else [],
+        )
+        for i in range(length)
+    ]
+    return WorkflowCreate(name="chain", nodes=nodes)
+
+
+async def test_each_job_is_done_by_one_of_them(
+    engine: Engine, short: Settings, faults: Faults
+) -> None:
+    """Given two engines that are both asked, then every job is done once, by one of them."""
+    other = await open_engine(short, faults=faults)
+    account_id = await connect_account(engine)
+    asked = [(engine, other)[i % 2].runs.create(account_id, build_run(i)) for i in range(20)]
+    runs = await asyncio.gather(*asked)
+    async with asyncio.timeout(PATIENCE_S):
+        for run in runs:
+            await engine.wait(account_id, run.id, 10)  # whoever does it, both can tell
+            assert (await engine.runs.get(account_id, run.id)).status == "completed"
+            assert (await other.runs.get(account_id, run.id)).status == "completed"
+    assert len(faults.calls) == 20
+    await other.close(0)
+
+
+async def test_what_a_dead_one_left_is_taken_over(
+    engine: Engine, short: Settings, faults: Faults
+) -> None:
+    """Given an engine that dies in mid-workflow, then the other one goes on from there."""
+    other = await open_engine(short, faults=faults)
+    account_id = await connect_account(other)
+    workflow = await other.workflows.create(account_id, build_chain(12))
+    async with asyncio.timeout(PATIENCE_S):
+        while len(faults.calls) < 4:
+            await asyncio.sleep(0.01)
+        await kill_engine(other)
+        before = await engine.workflows.get(account_id, workflow.id)
+        await engine.wait(account_id, workflow.id, 20)
+    after = await engine.workflows.get(account_id, workflow.id)
+    assert after.status == "completed"
+    shown = {n.id: n.artifact_id for n in before.nodes if n.status == "completed"}
+    assert {n.id: n.artifact_id for n in after.nodes if n.id in shown} == shown
+    assert len(faults.calls) <= 13
+    tries = [await engine.jobs.get(account_id, str(node.job_id)) for node in after.nodes]
+    states = [attempt.status for job in tries for attempt in job.attempts]
+    assert states.count("interrupted") == len(faults.calls) - 12
+
+
+async def test_one_that_hung_past_its_lease_commits_nothing(
+    engine: Engine, short: Settings, faults: Faults
+) -> None:
+    """Given an engine that stops and comes back, then what it does then is not written.
+
+    Its lease went to the other one meanwhile, and each change is checked against the fence.
+    """
+    other = await open_engine(short, faults=faults)
+    account_id = await connect_account(other)
+    hung = await other.workflows.create(account_id, build_chain(8))
+    async with asyncio.timeout(PATIENCE_S):
+        while len(faults.calls) < 2:
+            await asyncio.sleep(0.01)
+        # It does not renew, and to the others its lock file looks like that of a dead process.
+        assert other._leases._keeper is not None
+        other._leases._keeper.cancel()
+        other._leases._heartbeat.close()
+        writes: list[object] = []
+        held = other._core.store._writer._pending
+        other._core.store._writer.submit = (  # type: ignore[method-assign]
+            lambda changes, lease, eager=True: _hang_forever(writes, changes, lease)
+        )
+        await engine.wait(account_id, hung.id, 20)
+    done = await engine.workflows.get(account_id, hung.id)
+    assert done.status == "completed"
+    assert held == []
+    del other._core.store._writer.submit  # type: ignore[attr-defined]
+    before = {n.id: n.artifact_id for n in done.nodes}
+    store = other._core.store
+    for changes, lease in writes:  # type: ignore[misc]
+        if lease is not None:
+            with pytest.raises(Exception, match=hung.id):
+                await store.write(changes, lease=lease)
+    after = await engine.workflows.get(account_id, hung.id)
+    assert {n.id: n.artifact_id for n in after.nodes} == before
+    await kill_engine(other)
+
+
+def _hang_forever(writes: list[object], changes: object, lease: object) -> "asyncio.Future[None]":
+    writes.append((changes, lease))
+    return asyncio.get_running_loop().create_future()

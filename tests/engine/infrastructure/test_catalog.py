@@ -1,0 +1,102 @@
+"""The GPU catalogue: asked for once in a while, and no obstacle when it cannot be read."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from starlette.applications import Starlette
+
+from tests.engine.fake_cloud import open_engine_on
+from toolkit.contract.compute import ComputeCreate
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.endpoints import EndpointCreate
+from toolkit.contract.errors import RequestError, ServiceError
+from toolkit.engine import Engine
+from toolkit.engine.infrastructure import catalog
+from toolkit.sandbox import Fault, Faults, create_app
+from toolkit.settings import Settings
+
+UNKNOWN = ComputeCreate(name="easel", gpu_type="NVIDIA Nothing")
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """What goes wrong at the cloud, and the log of its calls."""
+    return Faults()
+
+
+@pytest.fixture
+async def engine(settings: Settings, faults: Faults) -> AsyncIterator[Engine]:
+    """An engine on a cloud of its own."""
+    cloud: Starlette = create_app(faults=faults)
+    engine = await open_engine_on(cloud, settings)
+    yield engine
+    await engine.close(0)
+
+
+async def account(engine: Engine) -> str:
+    """The owner's account, which has connected the GPU cloud."""
+    owner, _ = await engine.accounts.open_local_account()
+    pointer = ConnectionCreate(
+        provider="runpod", connection_type="environment", secret_ref="RUNPOD_API_KEY"
+    )
+    await engine.connections.create(owner.id, pointer)
+    return owner.id
+
+
+def count_catalog_requests(faults: Faults) -> int:
+    """How often the catalogue was asked for."""
+    return sum(call.path.endswith("/catalog/gpus") for call in faults.calls)
+
+
+async def test_it_is_kept_for_a_while(
+    engine: Engine, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given several uses, then each connection asks once, and again when it is old."""
+    owner = await account(engine)
+    first = await engine.catalog.list_gpus(owner)
+    await engine.catalog.list_gpus(owner)
+    await engine.compute.create(owner, ComputeCreate(name="easel", gpu_type=first[0].id))
+    await engine.endpoints.create(owner, EndpointCreate(gpu_ids=first[0].pool))
+    assert count_catalog_requests(faults) == 1
+    await account(engine)  # another connection may be to another account
+    await engine.catalog.list_gpus(owner)
+    assert count_catalog_requests(faults) == 2
+    monkeypatch.setattr(catalog, "CACHE_TTL_S", -1.0)
+    await engine.catalog.list_gpus(owner)
+    assert count_catalog_requests(faults) == 3
+
+
+@pytest.mark.parametrize("body", [None, {"gpus": []}])
+async def test_a_catalogue_that_cannot_be_read_refuses_nothing(
+    engine: Engine, faults: Faults, body: dict[str, object] | None
+) -> None:
+    """Given no catalogue, then the request goes through, and the vendor says what it thinks."""
+    owner = await account(engine)
+    status = 503 if body is None else None
+    fault = Fault("runpod", path_contains="/catalog", status=status, body=body, times=1)
+    faults.add(fault)
+    compute = await engine.compute.create(owner, UNKNOWN)
+    assert compute.status == "failed"
+    assert compute.error is not None
+    assert "gpu.id must be an id of the catalogue" in compute.error.message
+    with pytest.raises(RequestError, match="GPU catalogue"):
+        await engine.compute.create(owner, UNKNOWN)
+
+
+async def test_a_cloud_that_does_not_answer(engine: Engine, faults: Faults) -> None:
+    """Given an outage, then the catalogue is unavailable for now, with the vendor's wait."""
+    owner = await account(engine)
+    faults.fail("runpod", status=503, headers={"Retry-After": "3"}, times=1)
+    with pytest.raises(ServiceError, match="cannot be read now") as failed:
+        await engine.catalog.list_gpus(owner)
+    assert (failed.value.code.name, failed.value.retry_after) == ("UNAVAILABLE", 3.0)
+    assert await engine.catalog.list_gpus(owner)
+
+
+async def test_a_key_that_is_not_taken(engine: Engine, faults: Faults) -> None:
+    """Given a key that the cloud refuses, then it says so, as trying again would not help."""
+    owner = await account(engine)
+    faults.add(Fault("runpod", refuse_key=True, times=1))
+    with pytest.raises(RequestError, match="did not accept the key") as refused:
+        await engine.catalog.list_gpus(owner)
+    assert refused.value.code.name == "CREDENTIALS_MISSING"

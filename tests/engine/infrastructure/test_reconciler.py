@@ -1,0 +1,440 @@
+"""What a crash, a lost answer or an outage leaves at the GPU cloud is settled: no orphans."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+
+from tests.engine.fake_cloud import list_cloud_names, open_engine_on
+from tests.support.process_kill import kill_engine
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.compute import ComputeCreate
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.endpoints import EndpointCreate
+from toolkit.contract.errors import RequestError
+from toolkit.contract.storage import StorageCreate
+from toolkit.contract.templates import TemplateCreate
+from toolkit.engine import Engine
+from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.sandbox import Fault, Faults, create_app
+from toolkit.settings import Settings
+from toolkit.store import UpdateRow
+
+LONG_AGO = "2020-01-01T00:00:00.000Z"
+POINTER = ConnectionCreate(
+    provider="runpod", connection_type="environment", secret_ref="RUNPOD_API_KEY"
+)
+
+
+@dataclass(frozen=True)
+class ResourceKind:
+    """A kind of thing: its area of the engine, what asks for one, and where its vendor has it."""
+
+    area: str
+    request: Any
+    path: str
+
+    def get_managed_resource(self, engine: Engine) -> ManagedResource[Any, Any]:
+        """The engine's area of it."""
+        stock = getattr(engine, self.area)
+        assert isinstance(stock, ManagedResource)
+        return stock
+
+
+STORAGE = ResourceKind("storage", StorageCreate(name="weights", size_gb=20), "network-volumes")
+ENDPOINT = ResourceKind("endpoints", EndpointCreate(name="studio"), "serverless")
+KINDS = [
+    STORAGE,
+    ResourceKind("templates", TemplateCreate(name="worker", image="example/worker:1"), "templates"),
+    ResourceKind("compute", ComputeCreate(name="easel", gpu_type="NVIDIA A40"), "pods"),
+    ENDPOINT,
+]
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.area)
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """What goes wrong at the cloud."""
+    return Faults()
+
+
+@pytest.fixture
+def cloud(faults: Faults) -> Starlette:
+    """The cloud that all engines of a test are on."""
+    return create_app(faults=faults)
+
+
+@pytest.fixture
+async def engine(cloud: Starlette, settings: Settings) -> AsyncIterator[Engine]:
+    """The engine that lives on."""
+    engine = await open_engine_on(cloud, settings)
+    yield engine
+    await engine.close(0)
+
+
+@pytest.fixture
+async def doomed(cloud: Starlette, settings: Settings, engine: Engine) -> Engine:
+    """Another one on the same directory, that is going to die."""
+    return await open_engine_on(cloud, settings)
+
+
+async def connect_cloud_account(engine: Engine) -> str:
+    """The owner's account, which has connected the GPU cloud."""
+    owner, _ = await engine.accounts.open_local_account()
+    await engine.connections.create(owner.id, POINTER)
+    return owner.id
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something holds."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+async def kill_engine_during(
+    engine: Engine, work: Awaitable[Any], when: Callable[[], bool]
+) -> None:
+    """Have an engine do something, and die once something holds."""
+    task = asyncio.ensure_future(work)
+    await until(when)
+    await kill_engine(engine)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def wait_forever(*_: object, **__: object) -> None:
+    """Be at it for ever."""
+    await asyncio.Event().wait()
+
+
+async def get_only_record(engine: Engine, kind: ResourceKind, owner: str) -> Any:
+    """The one record of a kind."""
+    (record,) = await kind.get_managed_resource(engine).list(owner, 50, None)
+    return record
+
+
+async def backdate_requests(engine: Engine) -> None:
+    """Have everything been asked for long ago."""
+    store = engine._core.store
+    for table in ("endpoints", "compute", "templates", "storage"):
+        for row in await store.find_rows(table):
+            spec = json.dumps({**json.loads(row["spec"]), "at": LONG_AGO})
+            await store.write([UpdateRow(table, row["id"], {"spec": spec})])
+
+
+async def list_statuses(engine: Engine) -> set[str]:
+    """The states that records are in."""
+    tables = ("endpoints", "compute", "templates", "storage")
+    return {row["status"] for table in tables for row in await engine._core.store.find_rows(table)}
+
+
+@each_kind
+async def test_killed_before_the_vendor_did_it(
+    engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
+) -> None:
+    """Given a record whose request never came through, then it fails once that is certain."""
+    owner = await connect_cloud_account(engine)
+    faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="hang", times=None))
+    work = kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    asked = lambda: any(c.path.endswith(kind.path) for c in faults.calls)  # noqa: E731
+    await kill_engine_during(doomed, work, asked)
+    faults.clear()
+    assert await engine.reconciler.reconcile() is True
+    assert (
+        await get_only_record(engine, kind, owner)
+    ).status == "creating"  # the vendor may be at it still
+    await backdate_requests(engine)
+    await engine.reconciler.reconcile()
+    failed = await get_only_record(engine, kind, owner)
+    assert (failed.status, failed.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
+    assert "nothing was made" in failed.error.message
+    assert await engine.reconciler.reconcile() is False
+    assert list_cloud_names(cloud) == {}
+    assert await list_statuses(engine) <= {"failed", "deleted"}
+
+
+@each_kind
+async def test_killed_before_the_answer_was_written(
+    engine: Engine,
+    doomed: Engine,
+    cloud: Starlette,
+    kind: ResourceKind,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given a thing that was made as the process died, then it is adopted, and can be deleted."""
+    owner = await connect_cloud_account(engine)
+    monkeypatch.setattr(kind.get_managed_resource(doomed), "_record_state", wait_forever)
+    work = kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    await kill_engine_during(doomed, work, lambda: kind.path in list_cloud_names(cloud))
+    assert await engine.reconciler.reconcile() is False
+    adopted = await get_only_record(engine, kind, owner)
+    assert adopted.status == ("creating" if kind.area == "compute" else "ready")
+    assert (await kind.get_managed_resource(engine).delete(owner, adopted.id)).status == "deleted"
+    await engine.reconciler.reconcile()
+    assert list_cloud_names(cloud) == {}
+    assert await list_statuses(engine) == {"deleted"}
+
+
+@each_kind
+@pytest.mark.parametrize("vendor_did_it", [False, True])
+async def test_killed_while_deleting(
+    engine: Engine,
+    doomed: Engine,
+    cloud: Starlette,
+    faults: Faults,
+    kind: ResourceKind,
+    vendor_did_it: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given a deletion that was cut off before or after the vendor's part, then it is finished."""
+    owner = await connect_cloud_account(engine)
+    made = await kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    record_id = made.id
+    if vendor_did_it:
+        save = doomed.storage.__class__._save
+
+        async def cut_off(self: Any, record: Any, status: str, *rest: Any, **columns: Any) -> None:
+            if status == "deleted" and self is kind.get_managed_resource(doomed):
+                await wait_forever()
+            await save(self, record, status, *rest, **columns)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(ManagedResource, "_save", cut_off)
+        when = lambda: list_cloud_names(cloud) == {}  # noqa: E731
+    else:
+        faults.add(Fault("runpod", path_contains=f"/{kind.path}/", mangle="hang", times=None))
+        when = lambda: any(c.method == "DELETE" for c in faults.calls)  # noqa: E731
+    await kill_engine_during(
+        doomed, kind.get_managed_resource(doomed).delete(owner, record_id), when
+    )
+    faults.clear()
+    assert (await kind.get_managed_resource(engine).get(owner, record_id)).status == "deleting"
+    assert await engine.reconciler.reconcile() is False
+    with pytest.raises(RequestError, match=record_id):
+        await kind.get_managed_resource(engine).get(owner, record_id)
+    assert list_cloud_names(cloud) == {}
+
+
+async def test_what_is_under_way_elsewhere_is_left_alone(
+    engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
+) -> None:
+    """Given a creation that another living process is at, then nobody settles it, however old."""
+    owner = await connect_cloud_account(engine)
+    faults.add(Fault("runpod", path_contains="/network-volumes", delay_ms=300, times=1))
+    task = asyncio.create_task(doomed.storage.create(owner, STORAGE.request))
+    await until(lambda: bool(faults.calls))
+    store = engine._core.store
+    (row,) = await store.find_rows("storage")
+    assert engine.storage._is_abandoned(row) is False
+    assert doomed.storage._is_abandoned(row) is False
+    await engine.reconciler.reconcile()
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    with pytest.raises(RequestError, match="still being made"):
+        await engine.storage.delete(owner, row["id"])
+    assert (await task).status == "ready"
+    assert len(list_cloud_names(cloud)["network-volumes"]) == 1
+    await doomed.close(0)
+
+
+async def test_only_one_of_two_takes_a_record_over(
+    engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
+) -> None:
+    """Given a record whose process has gone, then of two that would settle it one may."""
+    owner = await connect_cloud_account(engine)
+    other = await open_engine_on(cloud, settings)
+    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
+    work = doomed.storage.create(owner, STORAGE.request)
+    await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
+    (row,) = await engine._core.store.find_rows("storage")
+    took = [await one.storage._take_over(row) for one in (engine, other)]
+    assert took == [True, False]
+    await other.reconciler.reconcile()
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    await engine.reconciler.reconcile()
+    assert (await get_only_record(other, STORAGE, owner)).status == "ready"
+    await other.close(0)
+
+
+@each_kind
+async def test_an_answer_that_was_lost(
+    engine: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
+) -> None:
+    """Given an answer that cannot be read, then the thing is not lost: the vendor's list has it."""
+    owner = await connect_cloud_account(engine)
+    faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="truncate", times=1))
+    made = await kind.get_managed_resource(engine).create(owner, kind.request)  # type: ignore[attr-defined]
+    assert (made.status, made.status_detail) == ("creating", "unconfirmed")
+    await engine.reconciler.reconcile()
+    found = await get_only_record(engine, kind, owner)
+    assert found.status == ("creating" if kind.area == "compute" else "ready")
+    assert found.status_detail is None
+    await kind.get_managed_resource(engine).delete(owner, found.id)
+    await engine.reconciler.reconcile()
+    assert list_cloud_names(cloud) == {}
+
+
+async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> None:
+    """Given a request that got no answer, then it fails once the vendor can be done with it."""
+    owner = await connect_cloud_account(engine)
+    faults.add(Fault("runpod", path_contains="/network-volumes", mangle="drop", times=1))
+    await engine.storage.create(owner, STORAGE.request)
+    assert await engine.reconciler.reconcile() is True
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    await backdate_requests(engine)
+    assert await engine.reconciler.reconcile() is False
+    assert (await get_only_record(engine, STORAGE, owner)).status == "failed"
+
+
+async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: Faults) -> None:
+    """Given an endpoint that the vendor refuses, then it failed, and nothing is left there."""
+    owner = await connect_cloud_account(engine)
+    faults.add(Fault("runpod", path_contains="/serverless", status=422, times=1))
+    made = await engine.endpoints.create(owner, ENDPOINT.request)
+    assert made.status == "failed"
+    assert list_cloud_names(cloud) == {}
+    assert await engine.reconciler.reconcile() is False
+    assert list_cloud_names(cloud) == {}
+    assert (await engine.endpoints.delete(owner, made.id)).deleted
+
+
+async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: Starlette) -> None:
+    """Given an endpoint with a hidden template, then both go together, here and at the vendor."""
+    owner = await connect_cloud_account(engine)
+    made = await engine.templates.create(owner, TemplateCreate(name="old", image="example/w:1"))
+    endpoint = await engine.endpoints.create(owner, EndpointCreate(template_id=made.id))
+    doc = made.model_copy(update={"hidden": True}).model_dump_json()
+    await engine._core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
+    assert await engine.templates.list(owner, 50, None) == []
+    with pytest.raises(RequestError, match="hidden"):
+        await engine.templates.delete(owner, made.id)
+    assert (await engine.endpoints.delete(owner, endpoint.id)).deleted
+    await engine.reconciler.reconcile()
+    assert list_cloud_names(cloud) == {}
+    assert await list_statuses(engine) == {"deleted"}
+
+
+async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:
+    """Given a pod that is read while it is deleted, then it stays deleted, whatever was seen."""
+    owner = await connect_cloud_account(engine)
+    pod = await engine.compute.create(owner, KINDS[2].request)
+    faults.add(Fault("runpod", path_contains="/pods/", delay_ms=100, times=1))
+    look = asyncio.create_task(engine.compute.get(owner, pod.id))
+    await until(lambda: faults.calls[-1].method == "GET" and "/pods/" in faults.calls[-1].path)
+    await engine.compute.delete(owner, pod.id)
+    await look
+    assert await engine.compute.list(owner, 50, None) == []
+
+
+async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
+    """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
+    owner = await connect_cloud_account(engine)
+    volume = await engine.storage.create(owner, STORAGE.request)
+    (row,) = await engine._core.store.find_rows("storage")
+    detail = f"{row['vendor_id']} is full."
+    body = {"title": "Bad Request", "status": 400, "detail": detail}
+    faults.add(Fault("runpod", path_contains="/serverless", status=400, body=body, times=1))
+    made = await engine.endpoints.create(owner, EndpointCreate(storage_id=volume.id))
+    assert made.error is not None
+    assert f"{volume.id} is full" in made.error.message
+    assert (await engine.storage.delete(owner, volume.id)).deleted  # what failed does not use it
+
+
+async def test_a_vendor_that_is_out_of_reach(
+    engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
+) -> None:
+    """Given an outage, then what was left is tried again later, and settled when it is over."""
+    owner = await connect_cloud_account(engine)
+    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
+    work = doomed.storage.create(owner, STORAGE.request)
+    await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
+    faults.fail("runpod", status=503)
+    assert await engine.reconciler.reconcile() is True
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    faults.clear()
+    assert await engine.reconciler.reconcile() is False
+    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+
+
+async def test_a_vendor_that_is_connected_no_more(
+    engine: Engine, doomed: Engine, cloud: Starlette
+) -> None:
+    """Given no connection, then nothing is concluded; an equal pointer lets it be settled."""
+    owner = await connect_cloud_account(engine)
+    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
+    work = doomed.storage.create(owner, STORAGE.request)
+    await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
+    for connection in await engine.connections.list(owner, 50, None):
+        await engine.connections.delete(owner, connection.id)
+    await backdate_requests(engine)
+    assert await engine.reconciler.reconcile() is True
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    await engine.connections.create(owner, POINTER)
+    assert await engine.reconciler.reconcile() is False
+    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+
+
+async def test_a_deletion_during_an_outage(
+    engine: Engine, cloud: Starlette, faults: Faults
+) -> None:
+    """Given a vendor that does not answer, then the deletion is tried again until it is done."""
+    owner = await connect_cloud_account(engine)
+    made = await engine.storage.create(owner, STORAGE.request)
+    faults.fail("runpod", status=503, times=1)
+    with pytest.raises(RequestError, match="tried again") as refused:
+        await engine.storage.delete(owner, made.id)
+    assert refused.value.code.name == "CONFLICT"
+    assert (await get_only_record(engine, STORAGE, owner)).status == "deleting"
+    assert await engine.reconciler.reconcile() is False
+    assert list_cloud_names(cloud) == {}
+
+
+async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faults: Faults) -> None:
+    """Given a vendor that will not, then the record stands as before, and its id is not told."""
+    owner = await connect_cloud_account(engine)
+    made = await engine.storage.create(owner, STORAGE.request)
+    (row,) = await engine._core.store.find_rows("storage")
+    body = {"title": "Conflict", "status": 409, "detail": f"{row['vendor_id']} is in use."}
+    faults.add(Fault("runpod", path_contains="/network-volumes/", status=409, body=body, times=1))
+    with pytest.raises(RequestError, match="is in use") as refused:
+        await engine.storage.delete(owner, made.id)
+    assert row["vendor_id"] not in refused.value.message
+    assert made.id in refused.value.message
+    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+    assert await engine.reconciler.reconcile() is False
+    assert len(list_cloud_names(cloud)["network-volumes"]) == 1
+
+
+async def test_opening_settles_by_itself(
+    engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
+) -> None:
+    """Given what a dead process left, then an engine that opens settles it without being asked."""
+    owner = await connect_cloud_account(engine)
+    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
+    work = doomed.storage.create(owner, STORAGE.request)
+    await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
+    late = await open_engine_on(cloud, settings)
+    async with asyncio.timeout(PATIENCE_S):
+        while (await get_only_record(late, STORAGE, owner)).status != "ready":
+            await asyncio.sleep(0.01)
+    await late.close(0)
+
+
+async def test_real_things_are_not_settled_in_the_sandbox(
+    engine: Engine, doomed: Engine, cloud: Starlette
+) -> None:
+    """Given what was left at the real cloud, then an engine in the sandbox does not touch it."""
+    owner = await connect_cloud_account(engine)
+    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
+    work = doomed.storage.create(owner, STORAGE.request)
+    await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
+    await backdate_requests(engine)
+    store = engine._core.store
+    (row,) = await store.find_rows("storage")
+    real = row["spec"].replace('"sandbox": true', '"sandbox": false')
+    await store.write([UpdateRow("storage", row["id"], {"spec": real})])
+    assert await engine.reconciler.reconcile() is False
+    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"

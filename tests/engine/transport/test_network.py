@@ -1,0 +1,240 @@
+"""What a network can do to a call, on real sockets and over the transport that is used for real."""
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.engine import Engine
+from toolkit.engine.transport.driver import SEND_CHECK
+from toolkit.engine.transport.network import NetworkTransport
+from toolkit.plugins import PUBLIC_ONLY, ProviderError
+from toolkit.secrets import MappingResolver
+from toolkit.settings import Settings, Timeouts, VendorSettings
+from toolkit.store import LeaseLost
+
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Conduct = Callable[[Reader, Writer], Awaitable[None]]
+GOOD = json.dumps(
+    {
+        "id": "chatcmpl-1",
+        "model": "m",
+        "choices": [{"message": {"content": "Tides turn."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 3, "completion_tokens": 3},
+    }
+).encode()
+
+
+def head(status: str, length: int, *lines: str) -> bytes:
+    """The head of an answer."""
+    fields = ["content-type: application/json", f"content-length: {length}", *lines]
+    return "\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode()
+
+
+async def send_answer(_: Reader, writer: Writer) -> None:
+    """Answer as one should."""
+    writer.write(head("200 OK", len(GOOD)) + GOOD)
+
+
+async def never_answer(_: Reader, __: Writer) -> None:
+    """Never answer."""
+    await asyncio.sleep(30)
+
+
+async def drip_answer(_: Reader, writer: Writer) -> None:
+    """Answer by a byte every 50 ms, which no limit per read would notice."""
+    writer.write(head("200 OK", len(GOOD)))
+    for byte in GOOD:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+
+
+async def cut_answer_off(_: Reader, writer: Writer) -> None:
+    """Close in the middle of the answer."""
+    writer.write(head("200 OK", len(GOOD)) + GOOD[:20])
+
+
+async def close_unanswered(_: Reader, writer: Writer) -> None:
+    """Close without an answer."""
+    writer.close()
+
+
+async def send_no_http(_: Reader, writer: Writer) -> None:
+    """Answer with what is no HTTP."""
+    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n")
+
+
+# More than is taken, of which little is sent; made here, as that takes longer than unpacking it.
+SWOLLEN = gzip.compress(b'{"a": "' + b" " * 20_000_000 + b'"}', compresslevel=1)
+
+
+async def send_swollen_answer(_: Reader, writer: Writer) -> None:
+    """Answer with little that unpacks to a lot."""
+    writer.write(head("200 OK", len(SWOLLEN), "content-encoding: gzip") + SWOLLEN)
+
+
+async def send_bad_gzip(_: Reader, writer: Writer) -> None:
+    """Answer with what does not unpack."""
+    writer.write(head("200 OK", len(GOOD), "content-encoding: gzip") + GOOD)
+
+
+async def redirect_elsewhere(_: Reader, writer: Writer) -> None:
+    """Send the caller, and its key, to another host."""
+    writer.write(head("307 Temporary Redirect", 0, "location: http://evil.invalid/v1"))
+
+
+@asynccontextmanager
+async def serve_conduct(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that reads a request and then conducts itself so; its URL, and what it was sent."""
+    seen: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        try:
+            start = await reader.readuntil(b"\r\n\r\n")
+            seen.append(start)
+            await conduct(reader, writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # the caller gave up
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}", seen
+    finally:
+        server.close()
+
+
+async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object) -> Run:
+    """A run whose only vendor is at this address."""
+    timeouts = Timeouts(total_s=total_s)
+    vendors = {"openai": VendorSettings(base_urls={"api": url}, timeouts=timeouts)}
+    engine = await Engine.open(
+        Settings(data_dir=folder, vendors=vendors, retries=0, max_cooldown_wait_s=0, **settings),
+        resolver=MappingResolver({"OPENAI_API_KEY": "sk-network-test"}),
+    )
+    try:
+        account, _ = await engine.accounts.open_local_account()
+        pointer = ConnectionCreate(
+            provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
+        )
+        await engine.connections.create(account.id, pointer)
+        body = {"name": "llm.generate", "input": {"objective": "Tea"}}
+        run = await engine.runs.create(account.id, RunCreate.model_validate(body))
+        await engine.wait(account.id, run.id, 10)
+        return await engine.runs.get(account.id, run.id)
+    finally:
+        await engine.close(0)
+
+
+async def test_a_good_answer_is_read(tmp_path: Path) -> None:
+    """Given a server that answers, then the key is in its header, and the run completes."""
+    async with serve_conduct(send_answer) as (url, seen):
+        run = await run_at(url, tmp_path)
+    assert run.status == "completed", run.error
+    assert b"authorization: bearer sk-network-test" in seen[0].lower()
+
+
+@pytest.mark.parametrize(
+    ("conduct", "code"),
+    [
+        (never_answer, "PROVIDER_TIMEOUT"),
+        (drip_answer, "PROVIDER_TIMEOUT"),
+        (cut_answer_off, "PROVIDER_UNAVAILABLE"),
+        (close_unanswered, "PROVIDER_UNAVAILABLE"),
+        (send_no_http, "PROVIDER_UNAVAILABLE"),
+        (send_swollen_answer, "PROVIDER_BAD_RESPONSE"),
+        (send_bad_gzip, "PROVIDER_BAD_RESPONSE"),
+        (redirect_elsewhere, "PROVIDER_BAD_RESPONSE"),
+    ],
+    ids=lambda given: getattr(given, "__name__", None),
+)
+async def test_what_goes_wrong_becomes_our_code(
+    tmp_path: Path, conduct: Conduct, code: str
+) -> None:
+    """Given a server that misbehaves, then the run fails in time, by the code that it means."""
+    async with serve_conduct(conduct) as (url, seen):
+        # A machine that is busy must not make another fault look like a slow vendor.
+        total_s = 0.5 if code == "PROVIDER_TIMEOUT" else 10
+        async with asyncio.timeout(PATIENCE_S):
+            run = await run_at(url, tmp_path, total_s, reply_limit_bytes=1_000_000)
+    assert (run.status, run.error and run.error.code) == ("failed", code)
+    assert len(seen) == 1
+    assert run.error is not None
+    assert "sk-network-test" not in run.error.message
+
+
+async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
+    """Given work that is taken over between its intent and its request, then nothing is sent."""
+    connected = asyncio.Event()
+    seen: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        connected.set()
+        seen.append(await reader.read())
+        writer.close()
+
+    async def check() -> None:
+        await connected.wait()  # it was asked as late as that
+        raise LeaseLost("run_1")
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with (
+        asyncio.timeout(PATIENCE_S),
+        httpx.AsyncClient(transport=NetworkTransport()) as client,
+    ):
+        with pytest.raises(LeaseLost):
+            await client.post(url, json={"model": "x"}, extensions={SEND_CHECK: check})
+        while not seen:
+            await asyncio.sleep(0.01)
+    server.close()
+    assert seen == [b""]
+
+
+async def test_nobody_listens(tmp_path: Path) -> None:
+    """Given an address where nobody listens, then nothing was sent, and nothing is spent."""
+    run = await run_at(f"http://127.0.0.1:{free_port()}", tmp_path)
+    assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
+    assert run.cost_incurred_usd == 0
+
+
+async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
+    """Given a server that speaks no TLS where TLS is due, then the key does not leave."""
+    seen: list[bytes] = []
+
+    async def plain(reader: Reader, writer: Writer) -> None:
+        seen.append(await reader.read(4096))
+        writer.write(head("400 Bad Request", 0))
+        writer.close()
+
+    server = await asyncio.start_server(plain, "127.0.0.1", 0)
+    run = await run_at(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", tmp_path)
+    server.close()
+    assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
+    assert seen
+    assert all(b"sk-network-test" not in start for start in seen)
+    assert run.cost_incurred_usd == 0
+
+
+@pytest.mark.parametrize("url", ["https://localhost/a.png", "https://169.254.169.254/a.png"])
+async def test_a_public_link_leads_to_nothing_inside(url: str) -> None:
+    """Given a request for a public address alone, then a private one is not connected to."""
+    network = NetworkTransport()
+    request = httpx.Request("GET", url, extensions={PUBLIC_ONLY: True})
+    with pytest.raises(ProviderError, match="results are not fetched from") as refused:
+        await network.handle_async_request(request)
+    await network.aclose()
+    assert (refused.value.code.name, refused.value.retryable) == ("PROVIDER_BAD_RESPONSE", False)

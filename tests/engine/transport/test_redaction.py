@@ -1,0 +1,98 @@
+"""A vendor that echoes the key in an answer that is none of an error."""
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.runs import RunCreate
+from toolkit.engine import Engine
+from toolkit.engine.transport.redaction import REDACTED, redact_key
+from toolkit.settings import Settings, VendorSettings
+
+KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
+
+
+def list_key_echoes() -> dict[str, str]:
+    """What a vendor may make of the key."""
+    raw = KEY.encode()
+    return {
+        "whole": KEY,
+        "in a word": f"x{KEY}y",
+        "its beginning": KEY[:18],
+        "its end": KEY[-17:],
+        "its midst": KEY[4:21],
+        "percent": quote(KEY, safe=""),
+        "hex": raw.hex(),
+        "base64": base64.b64encode(raw).decode(),
+        "base64 of basic": base64.b64encode(b"u:" + raw).decode(),
+        "base64 for addresses": base64.urlsafe_b64encode(b"api:" + raw).decode(),
+        "twice": f"{KEY} {KEY}",
+    }
+
+
+@pytest.mark.parametrize("form", list_key_echoes())
+def test_no_piece_of_a_key_is_left(form: str) -> None:
+    """Given a key in any form, then nothing of it is left that is long enough to be known by."""
+    said = list_key_echoes()[form]
+    left = redact_key(f"The key is {said}, is it not?", KEY)
+    assert left.startswith("The key is ")
+    assert left.endswith(", is it not?")
+    assert REDACTED in left
+    for start in range(len(said) - 15):
+        assert said[start : start + 16] not in left
+
+
+@pytest.mark.parametrize("secret", [KEY, json.dumps({"access_key": KEY, "region": "eu-west-1"})])
+def test_other_words_stay(secret: str) -> None:
+    """Given a text that has nothing of the key, then it is as it was: also where JSON holds it."""
+    text = 'In {"access_key": "eu-west-1"} there is k-3vTq and no more, ' + "a" * 500
+    assert redact_key(text, secret) == text
+    assert redact_key(f"so {KEY}.", secret) == f"so {REDACTED}."
+
+
+async def test_an_echo_is_stored_nowhere(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a vendor that answers with the key, then output, artifact, events, database lack it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    said = f"Your key is {KEY}, or {base64.b64encode(KEY.encode()).decode()}."
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        message = {"role": "assistant", "content": said}
+        return httpx.Response(
+            200,
+            headers={"x-request-id": KEY},
+            json={
+                "id": KEY, "model": KEY, "choices": [{"message": message, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 3, "completion_tokens": 9},
+            },
+        )  # fmt: skip
+
+    own = VendorSettings(base_urls={"api": "http://vendor.test/v1"})
+    real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": own}})
+    engine = await Engine.open(real, transport=httpx.MockTransport(answer))
+    owner, _ = await engine.accounts.open_local_account()
+    pointer = ConnectionCreate(
+        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
+    )
+    await engine.connections.create(owner.id, pointer)
+    run = await engine.runs.create(
+        owner.id, RunCreate(name="llm.generate", input={"objective": "What is my key?"})
+    )
+    await engine.wait(owner.id, run.id, 60)
+    done = await engine.runs.get(owner.id, run.id)
+    assert done.status == "completed", done.error
+    assert REDACTED in str(done.output)
+    await engine.close(0)
+    for file in await asyncio.to_thread(lambda: [*Path(settings.data_dir).rglob("*")]):
+        if file.is_file():
+            held = file.read_bytes()
+            assert KEY.encode() not in held
+            assert base64.b64encode(KEY.encode())[:24] not in held

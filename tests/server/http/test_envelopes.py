@@ -1,0 +1,142 @@
+"""The shapes of what succeeds: envelopes, pages, waits, artifacts, the OpenAPI document."""
+
+import jsonschema
+import pytest
+
+from tests.contract.raw_http import NAMES
+from tests.server.conftest import Wire
+from toolkit.capabilities import load_capabilities
+
+RUN = {"target": "capability", "name": "research.gather", "version": "1", "input": {"topic": "Tea"}}
+
+
+async def test_an_envelope_has_id_status_and_data(wire: Wire) -> None:
+    """Given an accepted run, then its id and status stand beside the whole resource."""
+    answer = await wire.send("POST", "/v1/runs", json=RUN)
+    body = answer.json()
+    assert answer.status_code == 202
+    assert body["id"] == body["data"]["id"]
+    assert body["status"] == body["data"]["status"] in ("queued", "running")
+    assert body["data"]["created_at"].endswith("Z")
+
+
+async def test_a_post_can_wait_for_the_end(wire: Wire) -> None:
+    """Given `Prefer: wait`, then the answer is the state that was reached."""
+    answer = await wire.send("POST", "/v1/runs", json=RUN, headers={"Prefer": "wait=20"})
+    assert answer.headers["Preference-Applied"] == "wait=20"
+    assert answer.json()["status"] == "completed"
+    assert answer.json()["data"]["output"]["title"]
+
+
+async def test_the_capabilities_come_in_registry_order(wire: Wire) -> None:
+    """Given the registry, then all are in one page with every field of the specification."""
+    data = (await wire.send("GET", "/v1/capabilities")).json()["data"]
+    assert data["count"] == len(data["items"]) == len(load_capabilities())
+    by_id = {item["id"]: item for item in data["items"]}
+    llm = by_id["llm.generate"]
+    assert set(llm) >= {
+        "id", "name", "title", "version", "description", "status", "async", "estimated_cost",
+        "input_schema", "output_schema", "invoke", "job", "source", "input", "output", "targets",
+    }  # fmt: skip
+    assert llm["source"]["routing"]["default_provider"] == "minimax"
+    allowed = llm["source"]["routing"]["allowed_connections"]
+    assert [one for one in allowed if one in NAMES.values()] == [
+        "openai", "anthropic", "google", "minimax", "aws", "runpod",
+    ]  # fmt: skip
+    assert (llm["async"], llm["invoke"]) == (True, "POST /v1/runs")
+    assert by_id["research.gather"]["source"]["providers"] == [
+        {"requires_connection": None, "status": "available"}
+    ]
+    assert by_id["image.generate"]["source"]["routing"]["allowed_connections"] == ["runpod"]
+    one = (await wire.send("GET", "/v1/capabilities/llm.generate@1")).json()
+    assert one["data"] == llm
+    for item in data["items"]:
+        jsonschema.Draft202012Validator.check_schema(item["input_schema"])
+        jsonschema.Draft202012Validator.check_schema(item["output_schema"])
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "part"),
+    [
+        (None, 200, slice(None)),
+        ("bytes=2-4", 206, slice(2, 5)),
+        ("bytes=-3", 206, slice(-3, None)),
+        ("bytes=8-", 206, slice(8, None)),
+        ("bytes=8-999999", 206, slice(8, None)),
+        ("bytes=500000-", 416, slice(0)),
+        ("lines=1-2", 200, slice(None)),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 10_000], ids=["beside its record", "in a file"])
+async def test_an_artifact_is_uploaded_and_read_in_ranges(
+    wire: Wire, wanted: str | None, status: int, part: slice, times: int
+) -> None:
+    """Given an upload, then its bytes come back whole or in part, never to be run by a browser."""
+    content = b"0123456789" * times
+    made = await wire.send("POST", "/v1/artifacts", files={"file": ("../x.html", content)})
+    assert made.status_code == 201
+    data = made.json()["data"]
+    assert (data["media_type"], data["size_bytes"]) == ("text/plain", len(content))
+    headers = {} if wanted is None else {"Range": wanted}
+    answer = await wire.send("GET", f"/v1/artifacts/{data['id']}/content", headers=headers)
+    assert answer.status_code == status
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    if status == 416:
+        assert answer.json()["error"]["code"] == "INVALID_REQUEST"
+        assert answer.headers["Content-Range"] == f"bytes */{len(content)}"
+        return
+    assert answer.content == content[part]
+    assert answer.headers["Content-Disposition"] == f'attachment; filename="{data["id"]}.txt"'
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"json": {}}, 415),
+        ({"files": {"other": ("x", b"1")}}, 400),
+        ({"files": {"file": ("x", b"")}}, 400),
+        ({"files": {"file": ("x", b"1")}, "data": {"metadata": "[]"}}, 400),
+        ({"content": b"--", "headers": {"Content-Type": "multipart/form-data"}}, 400),
+        (
+            {"content": b"x" * 9, "headers": {"Content-Type": "multipart/form-data; boundary=y"}},
+            400,
+        ),
+    ],
+)
+async def test_an_upload_that_is_none_is_refused(
+    wire: Wire, options: dict[str, object], status: int
+) -> None:
+    """Given a body that is no upload, then it is refused and nothing is kept."""
+    answer = await wire.send("POST", "/v1/artifacts", **options)
+    assert answer.status_code == status, answer.text
+    assert (await wire.rows())["artifacts"] == 0
+
+
+async def test_an_endpoint_is_made_and_unmade(wire: Wire) -> None:
+    """Given a GPU connection, then an endpoint has the contract's defaults and can be deleted."""
+    pointer = {
+        "provider": "runpod",
+        "connection_type": "environment",
+        "secret_ref": "RUNPOD_API_KEY",
+    }
+    await wire.send("POST", "/v1/providers/connections", json=pointer)
+    made = await wire.send("POST", "/v1/endpoints", json={})
+    data = made.json()["data"]
+    assert (made.status_code, data["status"]) == (201, "ready")
+    assert (data["name"], data["workers_min"], data["workers_max"], data["image"]) == (
+        "toolkit-endpoint", 0, 1, "",
+    )  # fmt: skip
+    assert data["template_id"] is None
+    assert (await wire.send("GET", "/v1/templates")).json()["data"]["items"] == []
+    run = {
+        "target": "capability",
+        "name": "image.generate",
+        "input": {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256},
+        "options": {"endpoint_id": data["id"]},
+    }
+    answer = await wire.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=20"})
+    assert answer.json()["status"] == "completed", answer.text
+    deleted = await wire.send("DELETE", f"/v1/endpoints/{data['id']}")
+    assert (deleted.json()["status"], deleted.json()["data"]["deleted"]) == ("deleted", True)
+    assert (await wire.send("GET", f"/v1/endpoints/{data['id']}")).status_code == 404

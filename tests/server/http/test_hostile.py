@@ -1,0 +1,207 @@
+"""Whatever is sent, each answer outside 2xx is our envelope, and tells nothing of the inside."""
+
+import json
+import re
+import socket
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import Server
+from tests.server.conftest import Wire
+from tests.server.route_table import (
+    DOCUMENT,
+    ROUTES,
+    UNKNOWN,
+    Route,
+    build_post_body,
+    name_parameters,
+)
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix, is_id
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW")
+TAKING_JSON = [
+    route
+    for route in ROUTES
+    if "application/json" in route.told.get("requestBody", {}).get("content", {})
+]
+# What a caller might hope to set; none of it is a member of any body.
+OURS: dict[str, object] = {
+    "id": f"run_{UNKNOWN}",
+    "account_id": f"acc_{UNKNOWN}",
+    "owner": "eve",
+    "role": "admin",
+    "status": "completed",
+    "cost_usd": 0.0,
+    "created_at": "2020-01-01T00:00:00.000Z",
+    "__proto__": {},
+}
+DEEP = 100_000
+BYTES = {
+    "no JSON": b"{",
+    "empty": b"",
+    "a list": b"[]",
+    "a string": b'"x"',
+    "NaN": b'{"target": NaN}',
+    "infinity": b'{"options": {"max_cost_usd": Infinity}}',
+    "1e999": b'{"options": {"max_cost_usd": 1e999}}',
+    "5000 digits": b'{"version": ' + b"9" * 5000 + b"}",
+    "invalid UTF-8": b'{"name": "\xff\xfe"}',
+    "a lone surrogate": b'{"name": "\\ud800"}',
+    "a NUL": b'{"name": "a\\u0000b"}',
+    "a member twice": b'{"name": "a", "name": "b"}',
+    "10,000 nested brackets": b"[" * 10_000 + b"]" * 10_000,
+    "10,000 nested objects": b'{"a":' * 10_000 + b"1" + b"}" * 10_000,
+    "unclosed brackets": b'{"input": ' + b"[" * 10_000,
+    "5000 digits in a member": b'{"name": 1' + b"0" * 5000 + b"}",
+    "100,000 nested lists": b'{"a":' + b"[" * DEEP + b"]" * DEEP + b"}",
+    "a half-open surrogate": b'{"\\udfff": 1}',
+    "-Infinity": b'{"x": -Infinity}',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "UTF-16": '{"name": "x"}'.encode("utf-16"),
+}
+
+
+def check(answer: httpx.Response, wire: Wire | None = None) -> str:
+    """Hold an answer to the form of every refusal, and tell its code."""
+    assert answer.headers["content-type"] == "application/json", answer.text
+    body = answer.json()
+    assert set(body) == {"error"}
+    error = body["error"]
+    assert set(error) <= {"code", "message", "details", "request_id"}
+    assert ErrorCode[error["code"]].http_status is not None
+    assert error["message"].endswith(".")
+    assert error["request_id"] == answer.headers["x-request-id"]
+    assert is_id(error["request_id"], Prefix.REQUEST)
+    inside = ["Traceback", 'File "', "site-packages", "toolkit/", ".py", "sqlite", "pydantic"]
+    inside += [str(wire.engine.settings.data_dir)] if wire else []
+    assert not [word for word in inside if word in answer.text]
+    return str(error["code"])
+
+
+def url(route: Route) -> str:
+    """The path of a route, with an id that nobody has."""
+    return route.at(f"{route.prefix}_{UNKNOWN}" if route.prefix else "no.such")
+
+
+@pytest.mark.parametrize("path", DOCUMENT["paths"])
+async def test_other_methods(wire: Wire, path: str) -> None:
+    """Given a path, then each method it does not have is 405, and Allow names all that it has."""
+    offered = {method.upper() for method in DOCUMENT["paths"][path]}
+    for method in set(METHODS) - offered:
+        answer = await wire.send(method, path.replace("{id}", "x"))
+        assert answer.status_code == 405
+        assert set(answer.headers["allow"].split(", ")) == offered
+        if method != "HEAD":  # which has no body, whatever it asks for
+            assert check(answer, wire) == "METHOD_NOT_ALLOWED"
+
+
+@pytest.mark.parametrize("path", DOCUMENT["paths"])
+async def test_paths_beside_it(wire: Wire, path: str) -> None:
+    """Given a path with more, less or other in it, then 404: nothing is guessed or redirected."""
+    near = path.replace("{id}", "x")
+    beside = [f"{near}/", f"/{near}", f"{near}/x/y/z", near.upper(), f"/v2{near[3:]}", f"{near}%2f"]
+    beside += [f"{near}%00/x/y", f"{near};x/y/z", near.replace("/", "%2F"), f"/v1/%2e%2e{near}/x/y"]
+    for other in beside:
+        answer = await wire.send("GET", other)
+        assert answer.status_code in (404, 405), (other, answer.text)
+        check(answer, wire)
+
+
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
+async def test_bytes_that_are_no_proper_json(wire: Wire, route: Route) -> None:
+    """Given bytes that parsers choke on or wave through, then 400 wherever a body is taken."""
+    before = await wire.rows()
+    headers = {"Content-Type": "application/json"}
+    for name, raw in BYTES.items():
+        answer = await wire.send("POST", url(route), content=raw, headers=headers)
+        assert answer.status_code == 400, (name, answer.text)
+        assert check(answer, wire) == "INVALID_REQUEST"
+    assert await wire.rows() == before
+
+
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
+async def test_content_types(wire: Wire, route: Route) -> None:
+    """Given a proper body as something else, then 415, with or without an Idempotency-Key."""
+    content = json.dumps(build_post_body(route.path)).encode()
+    for kind in ("text/plain", "application/xml", "", "application/json-patch+json", "\xff", "a;b"):
+        for more in ({}, {"Idempotency-Key": "once"}):
+            headers = {"Content-Type": kind.encode("latin-1"), **more}
+            answer = await wire.send("POST", url(route), content=content, headers=headers)
+            assert answer.status_code == 415, answer.text
+            check(answer, wire)
+
+
+@pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
+async def test_what_is_ours_to_set(wire: Wire, route: Route) -> None:
+    """Given a body that sets an owner, state, cost or id, then it is refused and unmade."""
+    before = await wire.rows()
+    for name, value in OURS.items():
+        answer = await wire.send(
+            "POST", url(route), json={**build_post_body(route.path), name: value}
+        )
+        assert answer.status_code == 400, (name, answer.text)
+        assert name in [detail["path"] for detail in answer.json()["error"]["details"]]
+        check(answer, wire)
+    assert await wire.rows() == before
+
+
+@pytest.mark.parametrize("route", name_parameters(ROUTES))
+async def test_parameters_that_are_none(wire: Wire, route: Route) -> None:
+    """Given a query that a path does not take, then 400, and what was sent is cut short."""
+    body: dict[str, Any] = {"json": build_post_body(route.path)} if route in TAKING_JSON else {}
+    for query in ("colour=red", "limit=1&limit=1", "%00=1", "%ff", "[]=x", "a" * 3000 + "=1"):
+        answer = await wire.send(route.method, f"{url(route)}?{query}", **body)
+        assert answer.status_code == 400, (query, answer.text)
+        assert check(answer, wire) == "INVALID_REQUEST"
+        assert len(answer.content) < 1000
+
+
+LINES = {
+    "no such version": b"GET /v1/health HTTP/9.9\r\nHost: x\r\n\r\n",
+    "no method": b" /v1/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "spaces in the path": b"GET /v1/run s HTTP/1.1\r\nHost: x\r\n\r\n",
+    "control characters": b"GET /v1/\x01\x02 HTTP/1.1\r\nHost: x\r\n\r\n",
+    "no name of a header": b"GET /v1/health HTTP/1.1\r\nHost: x\r\n: y\r\n\r\n",
+    "a length that is none": b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+    "two lengths": b"POST /v1/runs HTTP/1.1\r\nHost: x\r\n"
+    b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    "bytes": bytes(range(256)) + b"\r\n\r\n",
+    "an absolute path": b"GET http://elsewhere.test/v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a path that is none": b"GET v1/runs HTTP/1.1\r\nHost: x\r\n\r\n",
+    "bytes above ASCII": b"GET /v1/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a percent sign alone": b"GET /v1/% HTTP/1.1\r\nHost: x\r\n\r\n",
+    "half an encoding": b"GET /v1/runs/%f HTTP/1.1\r\nHost: x\r\n\r\n",
+    "60,000 bytes of path": b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "60,000 bytes of query": b"GET /v1/health?" + b"a" * 60_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a star": b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a tunnel": b"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
+}
+
+
+def test_lines_that_are_no_proper_http(server: Server) -> None:
+    """Given lines that HTTP does not have, then a refusal, and others are served."""
+    host, _, port = server.url.removeprefix("http://").partition(":")
+    for name, raw in LINES.items():
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as line:
+            line.sendall(raw)
+            answer = b""
+            while not _whole(answer) and (more := line.recv(65536)):
+                answer += more
+        head, _, body = answer.partition(b"\r\n\r\n")
+        status = head.split(b" ")[1] if head else b""
+        assert status[:1] == b"4", (name, answer[:200])
+        assert b"Traceback" not in body
+        assert b".py" not in body
+        assert json.loads(body)["error"]["code"] in ErrorCode.__members__, (name, body)
+        assert httpx.get(f"{server.url}/v1/health").status_code == 200
+
+
+def _whole(answer: bytes) -> bool:
+    """Whether an answer has the length that it says it has."""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", head, re.I)
+    return length is not None and len(body) >= int(length.group(1))

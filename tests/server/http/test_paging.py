@@ -1,0 +1,96 @@
+"""Lists, page by page, whatever comes and goes meanwhile: on every route that has pages."""
+
+import base64
+
+import pytest
+
+from tests.server.conftest import Wire
+from tests.server.route_table import (
+    ID_PREFIXES,
+    LISTS,
+    ROUTES,
+    UNKNOWN,
+    Route,
+    connect_caller,
+    create_resource,
+    name_parameters,
+)
+from toolkit.contract.ids import Prefix
+
+DELETED = [
+    route
+    for route in LISTS
+    if any(one.method == "DELETE" and one.path == f"{route.path}/{{id}}" for one in ROUTES)
+]
+
+
+async def walk(wire: Wire, route: Route, limit: int, between: list[object] | None = None) -> list:
+    """The ids of all pages; after each, one more is made if a list is given to name it in."""
+    seen: list[str] = []
+    cursor = ""
+    while True:
+        page = (await wire.send("GET", f"{route.path}?limit={limit}{cursor}")).json()["data"]
+        assert page["count"] == len(page["items"]) <= limit
+        seen += [item["id"] for item in page["items"]]
+        if between is not None:
+            between.append((await create_resource(wire, ID_PREFIXES[route.path]))["id"])
+        if page["next_cursor"] is None:
+            return seen
+        cursor = f"&cursor={page['next_cursor']}"
+
+
+def test_every_list_has_a_kind() -> None:
+    """Given the lists with pages, then it is known whose ids are in each."""
+    unknown = [route.path for route in LISTS if route.path not in ID_PREFIXES]
+    assert not unknown, f"{unknown}: add the path to KINDS of toolkit/server/http/query.py"
+
+
+@pytest.mark.parametrize("route", name_parameters(LISTS))
+async def test_pages_while_new_ones_come(wire: Wire, route: Route) -> None:
+    """Given a list that grows while it is read, then each old one is seen once, newest first."""
+    await connect_caller(wire)
+    for _ in range(5):
+        await create_resource(wire, ID_PREFIXES[route.path])
+    old = await walk(wire, route, 200)
+    assert old == sorted(old, reverse=True)
+    assert len(old) >= 5
+    assert await walk(wire, route, 2, []) == old
+
+
+@pytest.mark.parametrize("route", name_parameters(DELETED))
+async def test_pages_while_old_ones_go(wire: Wire, route: Route) -> None:
+    """Given the newest deleted, then a page of nothing else is not the last: no row is lost."""
+    await connect_caller(wire)
+    for _ in range(6):
+        await create_resource(wire, ID_PREFIXES[route.path])
+    everything = await walk(wire, route, 200)
+    # Of keys, the newest is not the one that these requests are sent with.
+    for gone in everything[:3]:
+        answer = await wire.send("DELETE", f"{route.path}/{gone}")
+        assert answer.status_code == 200, answer.text
+    shown = await walk(wire, route, 200)
+    left = [one for one in everything if one in shown]
+    assert left[-3:] == everything[-3:]
+    for limit in (1, 2, 3):
+        assert await walk(wire, route, limit) == left
+
+
+@pytest.mark.parametrize("route", name_parameters(LISTS))
+async def test_what_is_no_limit_or_cursor(wire: Wire, route: Route) -> None:
+    """Given limits out of bounds and cursors of nothing or of other lists, then 400 and where."""
+    limits = ["0", "201", "-1", "1.0", "1e2", "", "ten", "٣", "+1", " 1", "9" * 400]
+    other = next(kind for kind in Prefix if kind is not ID_PREFIXES[route.path])
+    own = f"{ID_PREFIXES[route.path]}_{UNKNOWN}"
+    texts = [f"{other}_{UNKNOWN}", own.upper(), own[:-1], own + "0", "' OR 1=1", "\x00"]
+    cursors = [base64.urlsafe_b64encode(text.encode()).decode() for text in texts]
+    cursors += ["", "x", "é", "====", own, "a" * 4000]
+    tried = [("limit", value) for value in limits] + [("cursor", value) for value in cursors]
+    for name, value in tried:
+        answer = await wire.send("GET", route.path, params={name: value})
+        assert answer.status_code == 400, (name, value, answer.text)
+        assert answer.json()["error"]["details"][0]["path"] == name
+    for value in ("1", "200"):
+        answer = await wire.send("GET", route.path, params={"limit": value})
+        assert answer.status_code == 200
+    never = base64.urlsafe_b64encode(own.encode()).decode()
+    assert (await wire.send("GET", f"{route.path}?cursor={never}")).status_code == 200

@@ -1,0 +1,329 @@
+"""`Idempotency-Key`: whatever is posted, however often and whenever, is done once."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.conftest import Wire
+from toolkit.engine.services.idempotency import IdempotencyStore
+from toolkit.local import open_engine
+from toolkit.sandbox import Faults
+from toolkit.server import create_app
+from toolkit.server.app import build_openapi
+from toolkit.settings import Settings
+from toolkit.store import UpdateRow
+
+GPU = "NVIDIA GeForce RTX 4090"
+RUN = {
+    "target": "capability",
+    "name": "llm.generate",
+    "input": {"objective": "One line on tea"},
+}
+FLOW = {"name": "tea", "nodes": [{"id": "a", "capability": "llm.generate", "input": RUN["input"]}]}
+LONG = {
+    "name": "long",
+    "nodes": [
+        {"id": f"n{i}", "capability": "llm.generate", "input": RUN["input"], "depends_on": after}
+        for i, after in enumerate([[], *([f"n{i}"] for i in range(99))])
+    ],
+}
+# A body for every path that can be posted to; `made` names what has to be there before.
+POSTS: dict[str, Any] = {
+    "/v1/runs": RUN,
+    "/v1/route": RUN,
+    "/v1/workflows": FLOW,
+    "/v1/plans": {"objective": "A social card about tea"},
+    "/v1/tasks": {"objective": "A social card about tea"},
+    "/v1/compute": {"name": "easel", "gpu_type": GPU},
+    "/v1/endpoints": {"name": "studio"},
+    "/v1/storage": {"name": "weights", "size_gb": 20},
+    "/v1/templates": {"name": "worker", "image": "example/worker:1"},
+    "/v1/artifacts": "a file",
+    "/v1/providers/connections": {
+        "provider": "openai",
+        "connection_type": "environment",
+        "secret_ref": "OPENAI_API_KEY",
+    },
+    "/v1/jobs": {
+        "type": "image",
+        "compute_id": "{compute}",
+        "input": {"prompt": "a cup", "steps": 1, "width": 256, "height": 256},
+    },
+    "/v1/providers/connections/{connection}/test": None,
+    "/v1/providers/connections/{connection}/trust": None,
+    "/v1/providers/connections/{connection}/share": {"accounts": "all"},
+    "/v1/runs/{run}/cancel": None,
+    "/v1/jobs/{job}/cancel": None,
+    "/v1/workflows/{workflow}/cancel": None,
+    "/v1/workflows/{failed}/retry": None,
+    "/v1/workflows/{done}/fork": {"from_node": "a"},
+    "/v1/tasks/{task}/cancel": None,
+    "/v1/tasks/{blocked}/resume": None,
+    "/v1/tasks/{ended}/reviews": {"decision": "fail"},
+    "/v1/agents": {"name": "summarist", "objective": "A summary of {topic}"},
+}
+EXCEPTED = {"/v1/account", "/v1/account/keys", "/v1/account/keys/{id}/rotate"}
+
+
+async def connect_caller(wire: Wire) -> Wire:
+    """The caller, who has connected what the posts need."""
+    for provider, name in (("minimax", "MINIMAX_API_KEY"), ("runpod", "RUNPOD_API_KEY")):
+        pointer = {"provider": provider, "connection_type": "environment", "secret_ref": name}
+        answer = await wire.send("POST", "/v1/providers/connections", json=pointer)
+        assert answer.status_code == 201
+    return wire
+
+
+async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str, Any]]:
+    """The path and options of a post, with what they name made before."""
+    names: dict[str, str] = {}
+    waited = {"Prefer": "wait=60"}
+    text = f"{path} {body}"
+    makes = {
+        "run": ("/v1/runs", RUN),
+        "workflow": ("/v1/workflows", FLOW),
+        "task": ("/v1/tasks", POSTS["/v1/tasks"]),
+        "compute": ("/v1/compute", POSTS["/v1/compute"]),
+        "blocked": ("/v1/tasks", {"objective": "A spoken summary of tea, and an image of a cup"}),
+    }
+    if "{job}" in text:
+        run = await wire.send("POST", "/v1/runs", json=RUN)
+        names["job"] = run.json()["data"]["job_id"]
+    if "{connection}" in text:
+        listed = await wire.send("GET", "/v1/providers/connections")
+        names["connection"] = listed.json()["data"]["items"][0]["id"]
+    if path.endswith("/share"):  # for operators
+        own = (await wire.send("GET", "/v1/account")).json()["id"]
+        await wire.engine._core.store.write([UpdateRow("accounts", own, {"operator": True})])
+    if "{failed}" in text:
+        made = await wire.send("POST", "/v1/workflows", json=LONG)
+        names["failed"] = made.json()["id"]
+        await wire.send("POST", f"/v1/workflows/{names['failed']}/cancel")
+    if "{done}" in text:
+        made = await wire.send("POST", "/v1/workflows", json=FLOW, headers=waited)
+        names["done"] = made.json()["id"]
+    if "{ended}" in text:
+        made = await wire.send("POST", "/v1/tasks", json=POSTS["/v1/tasks"], headers=waited)
+        names["ended"] = made.json()["id"]
+    for name, (where, what) in makes.items():
+        if "{" + name + "}" in text:
+            names[name] = (await wire.send("POST", where, json=what)).json()["id"]
+    if "blocked" in names:
+        events = f"/v1/tasks/{names['blocked']}/events?wait=10&after=1"
+        await wire.send("GET", events)
+    for name, value in names.items():
+        path = path.replace("{" + name + "}", value)
+    if body == "a file":
+        return path, {"files": {"file": ("a.txt", b"tea leaves")}}
+    if body is None:
+        return path, {}
+    filled = {k: names.get(str(v).strip("{}"), v) for k, v in body.items()}
+    return path, {"json": filled}
+
+
+def test_every_post_is_in_the_table() -> None:
+    """Given the routes, then each that can be posted to is tried below, or excepted."""
+    posts = {path for path, operations in build_openapi()["paths"].items() if "post" in operations}
+    shape = {path.split("{")[0] + path.rpartition("}")[2] for path in posts - EXCEPTED}
+    assert shape == {path.split("{")[0] + path.rpartition("}")[2] for path in POSTS}
+
+
+@pytest.mark.parametrize("path", POSTS)
+@pytest.mark.parametrize("copies", [2, 16])
+async def test_many_at_once_do_the_work_once(wire: Wire, path: str, copies: int) -> None:
+    """Given a key, when its request is sent many times at once, then all have the first answer."""
+    if path == "/v1/tasks/{blocked}/resume":
+        path_, options = await prepare_post(
+            wire, path, POSTS[path]
+        )  # blocked: nothing is connected
+        await connect_caller(wire)
+    else:
+        await connect_caller(wire)
+        path_, options = await prepare_post(wire, path, POSTS[path])
+    before = await wire.rows()
+    headers = {"Idempotency-Key": "once"}
+    answers = await asyncio.gather(
+        *[wire.send("POST", path_, headers=headers, **options) for _ in range(copies)]
+    )
+    assert {answer.status_code for answer in answers} <= {200, 201, 202}, answers[0].text
+    assert len({answer.content for answer in answers}) == 1
+    assert len({answer.headers["x-request-id"] for answer in answers}) == copies
+    assert sum("idempotency-replayed" in answer.headers for answer in answers) == copies - 1
+    table = path.removeprefix("/v1/").replace("providers/", "")
+    table = {"runs": "jobs"}.get(table, table)
+    if table in before:
+        assert (await wire.rows())[table] == before[table] + 1
+
+
+async def test_vendors_are_called_once(settings: Settings) -> None:
+    """Given sixteen copies of a run, then the vendor is called, and paid, once."""
+    faults = Faults()
+    engine = await open_engine(settings, faults=faults)
+    transport = httpx.ASGITransport(create_app(engine))
+    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+        wire = Wire(http, engine)
+        wire.headers = await wire.sign_up("ada@example.org")
+        await connect_caller(wire)
+        headers = {"Idempotency-Key": "once", "Prefer": "wait=60"}
+        sent = [wire.send("POST", "/v1/runs", json=RUN, headers=headers) for _ in range(16)]
+        assert {answer.json()["status"] for answer in await asyncio.gather(*sent)} == {"completed"}
+        assert sum(call.billed for call in faults.calls) == 1
+    await engine.close(0)
+
+
+@pytest.mark.parametrize("path", [p for p in POSTS if "{" not in p and p != "/v1/route"])
+async def test_a_crash_before_the_answer(
+    settings: Settings, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that dies before it answers, then the next one does not do it again."""
+    engine = await open_engine(settings)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(create_app(engine), raise_app_exceptions=False),
+        base_url="http://service.test",
+    ) as http:
+        wire = await connect_caller(Wire(http, engine, await Wire(http, engine).sign_up("a@b.org")))
+        path, options = await prepare_post(wire, path, POSTS[path])
+        headers = {"Idempotency-Key": "once"}
+
+        async def dies(*_: object) -> None:
+            raise RuntimeError("the process died here")
+
+        monkeypatch.setattr(IdempotencyStore, "save", dies)
+        with pytest.raises(RuntimeError):
+            await _post_until_answered(wire, path, headers, options)
+        monkeypatch.undo()
+        before = await wire.rows()
+    await engine.close(0)
+
+    engine = await open_engine(settings)
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(create_app(engine)), base_url="http://service.test"
+    ) as http:
+        again = Wire(http, engine, wire.headers)
+        answer = await again.send("POST", path, headers=headers, **options)
+        assert answer.status_code in (201, 202), answer.text
+        assert answer.headers["idempotency-replayed"] == "true"
+        here = await again.send("GET", f"{path}/{answer.json()['id']}")
+        assert here.status_code == 200
+        made = path.removeprefix("/v1/").replace("providers/", "").replace("runs", "jobs")
+        assert (await again.rows())[made] == before[made]
+    await engine.close(0)
+
+
+async def test_two_processes_do_it_once(settings: Settings) -> None:
+    """Given two engines on one directory, when both are asked at once, then one of them does it."""
+    engines = [await open_engine(settings) for _ in range(2)]
+    async with contextlib.AsyncExitStack() as stack:
+        wires = []
+        for engine in engines:
+            transport = httpx.ASGITransport(create_app(engine))
+            http = httpx.AsyncClient(transport=transport, base_url="http://service.test")
+            wires.append(Wire(await stack.enter_async_context(http), engine))
+        headers = await wires[0].sign_up("ada@example.org")
+        for wire in wires:
+            wire.headers = headers
+        await connect_caller(wires[0])
+        for turn in range(10):
+            key = {"Idempotency-Key": f"turn {turn}"}
+            sent = [wire.send("POST", "/v1/runs", json=RUN, headers=key) for wire in wires * 4]
+            answers = await asyncio.gather(*sent)
+            assert {answer.status_code for answer in answers} == {202}
+            assert len({answer.json()["id"] for answer in answers}) == 1
+        assert (await wires[0].rows())["jobs"] == 10
+    for engine in engines:
+        await engine.close(0)
+
+
+async def _post_until_answered(
+    wire: Wire, path: str, headers: dict[str, str], options: dict[str, Any]
+) -> None:
+    answer = await wire.send("POST", path, headers=headers, **options)
+    if answer.status_code == 500:
+        raise RuntimeError(answer.text)
+
+
+async def test_the_same_key_for_something_else(wire: Wire) -> None:
+    """Given a key that was used, then another body or path is refused, and another account not."""
+    await connect_caller(wire)
+    headers = {"Idempotency-Key": "once"}
+    first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
+    for path, body in (("/v1/runs", {**RUN, "input": {"objective": "Milk"}}), ("/v1/route", RUN)):
+        refused = await wire.send("POST", path, json=body, headers=headers)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (
+            422,
+            "IDEMPOTENCY_CONFLICT",
+        )
+    other = Wire(wire.http, wire.engine, await wire.sign_up("grace@example.org"))
+    await connect_caller(other)
+    theirs = await other.send("POST", "/v1/runs", json=RUN, headers=headers)
+    assert theirs.json()["id"] != first.json()["id"]
+
+
+async def test_what_was_refused_may_be_sent_again(wire: Wire) -> None:
+    """Given a refusal, then nothing is kept of it: the same key works once it can be done."""
+    headers = {"Idempotency-Key": "once"}
+    refused = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
+    assert refused.json()["error"]["code"] == "CREDENTIALS_MISSING"
+    await connect_caller(wire)
+    assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).status_code == 202
+
+
+async def test_the_first_answer_stays(wire: Wire) -> None:
+    """Given a run that has ended since, then its key still has the first answer."""
+    await connect_caller(wire)
+    headers = {"Idempotency-Key": "once"}
+    first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
+    await wire.send("GET", f"/v1/runs/{first.json()['id']}/events?wait=5")
+    assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).content == first.content
+
+
+@pytest.mark.parametrize(("hours", "kept"), [(24, True), (26, False)])
+async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> None:
+    """Given a key of a day ago, then it holds; of longer ago, then it is new again."""
+    await connect_caller(wire)
+    headers = {"Idempotency-Key": "once"}
+    first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
+    await wire.engine._core.store.write([])
+    connection = wire.engine._core.store._write_connection.connection
+    connection.execute(
+        "UPDATE idempotency SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', created_at, ?)",
+        (f"-{hours} hours",),
+    )
+    connection.commit()
+    again = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
+    assert (again.json()["id"] == first.json()["id"]) is kept
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "tab\there"])
+async def test_what_is_no_key(wire: Wire, key: str) -> None:
+    """Given a key that is too long, empty or unprintable, then it is refused."""
+    answer = await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": key})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["details"][0]["path"] == "Idempotency-Key"
+
+
+async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
+    """Given a key, then an account is opened each time, and nobody without a key is answered."""
+    headers = {"Idempotency-Key": "once"}
+    for email in ("b@example.org", "c@example.org"):
+        made = await wire.http.post("/v1/account", json={"email": email}, headers=headers)
+        assert made.status_code == 201
+    assert (await wire.http.post("/v1/runs", json=RUN, headers=headers)).status_code == 401
+    assert "sk_live_" not in str(await wire.engine._core.store.find_rows("idempotency"))
+
+
+async def test_old_answers_are_swept_up(wire: Wire) -> None:
+    """Given an answer of the day before yesterday, then it is forgotten without being asked for."""
+    await connect_caller(wire)
+    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
+    await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
+    store = wire.engine._core.store
+    first = (await store.find_rows("idempotency"))[0]
+    await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
+    sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())
+    await asyncio.sleep(0.05)
+    sweeper.cancel()
+    assert len(await store.find_rows("idempotency")) == 1

@@ -1,0 +1,47 @@
+"""The server against its own document: schemathesis tries every operation, with every check."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conftest import Server
+from tests.contract.conftest import POINTERS
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+HOOKS = "tests.server.openapi.conformance"
+ST = "from schemathesis.cli import schemathesis; schemathesis()"
+EXAMPLES = os.environ.get("CONFORMANCE_EXAMPLES", "5")
+
+
+def test_the_server_is_as_its_document_says(server: Server, tmp_path: Path) -> None:
+    """Given the document alone, then no request made of it, fit or unfit, is answered otherwise."""
+    made = httpx.post(f"{server.url}/v1/account", json={"email": "ada@example.org"})
+    key = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
+    for provider, variable in POINTERS.items():
+        pointer = {"provider": provider, "connection_type": "environment", "secret_ref": variable}
+        answer = httpx.post(f"{server.url}/v1/providers/connections", json=pointer, headers=key)
+        assert answer.status_code == 201
+    found = subprocess.run(
+        [
+            sys.executable, "-c", ST,
+            "--no-color", f"--config-file={HERE / 'schemathesis.toml'}",
+            "run", f"{server.url}/openapi.json",
+            "--header", f"Authorization: {key['Authorization']}",
+            "--max-examples", EXAMPLES, "--seed", "1",
+            "--continue-on-failure", "--warnings", "off",
+        ],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": HOOKS},
+        capture_output=True,
+        text=True,
+        timeout=3600,
+        check=False,
+    )  # fmt: skip
+    if found.returncode:
+        pytest.fail(f"{found.stdout}\n{found.stderr}", pytrace=False)
+    assert "Tested: " in found.stdout

@@ -1,0 +1,116 @@
+"""The socket that `toolkit serve` listens on, and what it shows."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from statistics import median
+from typing import ClassVar
+
+import httpx
+import pytest
+
+from tests.support.timing import Watch
+from toolkit.contract.errors import RequestError
+from toolkit.local import open_engine
+from toolkit.observability import ObservabilityOptions, observe_server
+from toolkit.server.serve import bind_socket, serve
+from toolkit.settings import Settings
+
+
+def test_it_listens_on_loopback_unless_told() -> None:
+    """Given no address, then the API and its metrics are served on loopback alone."""
+    from typer.main import get_command
+
+    from toolkit.cli import app
+
+    command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    defaults = {parameter.name: parameter.default for parameter in command.params}
+    assert defaults["host"] == defaults["metrics_host"] == "127.0.0.1"
+
+
+async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
+    """Given a connection that is kept, then no answer waits for the caller to acknowledge its head.
+
+    Linux would hold the body back for some 40 ms.
+    """
+    engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    listener = bind_socket("127.0.0.1", 0)
+    serving = asyncio.create_task(serve(engine, "127.0.0.1", listener, on_ready=ready.set_result))
+    took = []
+    async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
+        for _ in range(15):
+            watch = Watch()
+            await client.get("/v1/health")
+            took.append(watch.measure_elapsed_s())
+    signal.raise_signal(signal.SIGTERM)
+    await serving
+    assert median(took) < 0.03
+
+
+class Collector(BaseHTTPRequestHandler):
+    """Takes spans, and remembers where they were sent."""
+
+    paths: ClassVar[list[str]] = []
+
+    def do_POST(self) -> None:
+        """Take what is sent."""
+        self.rfile.read(int(self.headers["content-length"]))
+        self.paths.append(self.path)
+        self.send_response(200)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_the_command_shows_what_it_is_asked_to(tmp_path: Path) -> None:
+    """Given every option of `toolkit serve`, then lines, metrics and spans tell of a request."""
+    collector = ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    command = [
+        *(sys.executable, "-m", "toolkit", "serve", "--sandbox", "--port", "0"),
+        *("--data-dir", str(tmp_path), "--metrics-port", "0"),
+        *("--otel-endpoint", f"http://127.0.0.1:{collector.server_port}"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as served:
+        assert served.stdout is not None
+        assert served.stderr is not None
+        shown = json.loads(served.stderr.readline())
+        started = json.loads(served.stderr.readline())
+        assert served.stdout.readline().startswith(f"Serving /v1 on {started['url']} ")
+        httpx.get(f"{started['url']}/v1/health", trust_env=False)
+        metrics = httpx.get(shown["url"], trust_env=False).text
+        assert httpx.get(f"{started['url']}/metrics", trust_env=False).status_code == 404
+        served.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in served.stderr]
+    collector.shutdown()
+    collector.server_close()
+    assert served.returncode == 0
+    assert [line["event"] for line in (shown, started)] == ["metrics", "started"]
+    assert [line["event"] for line in lines] == ["request", "request", "stopped"]
+    assert [line.get("route") for line in lines] == ["/v1/health", "unknown", None]
+    assert (
+        'toolkit_http_requests_total{method="GET",route="/v1/health",status="200"} 1.0' in metrics
+    )
+    assert set(Collector.paths) == {"/v1/traces"}
+
+
+def test_traces_without_the_extra_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given no OpenTelemetry, when traces are asked for, then the answer says what to install."""
+    monkeypatch.setitem(sys.modules, "toolkit.observability.traces", None)
+
+    async def watch() -> None:
+        async with observe_server(ObservabilityOptions(otel_endpoint="http://127.0.0.1:1")):
+            pass
+
+    with pytest.raises(RequestError, match=r"capability-toolkit\[otel\]"):
+        asyncio.run(watch())

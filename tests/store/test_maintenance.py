@@ -1,0 +1,373 @@
+"""`toolkit doctor`, `backup` and `prune`, on data directories that real work was done in."""
+
+import asyncio
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.support.process_kill import kill_engine
+from toolkit import Client, Workflow
+from toolkit.assembly import list_simulated_ids
+from toolkit.cli import app
+from toolkit.contract.errors import ServiceError
+from toolkit.engine import Registry
+from toolkit.sandbox import Fault, Faults
+from toolkit.settings import Settings
+
+SPOKEN = {"text": "Tides turn twice a day, and mills with them. " * 12}
+LONG_AGO = "2020-01-01T00:00:00.000Z"
+
+
+def toolkit(*arguments: object) -> Result:
+    """What the command line says."""
+    return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
+
+
+@pytest.fixture
+def folder(settings: Settings) -> Path:
+    """A data directory in which a workflow and two runs have been done."""
+    with Client.local(settings=settings) as client:
+        flow = Workflow("poster")
+        copy = flow.add("copy", "llm.generate", objective="One line on tides")
+        flow.add("voice", "speech.generate", depends_on=[copy], **SPOKEN)
+        client.workflows.submit(flow).wait()
+        client.runs.create("speech.generate", SPOKEN).wait()
+        client.runs.create("llm.generate", {"objective": "One line on mills"}).wait()
+        client.tasks.create("A social card about tides").wait()
+    return settings.data_dir
+
+
+@pytest.fixture
+def database(folder: Path) -> Iterator[sqlite3.Connection]:
+    """The database itself."""
+    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as connection:
+        yield connection
+
+
+def everything(folder: Path) -> dict[str, object]:
+    """What a client sees in a directory: each run, workflow and artifact, with its bytes."""
+    with Client.local(folder, sandbox=True) as client:
+        artifacts = {
+            one.id: client.artifacts.get(one.id).content() for one in client.artifacts.list()
+        }
+        return {
+            "runs": [run.to_dict() for run in client.runs.list()],
+            "workflows": [flow.to_dict() for flow in client.workflows.list()],
+            "artifacts": artifacts,
+        }
+
+
+def test_a_sound_directory(folder: Path) -> None:
+    """Given a directory that nothing is wrong with, then doctor says so."""
+    shown = toolkit("doctor", "--data-dir", folder, "--deep")
+    assert (shown.exit_code, "is sound" in shown.stdout) == (0, True), shown.stdout
+    told = json.loads(toolkit("doctor", "--data-dir", folder, "--json").stdout)
+    assert [finding for finding in told["findings"] if finding["serious"]] == []
+
+
+def test_the_operator_s_prices_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """Given prices of one's own, then doctor says what they are, and which are for no model."""
+    monkeypatch.chdir(tmp_path)
+    settings = (
+        "[vendors.openai.prices]\n"
+        "gpt-6-luna = { input_tokens = 0.08, output_tokens = 0.4 }\n"
+        "gpt-6-lunar = { input_tokens = 1, output_tokens = 1 }\n"
+        "[vendors.minimax.prices]\n"
+        '"*" = { input_tokens = 0, output_tokens = 0 }\n'
+    )
+    (tmp_path / "toolkit.toml").write_text(settings, encoding="utf-8")
+    shown = toolkit("doctor", "--data-dir", folder)
+    assert shown.exit_code == 0
+    luna, lunar, every = (
+        next(line for line in shown.stdout.splitlines() if word in line)
+        for word in ("gpt-6-luna:", "gpt-6-lunar", "[vendors.minimax]")
+    )
+    assert "$0.08 in and $0.4 out" in luna
+    assert "no model that openai is asked for" in lunar
+    assert "gpt-6-luna" in lunar.partition("name one of")[2]
+    assert "all of its models without one: $0 in and $0 out" in every
+    told = json.loads(toolkit("doctor", "--data-dir", folder, "--json").stdout)["prices"]
+    assert len([line for line in told if "prices" in line and "vendors." in line]) == 3
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    """Given no data directory, then each command says so in one line."""
+    for command in (["doctor"], ["backup", tmp_path / "copy"]):
+        shown = toolkit(*command, "--data-dir", tmp_path / "none")
+        assert isinstance(shown.exception, ServiceError)
+        assert "no data directory" in str(shown.exception)
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["backup", "copy"], ["prune", "--older-than=1d"]])
+def test_a_directory_of_somebody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a directory that may not be read, then a line says who may, and none is raw."""
+
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")  # root, who runs tests, is refused nothing
+
+    (tmp_path / "state.db").write_bytes(b"")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "is_file", refuse)
+        shown = toolkit(*command, "--data-dir", tmp_path)
+    assert isinstance(shown.exception, ServiceError), shown.exception
+    assert "may not be read: run this as the user whose it is" in str(shown.exception)
+
+
+@pytest.mark.parametrize("harm", ["gone", "cut", "changed"])
+def test_bytes_that_are_lost(folder: Path, harm: str) -> None:
+    """Given an artifact whose bytes are gone, cut or changed, then doctor names it."""
+    victim = next(path for path in (folder / "artifacts").glob("*/*"))
+    data = victim.read_bytes()
+    if harm == "gone":
+        victim.unlink()
+    else:
+        victim.write_bytes(data[:-1] if harm == "cut" else data[:-1] + bytes([data[-1] ^ 1]))
+    shown = toolkit("doctor", "--data-dir", folder, "--deep")
+    words = {"gone": "not there", "cut": "not whole", "changed": "damaged"}[harm]
+    assert (shown.exit_code, words in shown.stdout) == (1, True), shown.stdout
+    copied = toolkit("backup", folder.parent / "copy", "--data-dir", folder)
+    assert (copied.exit_code, "not in the store, or damaged" in copied.stdout) == (1, True)
+
+
+def flip(folder: Path, needle: bytes) -> None:
+    """Destroy the page of the database in which something stands."""
+    path = folder / "state.db"
+    data = bytearray(path.read_bytes())
+    at = data.rindex(needle) // 4096 * 4096
+    data[at : at + 64] = os.urandom(64)
+    path.write_bytes(data)
+
+
+def test_a_damaged_database(folder: Path) -> None:
+    """Given a page that is destroyed, then doctor says so, and --repair saves what can be read."""
+    before = everything(folder)
+    flip(folder, b"One line on mills")
+    shown = toolkit("doctor", "--data-dir", folder)
+    assert (shown.exit_code, "is damaged" in shown.stdout) == (1, True), shown.stdout
+    assert "--repair would save what can be read" in shown.stdout
+    repaired = toolkit("doctor", "--data-dir", folder, "--repair")
+    assert (repaired.exit_code, "Saved" in repaired.stdout) == (0, True), repaired.stdout
+    assert list(folder.glob("state.db.damaged-*"))
+    after = everything(folder)
+    kept = [run for run in after["runs"] if run in before["runs"]]  # type: ignore[attr-defined, operator]
+    assert kept or after["workflows"]
+    assert after["artifacts"]
+    with Client.local(folder, sandbox=True) as client:
+        assert client.runs.create("llm.generate", {"objective": "Salt"}).wait().output
+
+
+def test_a_database_that_is_none(folder: Path) -> None:
+    """Given a database whose beginning is destroyed, then opening it is refused in one line."""
+    path = folder / "state.db"
+    path.write_bytes(os.urandom(4096) + path.read_bytes()[4096:])
+    with pytest.raises(ServiceError) as failed:
+        Client.local(folder, sandbox=True)
+    assert "\n" not in str(failed.value)
+    assert toolkit("doctor", "--data-dir", folder).exit_code == 1
+
+
+def test_nothing_is_repaired_under_a_running_process(folder: Path, settings: Settings) -> None:
+    """Given a directory that is open, then it may be examined, and not repaired."""
+    with Client.local(settings=settings):
+        assert toolkit("doctor", "--data-dir", folder).exit_code == 0
+        shown = toolkit("doctor", "--data-dir", folder, "--repair")
+        assert "stop it first" in str(shown.exception)
+
+
+def test_leftovers_are_swept_up(folder: Path) -> None:
+    """Given files that a crash left behind, then --repair deletes them, and nothing else."""
+    before = everything(folder)
+    old = time.time() - 7200
+    for name in ("aa/.partial", "bb/" + "c" * 62):
+        path = folder / "artifacts" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"left")
+        os.utime(path, (old, old))
+    (folder / "owners" / "0123456789abcdef.lock").touch()
+    shown = toolkit("doctor", "--data-dir", folder)
+    assert (shown.exit_code, "2 files are named by no record" in shown.stdout) == (0, True)
+    done = json.loads(toolkit("doctor", "--data-dir", folder, "--repair", "--json").stdout)["done"]
+    assert done[0] == "Deleted 2 files that no record names."
+    assert everything(folder) == before
+
+
+def test_a_backup_is_a_directory_like_the_first(folder: Path) -> None:
+    """Given a backup, then a client of it sees what a client of the first sees."""
+    copy = folder.parent / "copy"
+    shown = toolkit("backup", copy, "--data-dir", folder)
+    assert shown.exit_code == 0, shown.stdout
+    assert everything(copy) == everything(folder)
+    assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
+    again = toolkit("backup", copy, "--data-dir", folder)
+    assert "exists" in str(again.exception)
+
+
+def test_a_backup_while_work_goes_on(settings: Settings, tmp_path: Path) -> None:
+    """Given work under way, then the copy is of one moment, and what ran goes on in it."""
+    faults = Faults()
+    faults.add(Fault("minimax", delay_ms=20, times=None))
+    copy = tmp_path / "copy"
+    with Client.local(settings=settings, faults=faults) as client:
+        flow, before = Workflow("long"), None
+        for i in range(30):
+            before = flow.add(
+                f"n{i}",
+                "llm.generate",
+                objective=f"Line {i}",
+                depends_on=[before] if before else [],
+            )
+        run = client.workflows.submit(flow)
+        while sum(n.status == "completed" for n in client.workflows.get(run.id).nodes) < 5:
+            time.sleep(0.02)
+        assert toolkit("backup", copy, "--data-dir", settings.data_dir).exit_code == 0
+        shown = {n.id: n.artifact_id for n in run.wait().nodes}
+    assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
+    with Client.local(copy, sandbox=True, take_up=True) as client:
+        done = client.workflows.get(run.id).wait()
+        theirs = {n.id: n.artifact_id for n in done.nodes}
+    same = [node_id for node_id, artifact_id in shown.items() if theirs[node_id] == artifact_id]
+    assert 5 <= len(same) < 30  # what had completed then; the rest was done in the copy
+
+
+def test_prune_takes_out_what_is_old(folder: Path, database: sqlite3.Connection) -> None:
+    """Given work of long ago, then prune takes out all of it that is ended, and no more."""
+    database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
+    with Client.local(folder, sandbox=True) as client:
+        fresh = client.runs.create("speech.generate", {"text": "Salt. " * 40}).wait()
+        kept = client.artifacts.get(fresh.artifact_id).content()
+        uploaded = client.artifacts.upload(b"tea leaves").id
+    for path in (folder / "artifacts").glob("*/*"):
+        os.utime(path, (time.time() - 7200, time.time() - 7200))
+    before = set((folder / "artifacts").glob("*/*"))
+    dry = json.loads(
+        toolkit("prune", "--older-than", "30d", "--data-dir", folder, "--dry-run", "--json").stdout
+    )
+    assert set((folder / "artifacts").glob("*/*")) == before
+    wet = json.loads(toolkit("prune", "--older-than", "30d", "--data-dir", folder, "--json").stdout)
+    assert dry == wet
+    assert (wet["rows"]["roots"], wet["rows"]["workflows"], wet["rows"]["tasks"]) == (4, 2, 1)
+    assert wet["files"] >= 1
+    with Client.local(folder, sandbox=True) as client:
+        assert [run.id for run in client.runs.list()] == [fresh.id]
+        assert (len(client.workflows.list()), len(client.tasks.list())) == (0, 0)
+        assert client.artifacts.get(fresh.artifact_id).content() == kept
+        assert client.artifacts.get(uploaded).content() == b"tea leaves"
+        assert len(client.connections.list()) == len(list_simulated_ids(Registry.load()))
+    left = database.execute("SELECT DISTINCT resource_id FROM events").fetchall()
+    assert left == [(fresh.id,)]
+    assert toolkit("doctor", "--data-dir", folder, "--deep").exit_code == 0
+
+
+def test_prune_keeps_what_later_work_started_from(
+    folder: Path, database: sqlite3.Connection
+) -> None:
+    """Given a fork of an old workflow, then its results stay for as long as the fork does."""
+    database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
+    with Client.local(folder, sandbox=True) as client:
+        old = next(flow for flow in client.workflows.list() if flow.record.task_id is None)
+        fork = old.rerun(from_="voice").wait()
+    toolkit("prune", "--older-than", "1d", "--data-dir", folder)
+    with Client.local(folder, sandbox=True) as client:
+        assert {flow.id for flow in client.workflows.list()} == {old.id, fork.id}
+        artifact_id = client.workflows.get(fork.id).nodes[0].artifact_id
+        assert client.artifacts.get(artifact_id).text()
+
+
+def test_prune_leaves_what_is_open(settings: Settings) -> None:
+    """Given work that a process left when it died, then prune leaves it to be resumed."""
+    from toolkit.contract.connections import ConnectionCreate
+    from toolkit.contract.runs import RunCreate
+    from toolkit.local import open_engine
+
+    async def leave() -> str:
+        faults = Faults()
+        faults.add(Fault("minimax", mangle="hang", times=None))
+        engine = await open_engine(settings, faults=faults)
+        account, _ = await engine.accounts.open_local_account()
+        pointer = ConnectionCreate(
+            provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
+        )
+        await engine.connections.create(account.id, pointer)
+        run = await engine.runs.create(
+            account.id, RunCreate(name="llm.generate", input={"objective": "Tides"})
+        )
+        await asyncio.sleep(0.1)
+        await kill_engine(engine)
+        return run.id
+
+    run_id = asyncio.run(leave())
+    with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
+        connection.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
+        connection.commit()
+    shown = toolkit("doctor", "--data-dir", settings.data_dir)
+    assert "1 runs, workflows or tasks were left" in shown.stdout
+    toolkit("prune", "--older-than", "1d", "--data-dir", settings.data_dir)
+    with Client.local(settings=settings) as client:
+        assert client.runs.get(run_id).wait().attempts[0].status == "interrupted"
+
+
+@pytest.mark.parametrize("age", ["30", "d", "3y", "-1d"])
+def test_what_is_no_age(folder: Path, age: str) -> None:
+    """Given what is no age, then nothing is pruned."""
+    assert toolkit("prune", f"--older-than={age}", "--data-dir", folder).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["doctor"],
+        ["doctor", "--repair"],
+        ["prune", "--older-than", "30d"],
+        ["backup", "copy"],
+        ["runs"],
+        ["runs", "show", "run_x"],
+        ["tasks", "cancel", "tsk_x"],
+        ["usage", "--sandbox"],
+        ["keys"],
+    ],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_mistyped_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], there: bool
+) -> None:
+    """Given a folder that is no data directory, then a command says so and makes nothing in it."""
+    monkeypatch.chdir(tmp_path)
+    mistyped = tmp_path / "dta"
+    if there:
+        mistyped.mkdir()
+    shown = toolkit(*command, "--data-dir", "dta")
+    assert isinstance(shown.exception, ServiceError)
+    assert "no data directory at dta" in str(shown.exception)
+    assert list(tmp_path.rglob("*")) == ([mistyped] if there else [])
+
+
+@pytest.mark.parametrize(
+    "command", [["capabilities"], ["runs", "--sandbox"], ["health"], ["usage"], ["keys"]]
+)
+def test_looking_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a folder without data, when something is only looked at, then it stays empty."""
+    monkeypatch.chdir(tmp_path)
+    shown = toolkit(*command)
+    assert shown.exit_code == 0, shown.exception
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backup_in_what_it_copies(folder: Path) -> None:
+    """Given a target in the directory itself, then it is refused, and nothing is made."""
+    before = sorted(folder.rglob("*"))
+    shown = toolkit("backup", folder / "copies" / "first", "--data-dir", folder)
+    assert "another place" in str(shown.exception)
+    assert sorted(folder.rglob("*")) == before

@@ -1,0 +1,70 @@
+"""A data directory is the sandbox's or the real world's, and never holds both."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from toolkit import Client, ServiceError
+from toolkit.store.maintenance.backup import create_backup
+from toolkit.store.maintenance.doctor import repair_data_dir
+
+LINE = {"objective": "One line on tea"}
+
+
+def get_refusal(folder: Path, *, sandbox: bool) -> str:
+    """How opening a directory is refused."""
+    with pytest.raises(ServiceError) as error:
+        Client.local(folder, sandbox=sandbox)
+    assert len(str(error.value).splitlines()) == 1
+    assert str(folder) in str(error.value)
+    return str(error.value)
+
+
+def remove_mark(folder: Path) -> None:
+    """Take the mark away, as an earlier version leaves a directory."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        connection.execute("PRAGMA application_id = 0")
+
+
+def test_the_first_opener_tells(tmp_path: Path) -> None:
+    """Given a directory of either world, then the other one is refused it, with what to do."""
+    Client.local(tmp_path / "play", sandbox=True).close()
+    Client.local(tmp_path / "work").close()
+    assert "--sandbox" in get_refusal(tmp_path / "play", sandbox=False)
+    assert "another one" in get_refusal(tmp_path / "work", sandbox=True)
+    Client.local(tmp_path / "play", sandbox=True).close()
+    Client.local(tmp_path / "work").close()
+
+
+def test_both_at_once(tmp_path: Path) -> None:
+    """Given a sandbox that is open, then real work is refused its directory, and it goes on."""
+    with Client.local(tmp_path, sandbox=True) as client:
+        get_refusal(tmp_path, sandbox=False)
+        assert client.runs.create("llm.generate", LINE).wait().status == "completed"
+
+
+def test_what_an_earlier_version_left(tmp_path: Path) -> None:
+    """Given a directory without a mark, then what was done in it tells, or else the opener."""
+    with Client.local(tmp_path / "play", sandbox=True) as client:
+        client.runs.create("llm.generate", LINE).wait()
+    remove_mark(tmp_path / "play")
+    get_refusal(tmp_path / "play", sandbox=False)
+    Client.local(tmp_path / "empty", sandbox=True).close()
+    remove_mark(tmp_path / "empty")
+    Client.local(tmp_path / "empty").close()
+    get_refusal(tmp_path / "empty", sandbox=True)
+
+
+def test_copies_are_of_the_same_world(tmp_path: Path) -> None:
+    """Given a copy or a database made anew, then it belongs where the first one does."""
+    Client.local(tmp_path / "play", sandbox=True).close()
+    create_backup(tmp_path / "play", tmp_path / "copy")
+    get_refusal(tmp_path / "copy", sandbox=False)
+    database = tmp_path / "play" / "state.db"
+    data = bytearray(database.read_bytes())
+    data[8 * 4096 : 12 * 4096] = bytes(4 * 4096)
+    database.write_bytes(data)
+    repair_data_dir(tmp_path / "play")
+    get_refusal(tmp_path / "play", sandbox=False)

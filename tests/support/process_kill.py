@@ -1,0 +1,39 @@
+"""An engine that dies in this very process: from one moment to the next it writes nothing more."""
+
+import asyncio
+import contextlib
+import sqlite3
+
+from toolkit.engine import Engine
+
+
+async def kill_engine(engine: Engine) -> None:
+    """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
+    store, roots = engine._core.store, engine._leases
+
+    def nothing_more(*_: object) -> None:
+        raise sqlite3.OperationalError("this process is dead")
+
+    store._writer._run_transaction = nothing_more  # type: ignore[method-assign]
+    engine.drain()
+    roots._heartbeat.close()
+    kept = [
+        task for task in (roots._keeper, engine._sweeper, engine._reconciling) if task is not None
+    ]
+    tasks = [*roots._running.values(), *kept]
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    with contextlib.suppress(Exception):
+        await engine._core.driver.aclose()
+    with contextlib.suppress(Exception):
+        await store._writer.drain()
+    if (
+        store._running_changes
+    ):  # threads that have a connection, which nobody would close after them
+        await asyncio.wait(store._running_changes)
+    store._checkpoints.close()
+    store._write_connection.close()
+    store._read_connection.close()
+    store._engine.dispose()
+    store._owner.close()

@@ -1,0 +1,69 @@
+"""Worker processes that outlive the engine they were started for, so that the next test has them.
+
+A worker's first card costs a second of imports, and most tests have an engine of their own. What is
+tried of workers themselves (`tests/workers`, whatever runs as a program) has real ones.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from toolkit.workers.process import WorkerProcess
+
+_spare_workers: list[WorkerProcess] = []
+
+
+class ReusedWorker:
+    """A worker as a pool holds it; one that is idle when it is ended goes back.
+
+    Args:
+        memory_bytes: what it may allocate.
+    """
+
+    def __init__(self, memory_bytes: int) -> None:
+        alike = [one for one in _spare_workers if one.is_alive and one.memory_bytes == memory_bytes]
+        self._worker = alike[-1] if alike else WorkerProcess(memory_bytes)
+        if alike:
+            _spare_workers.remove(self._worker)
+        self._is_busy = self._is_back = False
+
+    @property
+    def pid(self) -> int | None:
+        """The process's id."""
+        return self._worker.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it can be asked."""
+        return not self._is_back and self._worker.is_alive
+
+    def call_function(
+        self, module: str, name: str, args: Sequence[object], timeout_s: float
+    ) -> Any:
+        """Have a function called."""
+        self._is_busy = True
+        answer = self._worker.call_function(module, name, args, timeout_s)
+        self._is_busy = False
+        return answer
+
+    def kill(self) -> None:
+        """Give it back; end it, if it is at work."""
+        if self._is_back:
+            return
+        if self._is_busy or self._worker.pid is None:
+            self._worker.kill()
+        else:
+            self._is_back = True
+            _spare_workers.append(self._worker)
+
+    def join(self) -> None:
+        """Wait until it is gone, unless it was given back."""
+        if not self._is_back:
+            self._worker.join()
+
+
+def end_spare_workers() -> None:
+    """End those that nobody has."""
+    while _spare_workers:
+        worker = _spare_workers.pop()
+        worker.kill()
+        worker.join()

@@ -1,0 +1,44 @@
+"""A capability that does in a worker process what it is told to, like a third party's."""
+
+from typing import Any
+
+from pydantic import Field
+
+from tests.support import worker_functions
+from toolkit.contract.base import Record, Request
+from toolkit.engine import Registry
+from toolkit.plugins import Call, Capability, Flow, Result, run_in_process
+
+
+class WorkInput(Request):
+    """What to do."""
+
+    task: str
+    args: list[int | str] = Field(default=[])
+
+
+class WorkOutput(Record):
+    """What came of it."""
+
+    result: object = None
+
+
+def run_task(call: Call[WorkInput]) -> Flow[Result]:
+    """Do it."""
+    task: Any = getattr(worker_functions, call.input.task, lambda: None)
+    return Result({"result": (yield from run_in_process(task, *call.input.args))})
+
+
+WORK = Capability(
+    id="test.work",
+    title="Work",
+    description="Does what it is told to",
+    input_model=WorkInput,
+    output_model=WorkOutput,
+    flow=run_task,
+)
+
+
+def load_work_registry() -> Registry:
+    """The built-in capabilities and this one."""
+    return Registry.load(extra=[WORK])

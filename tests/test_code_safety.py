@@ -1,0 +1,131 @@
+"""What is stored or received never becomes code (promise P26), read off the code itself."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+RUNS = {"eval", "exec", "compile", "__import__"}
+UNPICKLES = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib", "jsonpickle"}
+TEMPLATES = {"jinja2", "mako", "chevron", "pystache", "django"}
+SAFE = {"safe_load", "safe_load_all"}
+IMPORTS = {"import_module", "resolve_name", "run_module", "run_path"}
+
+
+def faults(text: str) -> list[str]:
+    """What a module does that none may do, by line."""
+    return [f"{node.lineno}: {what}" for node, what in _find_faults(ast.parse(text))]
+
+
+def _find_faults(tree: ast.Module) -> Iterator[tuple[ast.stmt | ast.expr, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    yield from ((node, why) for why in _find_imports(alias.name, ""))
+            case ast.ImportFrom(module=str(module), names=names):
+                for alias in names:
+                    yield from ((node, why) for why in _find_imports(module, alias.name))
+            case ast.Call(func=ast.Name(id=name)) if name in RUNS:
+                yield node, f"{name}() runs data"
+            case ast.Call(func=ast.Attribute(attr="Template")):
+                yield node, "a template"
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="yaml"), attr=how)) if (
+                "load" in how and how not in SAFE and not _is_safe(node)
+            ):
+                yield node, f"yaml.{how}() makes objects of any class"
+            case ast.Call(func=ast.Name(id=how) | ast.Attribute(attr=how), args=[name, *_]) if (
+                how in IMPORTS and not _is_ours(name)
+            ):
+                yield node, f"{how}() of what is no constant"
+
+
+def _find_imports(module: str, name: str) -> Iterator[str]:
+    top = module.partition(".")[0]
+    if top in UNPICKLES:
+        yield f"{top} runs what it reads"
+    if top in TEMPLATES or (module, name) == ("string", "Template"):
+        yield f"{top} renders templates"
+
+
+def _is_safe(call: ast.Call) -> bool:
+    loaders = [ast.unparse(given) for given in (*call.args[1:], *(k.value for k in call.keywords))]
+    return any(loader in ("yaml.SafeLoader", "yaml.CSafeLoader", "_Loader") for loader in loaders)
+
+
+def _is_ours(name: ast.expr) -> bool:
+    """Whether a module's name is a constant, one of a table, or one below a package of ours."""
+    match name:
+        case ast.Constant():
+            return True
+        case ast.Subscript(value=ast.Name(id=table)):
+            return table.isupper()
+        case ast.JoinedStr(values=[ast.FormattedValue(value=package), ast.Constant(value="."), *_]):
+            return ast.unparse(package).rpartition(".")[2] == "__name__"
+    return False
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "eval(text)",
+        "exec(text)",
+        "compile(text, '', 'exec')",
+        "__import__(name)",
+        "import pickle",
+        "from marshal import loads",
+        "import shelve as kept",
+        "from jinja2.sandbox import SandboxedEnvironment",
+        "from string import Template",
+        "string.Template(text)",
+        "yaml.load(text)",
+        "yaml.load(text, Loader=yaml.Loader)",
+        "yaml.full_load(text)",
+        "yaml.unsafe_load(text)",
+        "import_module(name)",
+        "importlib.import_module(f'toolkit.{name}')",
+        "pkgutil.resolve_name(name)",
+    ],
+)
+def test_the_reading_finds_what_it_looks_for(text: str) -> None:
+    """Given a line that no module may have, when it is read, then it is found."""
+    assert len(faults(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "re.compile(text)",
+        "yaml.safe_load(text)",
+        "yaml.load(text, Loader=yaml.SafeLoader)",
+        "import_module('botocore.auth')",
+        "import_module(f'{__name__}.{name}')",
+        "import_module(_EXPORTS[name])",
+        "import json",
+    ],
+)
+def test_the_reading_leaves_the_rest_alone(text: str) -> None:
+    """Given a line that is all right, when it is read, then nothing is found."""
+    assert faults(text) == []
+
+
+def test_no_module_runs_what_it_was_given() -> None:
+    """Given every module of the package, then none runs, unpickles, renders or imports data."""
+    modules = sorted((ROOT / "toolkit").rglob("*.py"))
+    assert len(modules) > 200
+    found = {
+        str(path.relative_to(ROOT)): at_fault
+        for path in modules
+        if (at_fault := faults(path.read_text(encoding="utf-8")))
+    }
+    # What kernels have imported beforehand is named by whoever starts the batch, in their shell.
+    assert [line.partition(": ")[2] for line in found.pop("toolkit/batch/kernel/_zygote.py")] == [
+        "import_module() of what is no constant"
+    ] * 2
+    # What a worker process calls is named by its parent, of the functions that the parent has.
+    assert [line.partition(": ")[2] for line in found.pop("toolkit/workers/serialization.py")] == [
+        "import_module() of what is no constant"
+    ]
+    assert found == {}

@@ -1,0 +1,285 @@
+"""Opening a data directory does only what was asked for: trials of shells, copies and versions."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.store.disks import small_disk
+from tests.support.model_server import ModelServer
+from toolkit import Client, RequestError, Workflow
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.engine.execution.leases import LeaseManager
+from toolkit.sandbox import Faults
+from toolkit.settings import Settings
+
+ASK = {"objective": "One line on tides"}
+
+
+def toolkit(*arguments: object, exit_code: int = 0) -> Result:
+    """What the command line says."""
+    shown = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert shown.exit_code == exit_code, shown.output + str(shown.exception)
+    return shown
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A model server, and the key that the operator's server has."""
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    server = ModelServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def live(own: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Settings of a real engine, as variables and as a value."""
+    vendors = {"openai": {"base_urls": {"api": own.url}}}
+    monkeypatch.setenv("TOOLKIT_VENDORS", json.dumps(vendors))
+    return Settings(data_dir=tmp_path / "data")
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str]:
+    """Leaves a run, workflow or task lying: its process ends once it is accepted."""
+
+    def leave(settings: Settings, what: str = "run") -> str:
+        client = Client.local(settings=settings, take_up=False)
+        with monkeypatch.context() as patch, client:
+            if not settings.sandbox and not client.connections.list():
+                client.connections.connect("openai")
+            patch.setattr(LeaseManager, "start", lambda self, lease: None)
+            if what == "run":
+                return client.runs.create("llm.generate", ASK).id
+            if what == "task":
+                return client.tasks.create("One line on tides").id
+            flow = Workflow("one")
+            flow.add("line", "llm.generate", **ASK)
+            return client.workflows.submit(flow).id
+
+    return leave
+
+
+AREAS = {"run": "runs", "workflow": "workflows", "task": "tasks"}
+
+
+@pytest.mark.parametrize("what", AREAS)
+def test_a_listing_fails_nobodys_work(
+    own: ModelServer,
+    live: Settings,
+    left: Callable[[Settings, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    what: str,
+) -> None:
+    """Given work to be resumed, when a shell without keys lists it, then it goes on later."""
+    work_id, area = left(live, what), AREAS[what]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    for command in ([area], [area, "show", work_id], [area, "events", work_id], ["usage"]):
+        toolkit(*command, "--data-dir", live.data_dir)
+    with Client.local(settings=live) as client:  # it may work, and has no key
+        waiting = getattr(client, area).get(work_id)
+        assert (waiting.status_detail, waiting.done) == ("waiting_secret", False)
+        assert client.events(work_id).__next__().type == f"{what}.queued" or what == "task"
+    assert own.asked == []
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with Client.local(settings=live) as client:
+        done = getattr(client, area).get(work_id).wait(progress=False, check=False)
+        assert (done.done, done.status_detail) == (True, None)
+        # A task also needs a network, which is not there.
+        assert done.error is None or (what, done.error.code) == ("task", "PROVIDER_UNAVAILABLE")
+    assert own.asked or what == "task"
+
+
+def test_a_shell_waits_for_what_it_names_alone(
+    live: Settings, left: Callable[[Settings, str], str]
+) -> None:
+    """Given two runs to be resumed, when one is waited for in a shell, then it alone goes on."""
+    first, second = left(live, "run"), left(live, "run")
+    shown = toolkit("runs", "wait", second, "--data-dir", live.data_dir, "--json")
+    assert json.loads(shown.stdout)["status"] == "completed"
+    shown = toolkit("runs", "show", first, "--data-dir", live.data_dir, "--json")
+    assert json.loads(shown.stdout)["status"] == "queued"
+    toolkit("runs", "cancel", first, "--data-dir", live.data_dir)
+    with Client.local(settings=live) as client:
+        assert client.runs.get(first).status == "cancelled"
+
+
+def test_what_waits_for_a_secret_can_be_cancelled(
+    live: Settings, left: Callable[[Settings, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given work that waits for a secret, when it is cancelled, then it ends so."""
+    work_id = left(live, "workflow")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with Client.local(settings=live) as client:
+        assert client.workflows.get(work_id).cancel().status == "cancelled"
+
+
+def copy_data_dir(folder: Path, how: str) -> Path:
+    """A copy of a data directory; what `restored` leaves stands where the first was."""
+    copy = folder.with_name("copy")
+    if how == "backup":
+        toolkit("backup", copy, "--data-dir", folder)
+        return copy
+    shutil.copytree(folder, copy, copy_function=shutil.copy2 if how == "cp -a" else shutil.copyfile)
+    if how != "restored":
+        return copy
+    shutil.rmtree(folder)
+    return copy.rename(folder)
+
+
+@pytest.mark.parametrize("how", ["backup", "cp -r", "cp -a", "restored"])
+def test_a_copy_pays_for_nothing(
+    settings: Settings, left: Callable[[Settings, str], str], how: str
+) -> None:
+    """Given a copy, when it is looked at or opened, then nothing is taken up until it is told."""
+    run_id = left(settings, "run")
+    copy = copy_data_dir(settings.data_dir, how)
+    for command in (["runs"], ["runs", "show", run_id], ["doctor"]):
+        toolkit(*command, "--data-dir", copy, *(["--sandbox"] if command != ["doctor"] else []))
+    assert "It is a copy" in toolkit("doctor", "--data-dir", copy).stdout
+    faults = Faults()
+    for _ in range(2):
+        with Client.local(copy, faults=faults) as client:
+            assert client.is_held
+            with pytest.raises(RequestError, match="take_up=True"):
+                client.runs.get(run_id).wait(progress=False)
+            assert client.runs.create("llm.generate", ASK).wait(progress=False).output
+    assert len(faults.calls) == 2  # what was asked for there, and no more
+    with Client.local(copy, faults=faults, take_up=True) as client:
+        assert client.runs.get(run_id).wait(progress=False).status == "completed"
+    assert "It is a copy" not in toolkit("doctor", "--data-dir", copy).stdout
+    with Client.local(copy, faults=faults) as client:
+        assert not client.is_held
+
+
+def test_a_directory_that_is_moved_is_no_copy(
+    settings: Settings, left: Callable[[Settings, str], str]
+) -> None:
+    """Given a directory that is renamed, made another's or repaired, then it is no copy."""
+    run_id = left(settings, "run")
+    moved = settings.data_dir.rename(settings.data_dir.with_name("moved"))
+    (moved / "state.db").chmod(0o640)
+    assert "It is a copy" not in toolkit("doctor", "--data-dir", moved).stdout
+    with Client.local(moved, sandbox=True) as client:
+        assert client.runs.get(run_id).wait(progress=False).status == "completed"
+
+
+def test_looking_writes_nothing(settings: Settings, tmp_path: Path) -> None:
+    """Given `--read-only`, then all accounts are seen, and not a byte is written."""
+    with Client.local(settings=settings) as client:
+        run = client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
+    made = toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
+    assert made.stdout
+    with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
+        (ada,) = connection.execute(
+            "SELECT id FROM accounts WHERE email = 'ada@example.org'"
+        ).fetchone()
+        connection.execute("UPDATE jobs SET account_id = ?", (ada,))
+        connection.execute("UPDATE artifacts SET account_id = ?", (ada,))
+        connection.commit()
+    before = {path: path.read_bytes() for path in settings.data_dir.rglob("*") if path.is_file()}
+    where = ("--data-dir", settings.data_dir, "--read-only")
+    (shown,) = json.loads(toolkit("runs", *where, "--json").stdout)
+    assert shown["id"] == run.id
+    card = tmp_path / "card.png"
+    toolkit("artifacts", "save", run.artifact_id, card, *where)
+    assert card.stat().st_size
+    for command in (["events", run.id], ["show", run.id]):
+        toolkit("runs", *command, *where)
+    for area in ("workflows", "tasks", "keys", "usage", "connections", "health", "endpoints"):
+        toolkit(area, *where)
+    after = {path: path.read_bytes() for path in settings.data_dir.rglob("*") if path.is_file()}
+    assert {p: b for p, b in after.items() if not p.name.startswith("state.db-")} == before
+    with (
+        Client.local(settings.data_dir, read_only=True) as client,
+        pytest.raises(RequestError) as refused,
+    ):
+        client.runs.create("composition.layout", {"title": "Tea"})
+    assert refused.value.code is ErrorCode.FORBIDDEN
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_a_disk_that_is_read_only(settings: Settings, tmp_path: Path, log: bool) -> None:
+    """Given a directory on a disk mounted read-only, then doctor finds it sound, and all is read.
+
+    Also where its process was killed, so that a part of it stands in the log alone.
+    """
+    with small_disk(tmp_path / "disk", 8) as disk:
+        folder = disk.path / "data"
+        with Client.local(folder, sandbox=True) as client:
+            run = client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
+            if log:
+                killed = disk.path / "killed"
+                shutil.copytree(folder, killed, ignore=shutil.ignore_patterns("*-shm"))
+                folder = killed
+        disk.remount("ro")
+        shown = toolkit("doctor", "--data-dir", folder)
+        assert "is sound" in shown.stdout
+        assert "only be looked at" in shown.stdout
+        runs = toolkit("runs", "--data-dir", folder, "--read-only", "--json")
+        assert [one["id"] for one in json.loads(runs.stdout)] == [run.id]
+        toolkit("backup", tmp_path / "copy", "--data-dir", folder)
+        disk.remount("rw")
+
+
+COMMANDS = [
+    ["doctor"],
+    ["doctor", "--repair"],
+    ["backup", "copy"],
+    ["prune", "--older-than", "1d"],
+    ["runs", "--sandbox"],
+    ["runs", "--read-only"],
+    ["account", "create", "ada@example.org"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_directory_of_a_later_version(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a directory of a later version, then every command refuses it and changes nothing."""
+    monkeypatch.chdir(settings.data_dir.parent)
+    with Client.local(settings=settings) as client:
+        client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
+    with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
+        connection.execute("UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+        shown = CliRunner().invoke(app, [*command, "--data-dir", str(settings.data_dir)])
+        assert isinstance(shown.exception, ServiceError), shown.output
+        assert "later version" in str(shown.exception)
+        (jobs,) = connection.execute("SELECT count(*) FROM jobs").fetchone()
+    assert jobs == 1
+    assert not Path("copy").exists()
+
+
+@pytest.mark.parametrize(
+    "command", [["account", "create", "ada@example.org"], ["keys", "create"], ["verify"]]
+)
+def test_a_command_for_what_is_there_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a mistyped directory, then no key is made that no server knows, nor a directory."""
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(app, [*command, "--data-dir", "typo"])
+    assert isinstance(shown.exception, ServiceError), shown.output
+    assert "no data directory at typo" in str(shown.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["run", "composition.layout", "title=Tea"], ["runs"]])
+def test_a_key_without_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    """Given a server's key and no server, then that is said, and no directory is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TOOLKIT_API_KEY", "sk_live_" + "x" * 43)
+    assert "TOOLKIT_API_KEY is set" in toolkit(*command, exit_code=2).output
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,194 @@
+"""The pool of worker processes: in turns, with an end, replaced when one dies, gone at the end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import worker_functions
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.workers.process import WorkerProcess
+from toolkit.workers.serialization import NotSerializableError
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[WorkerPool]:
+    """One worker, and all the time that there is."""
+    made = WorkerPool(1, PATIENCE_S, None)
+    yield made
+    await made.aclose()
+
+
+async def do(pool: WorkerPool, function: Any, *args: object, account: str = "a") -> Any:
+    """Have a function called."""
+    return await pool.dispatch(RunInProcess(function, args), account)
+
+
+async def is_there(path: Path) -> str:
+    """Wait until a file has something in it."""
+    async with asyncio.timeout(PATIENCE_S):
+        while not path.exists() or not path.read_text():
+            await asyncio.sleep(0.01)
+    return path.read_text()
+
+
+async def is_gone(pid: int) -> None:
+    """Wait until there is no such process."""
+    async with asyncio.timeout(PATIENCE_S):
+        while Path(f"/proc/{pid}").exists():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_is_kept(pool: WorkerPool) -> None:
+    """Given no work, there is no process; given some, one that does it all."""
+    assert pool.pids == []
+    first = await do(pool, os.getpid)
+    assert first != os.getpid()
+    assert await do(pool, os.getpid) == first
+    assert pool.pids == [first]
+
+
+async def test_a_worker_goes_behind_its_parent(pool: WorkerPool) -> None:
+    """Given too few cores, then whoever answers requests has them first."""
+    assert await do(pool, os.nice, 0) == min(19, os.nice(0) + 10)
+
+
+async def test_a_runaway_that_is_cancelled_is_ended(pool: WorkerPool, tmp_path: Path) -> None:
+    """Given work that never returns, to cancel it ends its process, and the next is served."""
+    task = asyncio.create_task(do(pool, worker_functions.run_away, str(tmp_path / "pid")))
+    pid = int(await is_there(tmp_path / "pid"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await do(pool, worker_functions.double, 4, account="b") == 8
+    await is_gone(pid)
+
+
+async def test_a_runaway_is_ended_at_its_deadline(tmp_path: Path) -> None:
+    """Given work that takes too long, it fails with what to do, and its process is gone."""
+    pool = WorkerPool(1, 0.5, None)
+    with pytest.raises(ProviderError, match=r"0\.5 s of cpu_timeout_s") as caught:
+        await do(pool, worker_functions.run_away, str(tmp_path / "pid"))
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.PROVIDER_TIMEOUT, False)
+    assert pool.pids == []
+    await pool.aclose()
+
+
+async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
+    """Given a worker that dies, its step fails and may be tried again; the next has a new one."""
+    with pytest.raises(ProviderError, match="`die` died: it was ended by SIGKILL") as caught:
+        await do(pool, worker_functions.die)
+    assert (caught.value.code, caught.value.retryable) == (ErrorCode.INTERNAL, True)
+    first = await do(pool, os.getpid)
+    os.kill(first, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_S):
+        while next(iter(pool._workers)).is_alive:
+            await asyncio.sleep(0.01)
+    assert await do(pool, os.getpid) != first  # nobody sees that one died while it was idle
+
+
+async def test_a_late_signal_of_a_pipe_ends_nobody(tmp_path: Path) -> None:
+    """Given a worker at work, then more in the pipe it is asked through does not end it.
+
+    A kernel tells of what was written after the reader may have read it and begun.
+    """
+    os.mkfifo(tmp_path / "gate")
+    worker = WorkerProcess(0)
+    asked = asyncio.create_task(
+        asyncio.to_thread(
+            worker.call_function,
+            "tests.support.worker_functions",
+            "wait_for",
+            [str(tmp_path / "gate")],
+            PATIENCE_S,
+        )
+    )
+    with await asyncio.to_thread((tmp_path / "gate").open, "wb") as gate:  # it is at work
+        assert worker._process is not None
+        assert worker._process.stdin is not None
+        worker._process.stdin.write(b"more")
+        gate.write(b"open")
+    assert (await asked) == {"value": None}
+    worker.kill()
+    worker.join()
+
+
+async def test_accounts_take_turns(pool: WorkerPool, tmp_path: Path) -> None:
+    """Given much work of one account in the queue, another one's is done after the next of it."""
+    os.mkfifo(tmp_path / "gate")
+    done: list[str] = []
+
+    async def one(account: str, number: int) -> None:
+        await do(pool, worker_functions.double, number, account=account)
+        done.append(account)
+
+    gate = asyncio.create_task(do(pool, worker_functions.wait_for, str(tmp_path / "gate")))
+    await asyncio.sleep(0)
+    many = [asyncio.create_task(one("a", number)) for number in range(8)]
+    await asyncio.sleep(0)
+    many.append(asyncio.create_task(one("b", 0)))
+    await asyncio.sleep(0)
+    await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
+    await asyncio.gather(gate, *many)
+    assert done.index("b") == 1
+
+
+async def test_close_ends_what_runs(tmp_path: Path) -> None:
+    """Given a pool that is closed in the middle of work, its process is gone, the work fails."""
+    pool = WorkerPool(1, PATIENCE_S, None)
+    task = asyncio.create_task(do(pool, worker_functions.run_away, str(tmp_path / "pid")))
+    pid = int(await is_there(tmp_path / "pid"))
+    await pool.aclose()
+    with pytest.raises(ProviderError, match="SIGKILL"):
+        await task
+    assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_what_work_prints_gets_in_no_message_s_way(pool: WorkerPool) -> None:
+    """Given work that writes to stdout and reads stdin, its answer arrives, and the next one."""
+    assert await do(pool, worker_functions.chatter) == ""
+    assert await do(pool, worker_functions.double, 4) == 8
+
+
+async def test_no_secret_is_in_a_worker_s_environment(
+    pool: WorkerPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given keys and settings in the environment, a worker has none of them, but can run."""
+    for name in ("OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "TOOLKIT_ALLOW_ENV", "PGPASSWORD"):
+        monkeypatch.setenv(name, "sk-test-none-of-theirs")
+    names = await do(pool, worker_functions.environment)
+    assert "PATH" in names
+    assert not [n for n in names if "KEY" in n or "PASS" in n or n.startswith("TOOLKIT")]
+
+
+async def test_memory_has_a_limit() -> None:
+    """Given work that wants more memory than it may have, it fails and says so."""
+    pool = WorkerPool(1, PATIENCE_S, 256 * 1024**2)
+    with pytest.raises(ProviderError, match="cpu_memory_bytes") as caught:
+        await do(pool, worker_functions.use_memory, 1024**3)
+    assert caught.value.retryable is False
+    assert await do(pool, worker_functions.use_memory, 1024) == 1024
+    await pool.aclose()
+
+
+async def test_errors_arrive(pool: WorkerPool) -> None:
+    """Given work that raises, its error arrives as the nearest built-in one, with its traceback."""
+    with pytest.raises(ValueError, match="not like this") as caught:
+        await do(pool, worker_functions.refuse)
+    assert "RefusedError" in caught.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="gone"):
+        await do(pool, worker_functions.leave)
+    with pytest.raises(
+        NotSerializableError, match="result of a worker process is not plain: it holds a s"
+    ):
+        await do(pool, worker_functions.answer_oddly)
+    with pytest.raises(NotSerializableError, match="argument of a worker process is not plain"):
+        await do(pool, worker_functions.double, {3})
+    assert await do(pool, worker_functions.double, 4) == 8
