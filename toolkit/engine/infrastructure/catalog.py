@@ -76,7 +76,7 @@ class Catalog:
         prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
         if not prices or None in prices:
             return None
-        return float(max(price for price in prices if price is not None))
+        return to_wire_usd(max(price for price in prices if price is not None))
 
     async def _try_fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
         try:
