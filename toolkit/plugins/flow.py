@@ -121,7 +121,7 @@ def submitted(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[N
 def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
     """Call a function in a worker process, and receive what it returns (see `RunInProcess`).
 
-    What it raises is raised here: a `VendorFault` as it is, another error as the nearest built-in
+    What it raises is raised here: a `ProviderError` as it is, another error as the nearest built-in
     class.
 
     >>> flow = run_in_process(sum, [1, 2])

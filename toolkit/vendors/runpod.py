@@ -113,7 +113,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     crash is taken up by `access.resume`, never sent again.
 
     Raises:
-        VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
+        ProviderError: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
     if access.pod is not None:
@@ -147,7 +147,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     The pod is billed by the hour, whatever it does, so its work is billed nothing of its own.
 
     Raises:
-        VendorFault: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
+        ProviderError: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
     """
     work: Json = {"input": build_worker_input(operation, "")}
     url = _build_pod_url(access, check_id(pod))
@@ -203,7 +203,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     one. Without one, a public endpoint is asked, by its name.
 
     Raises:
-        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
+        ProviderError: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
     """
     public = PUBLIC_TEXT_MODELS.get(access.model) if access.endpoint is None else None
     if access.endpoint is None and public is None:

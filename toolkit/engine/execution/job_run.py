@@ -16,7 +16,7 @@ from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
 from toolkit.engine.services.usage import count_call, count_outcome, make_usage_count
 from toolkit.plugins import Capability
-from toolkit.store import AppendEvent, Change, IncrementColumns, InsertRow, Lease, UpdateRow
+from toolkit.store import AppendEvent, Change, IncrementColumns, InsertRow, Lease, Store, UpdateRow
 
 # The fields of a job that its events show, where they are known.
 _EVENT_FIELDS = (
@@ -223,3 +223,10 @@ def requeue_interrupted(job: JobRecord) -> JobRecord:
     job.status = "queued"
     job.status_detail = None
     return job
+
+
+def write_detail(store: Store, job_run: JobRun, detail: str | None) -> None:
+    """Write down what a job waits for, unless its record says so already."""
+    if job_run.job.status_detail != detail:
+        job_run.job.status_detail = detail
+        store.write(job_run.collect_changes("running"), lease=job_run.lease)
