@@ -12,6 +12,7 @@ from tests.contract.conftest import sign_up_client
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
@@ -128,8 +129,8 @@ def test_a_stream_ends_with_its_key(settings: Settings) -> None:
                 lines = response.iter_lines()
                 assert next(lines) == "id: 1"
                 me = client.account.get()
-                (record,) = other.call(other.engine.keys.list(me.id, 10, None))
-                other.call(other.engine.keys.revoke(me.id, record.id))
+                (record,) = other.call(other.engine.keys.list(RequestContext(me.id), 10, None))
+                other.call(other.engine.keys.revoke(RequestContext(me.id), record.id))
                 assert not any("run.completed" in line for line in lines)  # it ends, so this does
         assert httpx.get(path, headers={"Authorization": key}).status_code == 401
     finally:
