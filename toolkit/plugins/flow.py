@@ -44,7 +44,7 @@ class RunInProcess:
     bool, int, float, str, bytes, and lists, tuples and dicts of them.
 
     Raises:
-        NotPlainError: the process would not find the function.
+        NotSerializableError: the process would not find the function.
     """
 
     function: Callable[..., object]
@@ -59,7 +59,7 @@ class RunInProcess:
         """Do the work in this process, as a test does; values that are not plain are refused, too.
 
         Raises:
-            NotPlainError: an argument or the result is not plain.
+            NotSerializableError: an argument or the result is not plain.
         """
         args = [copy_value(argument, "argument") for argument in self.args]
         return copy_value(self.function(*args), "result")

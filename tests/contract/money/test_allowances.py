@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
@@ -113,7 +113,7 @@ def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
 
 def test_an_allowance_is_not_replayed(owner: Client, server: Server) -> None:
     """Given an idempotency key, then a new key is made all the same: it cannot be told again."""
-    headers = {**owner._http._client.headers, "Idempotency-Key": "once"}
+    headers = {"Authorization": f"Bearer {read_key(owner)}", "Idempotency-Key": "once"}
     made = [
         httpx.post(f"{server.url}/v1/account/keys", json={}, headers=headers).json()["id"]
         for _ in range(2)
