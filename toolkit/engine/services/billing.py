@@ -3,6 +3,7 @@
 import json
 from calendar import monthrange
 from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
 from typing import TypeAlias
 
 from toolkit.contract.base import now
@@ -13,7 +14,6 @@ from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.usage import Usage
-from toolkit.plugins.pricing import calculate_time_cost
 
 HOUR = timedelta(hours=1)
 # By who bills, and by the key or the account where lines are split by them.
@@ -96,9 +96,7 @@ class Billings:
             if pod.cost_per_hour_usd is None:
                 line.unpriced_pod_hours += kept / HOUR
             else:
-                cost = calculate_time_cost(
-                    from_wire_usd(pod.cost_per_hour_usd) / 3600, kept.total_seconds()
-                )
+                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(kept)
                 line.cost_usd = to_wire_usd(from_wire_usd(line.cost_usd) + cost)
 
     async def _find_line(
@@ -116,6 +114,11 @@ class Billings:
     def _get_title(self, provider: str) -> str:
         vendor = self._core.registry.vendors.get(provider)
         return vendor.title if vendor is not None else provider
+
+
+def _count_hours(period: timedelta) -> Decimal:
+    """Count the hours of a period, exactly."""
+    return Decimal(period // timedelta.resolution) / (HOUR // timedelta.resolution)
 
 
 def _sort_key(line: BillingLine) -> tuple[bool, str, str]:
