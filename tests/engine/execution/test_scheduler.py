@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.slow_capability import load_slow_registry
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -67,10 +67,13 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: st
     workflow = await engine.workflows.create(
         account_id, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
     )
-    async with asyncio.timeout(PATIENCE_S):
-        while workflow.nodes[0].status != "failed":
-            await asyncio.sleep(0.01)
-            workflow = await engine.workflows.get(account_id, workflow.id)
+
+    async def has_failed() -> bool:
+        nonlocal workflow
+        workflow = await engine.workflows.get(account_id, workflow.id)
+        return workflow.nodes[0].status == "failed"
+
+    await wait_until_async(has_failed)
     bad, behind, slow = workflow.nodes
     assert (workflow.status, slow.status) == ("running", "running")
     assert behind.status == "cancelled"
@@ -88,7 +91,7 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(engine: Engine, account
     workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
     turns = 0
     while workflow.status in ("queued", "running"):
-        await asyncio.sleep(0)
+        await yield_turns()
         turns += 1
         if turns % 50 == 0:
             workflow = await engine.workflows.get(account_id, workflow.id)
