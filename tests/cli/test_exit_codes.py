@@ -66,7 +66,7 @@ def test_an_exit_code_tells_why(
     says: str,
 ) -> None:
     """Given a command that cannot be done, then the code says whose turn it is, and stderr why."""
-    monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
+    monkeypatch.setattr("toolkit.client._wire.retries.compute_backoff_s", lambda *_: 0.0)
     assert get_exit_code(monkeypatch, *line) == code
     shown = capsys.readouterr()
     assert shown.out == ""

@@ -13,7 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
-from toolkit.client import AsyncClient, Client, Workflow, _async, _sync, _wire
+from toolkit.client import AsyncClient, Client, Workflow, _async, _sync
+from toolkit.client._wire import retries
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, WorkError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -68,7 +69,7 @@ def failure(status: int, code: str, **headers: str) -> httpx.Response:
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Back-off takes no time here."""
-    monkeypatch.setattr(_wire, "compute_backoff_s", lambda *_: 0.0)
+    monkeypatch.setattr(retries, "compute_backoff_s", lambda *_: 0.0)
 
 
 def test_the_key_is_sent_and_never_shown() -> None:

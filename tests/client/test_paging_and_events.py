@@ -127,7 +127,7 @@ def serve_dropping(drops: int, answer: bytes) -> Iterator[tuple[str, list[bytes]
 
 @pytest.fixture
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.client._wire.compute_backoff_s", lambda attempt, error: 0.0)
+    monkeypatch.setattr("toolkit.client._wire.retries.compute_backoff_s", lambda *_: 0.0)
 
 
 def build_answer(data: dict[str, object]) -> bytes:

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from toolkit.capabilities._media import read_picture
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.pictures import read_picture
 from toolkit.plugins import (
     Blob,
     Call,
@@ -67,7 +67,7 @@ def generate_image(call: Call[ImageInput]) -> Flow[Result]:
     """Have an image made, and see that what came is one.
 
     Raises:
-        VendorFault: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` when it is not.
     """
     reply = yield from request_operation(build_request(call.input))
     try:

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from toolkit.capabilities._mp3 import measure_duration_ms
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.sounds import measure_mp3_ms
 from toolkit.plugins import (
     Blob,
     Call,
@@ -66,15 +66,15 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     """Have text spoken, and see that what came is an MP3.
 
     Raises:
-        VendorFault: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` when it is not.
     """
     given = call.input
     reply = yield from request_operation(build_request(given))
     try:
-        measured = yield from run_in_process(measure_duration_ms, reply.audio)
+        measured = yield from run_in_process(measure_mp3_ms, reply.audio)
     except ValueError:
         measured = 0
-    if measured == 0:
+    if not measured:
         raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
             "What the provider sent is no MP3 that plays.",

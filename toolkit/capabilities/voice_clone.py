@@ -4,7 +4,7 @@ import json
 
 from pydantic import Field
 
-from toolkit.capabilities._media import measure_reference
+from toolkit.capabilities._reference_audio import measure_reference
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -53,7 +53,7 @@ def clone_voice(call: Call[CloneInput]) -> Flow[Result]:
     """Check the reference audio, and have a voice made from it.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for audio that no provider takes.
+        ProviderError: `PROVIDER_REJECTED` for audio that no provider takes.
     """
     blob = call.blobs["reference_audio"]
     try:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
-from toolkit.client._wire import drop_none
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.run_options import (
     PLACEMENT_OPTIONS,

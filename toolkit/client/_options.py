@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from typing import TypeVar, get_type_hints
 
-from toolkit.client._wire import drop_none
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
 
 F = TypeVar("F", bound=Callable[..., object])

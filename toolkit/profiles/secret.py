@@ -31,3 +31,11 @@ class Secret:
 
     def __str__(self) -> str:
         return "**********" if self._text else ""
+
+
+def find_key_fault(key: Secret) -> str | None:
+    """Explain why a key cannot be sent in a header; none where it can."""
+    text = key.get_secret_value()
+    if any(ord(character) < 32 for character in text):
+        return "a line end or another control character in it"
+    return None if text.isascii() and text.isprintable() else "characters that are not ASCII"

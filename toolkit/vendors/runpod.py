@@ -6,6 +6,7 @@ from decimal import Decimal
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.signatures import match_signature
 from toolkit.plugins import (
     Access,
     Cost,
@@ -50,7 +51,6 @@ from toolkit.vendors._http import (
     redact_excerpt,
     to_finite_number,
 )
-from toolkit.vendors._images import detect_media_type
 from toolkit.vendors._prices import load_models
 from toolkit.vendors._runpod_api import (
     build_request,
@@ -112,7 +112,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     crash is taken up by `access.resume`, never sent again.
 
     Raises:
-        VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
+        ProviderError: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
     if access.pod is not None:
@@ -131,7 +131,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=detect_media_type(data) or "application/octet-stream",
+        media_type=match_signature(data) or "application/octet-stream",
         seed=read_seed(output),
         model=access.model if access.endpoint is None else "serverless",
         vendor_request_id=job,
@@ -146,7 +146,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     The pod is billed by the hour, whatever it does, so its work is billed nothing of its own.
 
     Raises:
-        VendorFault: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
+        ProviderError: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
     """
     work: Json = {"input": build_worker_input(operation, "")}
     url = _build_pod_url(access, check_id(pod))
@@ -180,7 +180,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=detect_media_type(data) or "application/octet-stream",
+        media_type=match_signature(data) or "application/octet-stream",
         seed=read_seed(output),
         model="pod",
         vendor_request_id=job,
@@ -202,7 +202,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     one. Without one, a public endpoint is asked, by its name.
 
     Raises:
-        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
+        ProviderError: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
     """
     public = PUBLIC_TEXT_MODELS.get(access.model) if access.endpoint is None else None
     if access.endpoint is None and public is None:

@@ -11,7 +11,7 @@ from toolkit.cli import completion
 from toolkit.cli.options import AsJson, existing_command
 from toolkit.cli.output import ClientOutput, escape_controls, print_json, print_rows
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.profiles.secret import Secret
+from toolkit.profiles.secret import Secret, find_key_fault
 
 if TYPE_CHECKING:
     from toolkit.contract.account import CallerAccount
@@ -208,7 +208,6 @@ def _ask_key(address: str) -> Secret:
     """
     from getpass import getpass
 
-    from toolkit.client._wire import find_key_fault
     from toolkit.profiles.files import ProfileError
 
     asked = sys.stdin.isatty()

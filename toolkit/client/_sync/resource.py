@@ -4,10 +4,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
-from toolkit.client import _wire
 from toolkit.client._collections import Collection
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._wire.messages import make_page_query
 from toolkit.contract.events import Event
 
 H = TypeVar("H", bound=Handle[Any])
@@ -65,7 +65,7 @@ class Resource(Generic[H]):
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
         records, following = self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", _wire.make_page_query(limit, cursor)
+            self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
         )
         return Collection(
             [self._wrap(record) for record in records], self.handle.resource, following

@@ -56,7 +56,7 @@ class AttemptLoop:
         """Have the best connection carry out `operation`; retry it while worth it, or try the next.
 
         Raises:
-            VendorFault: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """

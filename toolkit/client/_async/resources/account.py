@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
 from toolkit.client._record_view import RecordView
+from toolkit.client._wire.messages import drop_none, make_page_query
 from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
 from toolkit.contract.choices import Scope
 
@@ -30,7 +30,7 @@ class AsyncAccounts:
         self, limit: int = 50, cursor: str | None = None
     ) -> Collection[RecordView[ApiKey]]:
         """Read a page of the account's keys, newest first: never the keys themselves."""
-        params = _wire.make_page_query(limit, cursor)
+        params = make_page_query(limit, cursor)
         keys, following = await self._http.request_page(ApiKey, "/account/keys", params)
         return Collection([RecordView(key, "Key") for key in keys], "keys", following)
 
@@ -52,7 +52,7 @@ class AsyncAccounts:
             scopes: `read`, `write`, `admin`; the first two by default.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
         """
-        body = _wire.drop_none(
+        body = drop_none(
             name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
@@ -66,7 +66,7 @@ class AsyncAccounts:
             id: of the old one.
             overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
         """
-        body = _wire.drop_none(overlap_s=overlap_s)
+        body = drop_none(overlap_s=overlap_s)
         return await self._http.request_record(
             KeyCreated, "POST", f"/account/keys/{id}/rotate", json=body
         )

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from toolkit.client import _wire
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._async.resources.runs import AsyncRun
+from toolkit.client._wire.messages import drop_none, make_run_body
 from toolkit.contract import agents, runs
 from toolkit.contract.choices import OptimizeFor
 
@@ -46,7 +46,7 @@ class AsyncAgent(AsyncHandle[agents.Agent]):
         Raises:
             RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
         """
-        body = _wire.make_run_body(self.name, parameters, None, {}, "agent")
+        body = make_run_body(self.name, parameters, None, {}, "agent")
         return AsyncRun(
             self._http, await self._http.request_record(runs.Run, "POST", "/runs", json=body)
         )
@@ -84,13 +84,13 @@ class AsyncAgents(AsyncResource[AsyncAgent]):
         Raises:
             RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
         """
-        constraints = _wire.drop_none(
+        constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
-        body = _wire.drop_none(
+        body = drop_none(
             name=name,
             version=version,
             objective=objective,

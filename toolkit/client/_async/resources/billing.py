@@ -1,8 +1,8 @@
 """`client.billing`: the bills of vendors."""
 
-from toolkit.client import _wire
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._record_view import BillingView
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.billing import Billing
 
 
@@ -23,7 +23,7 @@ class AsyncBillings:
             by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
-        params = _wire.drop_none(month=month, group_by=by)
+        params = drop_none(month=month, group_by=by)
         return BillingView(
             await self._http.request_record(Billing, "GET", "/billing", params=params)
         )

@@ -1,10 +1,10 @@
 """`client.compute`: GPU pods."""
 
-from toolkit.client import _wire
 from toolkit.client._async.infrastructure import (
     AsyncInfrastructureHandle,
     AsyncInfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
 
@@ -51,7 +51,7 @@ class AsyncComputes(AsyncInfrastructureResource[AsyncCompute]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
         return await self._create(
-            _wire.drop_none(
+            drop_none(
                 name=name,
                 gpu_type=gpu_type,
                 image=image,

@@ -1,10 +1,10 @@
 """`client.endpoints`: serverless endpoints."""
 
-from toolkit.client import _wire
 from toolkit.client._async.infrastructure import (
     AsyncInfrastructureHandle,
     AsyncInfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import endpoints
 
 
@@ -45,7 +45,7 @@ class AsyncEndpoints(AsyncInfrastructureResource[AsyncEndpoint]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
         return await self._create(
-            _wire.drop_none(
+            drop_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,

@@ -1,10 +1,10 @@
 """`client.plans`: objectives planned and not done."""
 
-from toolkit.client import _wire
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
 from toolkit.contract.choices import OptimizeFor
 
@@ -63,5 +63,5 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         optimize_for: OptimizeFor | None = None,
     ) -> AsyncPlan:
         """Plan an objective without doing it."""
-        constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        constraints = drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
         return await self._create({"objective": objective, "constraints": constraints})

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Unpack
 
-from toolkit.client import _wire
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._options import collect_options, document_options
+from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.run_options import RunOptions
@@ -51,4 +51,4 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         chosen = collect_options(options, self._http.choose_cache(target))
-        return await self._create(_wire.make_run_body(name, input, version, chosen, target))
+        return await self._create(make_run_body(name, input, version, chosen, target))

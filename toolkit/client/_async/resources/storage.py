@@ -1,10 +1,10 @@
 """`client.storage`: network volumes."""
 
-from toolkit.client import _wire
 from toolkit.client._async.infrastructure import (
     AsyncInfrastructureHandle,
     AsyncInfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
 
@@ -32,6 +32,4 @@ class AsyncStorages(AsyncInfrastructureResource[AsyncStorage]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return await self._create(
-            _wire.drop_none(name=name, size_gb=size_gb, data_center=data_center)
-        )
+        return await self._create(drop_none(name=name, size_gb=size_gb, data_center=data_center))

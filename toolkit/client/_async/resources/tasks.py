@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from toolkit.client import _wire
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
+from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
@@ -110,7 +110,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         )
         after, over = 0, False
         while not over:
-            found = await below.events(after, _wire.LONG_POLL_S)
+            found = await below.events(after, LONG_POLL_S)
             for one in found:
                 after, over = one.n, one.terminal
                 if one.type.startswith("node."):
@@ -132,7 +132,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         compute_id: str | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed."""
-        constraints = _wire.drop_none(
+        constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
@@ -166,7 +166,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _wire.drop_none(
+        body = drop_none(
             decision=decision,
             issues=list(issues),
             score=score,

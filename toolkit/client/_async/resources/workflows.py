@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Self
 
-from toolkit.client import _wire
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.display.workflow.boxes import format_workflow_cost
@@ -145,7 +145,7 @@ class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
 
     async def create(self, body: Mapping[str, object]) -> AsyncWorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        chosen = _wire.drop_none(cache=self._http.cache)
+        chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
         return await self._create({**body, **({"options": options} if options else {})})

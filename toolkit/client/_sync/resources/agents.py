@@ -3,10 +3,10 @@
 
 from collections.abc import Sequence
 
-from toolkit.client import _wire
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.client._sync.resources.runs import Run
+from toolkit.client._wire.messages import drop_none, make_run_body
 from toolkit.contract import agents, runs
 from toolkit.contract.choices import OptimizeFor
 
@@ -47,7 +47,7 @@ class Agent(Handle[agents.Agent]):
         Raises:
             RequestError: `INVALID_REQUEST` for a parameter that is missing, `CREDENTIALS_MISSING`.
         """
-        body = _wire.make_run_body(self.name, parameters, None, {}, "agent")
+        body = make_run_body(self.name, parameters, None, {}, "agent")
         return Run(self._http, self._http.request_record(runs.Run, "POST", "/runs", json=body))
 
 
@@ -83,13 +83,13 @@ class Agents(Resource[Agent]):
         Raises:
             RequestError: `CONFLICT` for a name and version that are there, `NOT_FOUND`.
         """
-        constraints = _wire.drop_none(
+        constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
         )
-        body = _wire.drop_none(
+        body = drop_none(
             name=name,
             version=version,
             objective=objective,

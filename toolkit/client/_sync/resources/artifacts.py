@@ -4,10 +4,10 @@
 from pathlib import Path
 from typing import Any, Self
 
-from toolkit.client import _wire
 from toolkit.client._graph_view import LineageView
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
+from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
 from toolkit.display.records import media
@@ -85,7 +85,7 @@ class Artifact(Handle[artifacts.Artifact]):
             RequestError: `NOT_FOUND`.
             ServiceError: `UNAVAILABLE` where what came is not what was kept.
         """
-        with _wire.ArtifactDownload(path, self.record) as saving:
+        with ArtifactDownload(path, self.record) as saving:
             if self._cached_bytes is not None:
                 saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:
@@ -144,7 +144,7 @@ class Artifacts(Resource[Artifact]):
 
         What is named by its path is read as it is sent, so its size takes no memory.
         """
-        with _wire.open_source(source) as data:
+        with open_source(source) as data:
             files = {"file": (filename, data)}
             return self._wrap(
                 self._http.request_record(artifacts.Artifact, "POST", "/artifacts", files=files)

@@ -1,9 +1,9 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.billing`: the bills of vendors."""
 
-from toolkit.client import _wire
 from toolkit.client._record_view import BillingView
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.billing import Billing
 
 
@@ -24,5 +24,5 @@ class Billings:
             by_account: a line for each account whose work used the caller's own connections.
         """
         by = "key" if by_key else "account" if by_account else None
-        params = _wire.drop_none(month=month, group_by=by)
+        params = drop_none(month=month, group_by=by)
         return BillingView(self._http.request_record(Billing, "GET", "/billing", params=params))

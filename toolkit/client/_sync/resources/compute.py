@@ -1,11 +1,11 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.compute`: GPU pods."""
 
-from toolkit.client import _wire
 from toolkit.client._sync.infrastructure import (
     InfrastructureHandle,
     InfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
 
@@ -52,7 +52,7 @@ class Computes(InfrastructureResource[Compute]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
         return self._create(
-            _wire.drop_none(
+            drop_none(
                 name=name,
                 gpu_type=gpu_type,
                 image=image,

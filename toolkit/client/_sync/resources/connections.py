@@ -1,14 +1,15 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.connections`: pointers to the secrets of vendors."""
 
+import os
 from collections.abc import Sequence
 from typing import Literal
 
-from toolkit.client import _wire
 from toolkit.client._collections import Collection
 from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import connections
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -111,7 +112,7 @@ class Connections(Resource[Connection]):
             RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
         """
         path = f"/{self.handle.resource}/{id}/share"
-        params = _wire.drop_none(account=account)
+        params = drop_none(account=account)
         record = self._http.request_record(self.handle.model, "DELETE", path, params=params)
         return self._wrap(record)
 
@@ -122,7 +123,7 @@ class Connections(Resource[Connection]):
         variable set here helps only where both are the same process.
         """
         found, _ = self._http.request_page(Provider, "/providers")
-        rows = [_wire.find_variable(provider) for provider in found]
+        rows = [_find_variable(provider) for provider in found]
         return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     def connect(self, *providers: str) -> Collection[Connection]:
@@ -160,3 +161,15 @@ class Connections(Resource[Connection]):
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
     """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)
+
+
+def _find_variable(provider: Provider) -> DiscoveredVariable:
+    """Look up a vendor's conventional variable in this process."""
+    variable = provider.conventional_variable
+    return DiscoveredVariable(
+        provider=provider.id,
+        title=provider.title,
+        variable=variable,
+        set=bool(os.environ.get(variable)),
+        connected=provider.connected,
+    )

@@ -1,11 +1,11 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.endpoints`: serverless endpoints."""
 
-from toolkit.client import _wire
 from toolkit.client._sync.infrastructure import (
     InfrastructureHandle,
     InfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import endpoints
 
 
@@ -46,7 +46,7 @@ class Endpoints(InfrastructureResource[Endpoint]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`, `CONFLICT`.
         """
         return self._create(
-            _wire.drop_none(
+            drop_none(
                 name=name,
                 gpu_ids=gpu_ids,
                 workers_min=workers_min,

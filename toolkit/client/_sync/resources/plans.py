@@ -1,11 +1,11 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.plans`: objectives planned and not done."""
 
-from toolkit.client import _wire
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
 from toolkit.contract.choices import OptimizeFor
 
@@ -64,5 +64,5 @@ class Plans(Resource[Plan]):
         optimize_for: OptimizeFor | None = None,
     ) -> Plan:
         """Plan an objective without doing it."""
-        constraints = _wire.drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        constraints = drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
         return self._create({"objective": objective, "constraints": constraints})

@@ -4,10 +4,10 @@
 from collections.abc import Mapping
 from typing import Unpack
 
-from toolkit.client import _wire
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
+from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.run_options import RunOptions
@@ -52,4 +52,4 @@ class Runs(WorkResource[Run]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         chosen = collect_options(options, self._http.choose_cache(target))
-        return self._create(_wire.make_run_body(name, input, version, chosen, target))
+        return self._create(make_run_body(name, input, version, chosen, target))

@@ -1,11 +1,11 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.storage`: network volumes."""
 
-from toolkit.client import _wire
 from toolkit.client._sync.infrastructure import (
     InfrastructureHandle,
     InfrastructureResource,
 )
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
 
@@ -31,4 +31,4 @@ class Storages(InfrastructureResource[Storage]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`.
         """
-        return self._create(_wire.drop_none(name=name, size_gb=size_gb, data_center=data_center))
+        return self._create(drop_none(name=name, size_gb=size_gb, data_center=data_center))

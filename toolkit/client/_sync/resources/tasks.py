@@ -4,12 +4,12 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from toolkit.client import _wire
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._sync.resources.workflows import WorkflowRun
+from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
@@ -111,7 +111,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         )
         after, over = 0, False
         while not over:
-            found = below.events(after, _wire.LONG_POLL_S)
+            found = below.events(after, LONG_POLL_S)
             for one in found:
                 after, over = one.n, one.terminal
                 if one.type.startswith("node."):
@@ -133,7 +133,7 @@ class Tasks(WorkResource[Task]):
         compute_id: str | None = None,
     ) -> Task:
         """Have an objective planned, run and reviewed."""
-        constraints = _wire.drop_none(
+        constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
@@ -167,7 +167,7 @@ class Tasks(WorkResource[Task]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _wire.drop_none(
+        body = drop_none(
             decision=decision,
             issues=list(issues),
             score=score,

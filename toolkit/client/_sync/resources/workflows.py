@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Self
 
-from toolkit.client import _wire
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.display.workflow.boxes import format_workflow_cost
@@ -146,7 +146,7 @@ class Workflows(WorkResource[WorkflowRun]):
 
     def create(self, body: Mapping[str, object]) -> WorkflowRun:
         """Submit a workflow given as the contract's JSON."""
-        chosen = _wire.drop_none(cache=self._http.cache)
+        chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
         return self._create({**body, **({"options": options} if options else {})})

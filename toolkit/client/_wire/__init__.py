@@ -1,0 +1,1 @@
+"""The wire as both clients speak it; none of it sends anything."""

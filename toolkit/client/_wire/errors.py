@@ -1,0 +1,107 @@
+"""Errors: responses outside 2xx, and services that cannot be reached, as exceptions."""
+
+import socket
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError, ToolkitError
+from toolkit.profiles.resolution import ServerAccess, make_refused_key_error
+
+AWAY_STATUSES = frozenset({502, 503, 504})
+
+
+def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
+    """Make the exception for a response outside 2xx."""
+    from pydantic import ValidationError
+
+    from toolkit.contract.base import ErrorEnvelope
+
+    try:
+        info = ErrorEnvelope.model_validate_json(response.content).error
+    except ValidationError:
+        return make_foreign_error(response)
+    refused = info.code == ErrorCode.UNAUTHENTICATED.name
+    if refused and access.api_key is None:
+        info.message = (
+            "No key was given: pass api_key=, set TOOLKIT_API_KEY, or log in by"
+            f" `toolkit login {access.server}`; client.account.create(email) makes an account with"
+            " one."
+        )
+    # An answer with a reason of its own, such as a disabled account, is better than a guess.
+    told = info.message != ErrorCode.UNAUTHENTICATED.hint
+    is_profiles = refused and access.key_from == "profile" and not told
+    error = make_refused_key_error(access) if is_profiles else info.to_exception()
+    wait = response.headers.get("retry-after", "")
+    error.retry_after = float(wait) if wait.isdigit() else None
+    error.request_id = info.request_id or response.headers.get("x-request-id")
+    error.is_away = response.status_code in AWAY_STATUSES
+    return error
+
+
+def make_foreign_error(response: httpx.Response) -> ServiceError:
+    """Make the exception for a response that this service does not give."""
+    if response.status_code in AWAY_STATUSES:  # of a proxy whose service is away
+        error = ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"{_format_origin(response.url)} answered {response.status_code}.",
+        )
+        error.is_away = True
+        return error
+    origin = _format_origin(response.url)
+    said = f"{origin} answered {response.status_code}, and not as this service does"
+    if response.has_redirect_location:
+        said += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
+    return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
+
+
+def make_unreachable_error(
+    error: httpx.TransportError, url: httpx.URL, *, known: bool
+) -> ServiceError:
+    """Make the exception for a service that cannot be reached.
+
+    Args:
+        error: the error of the transport.
+        url: the address of the service.
+        known: whether it has ever answered: an address that never did may be mistyped.
+    """
+    why, away = f"{type(error).__name__}); is it running, and is this its port?", True
+    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        why, away = _explain_distrust(str(error)), False
+    elif url.scheme == "https" and "SSL" in str(error):
+        why, away = "it does not speak https); try http:// in base_url.", False
+    elif isinstance(error, httpx.RemoteProtocolError | httpx.ReadError):
+        why = f"{type(error).__name__}); is it a server of this toolkit, and is it http:// there?"
+        away = known
+    elif isinstance(error, httpx.ConnectError) and isinstance(
+        _find_root_cause(error), socket.gaierror
+    ):
+        why, away = "its name is not known); is it spelled so?", known
+    is_timeout = isinstance(error, httpx.TimeoutException)
+    raised = (ServiceTimeoutError if is_timeout else ServiceError)(
+        ErrorCode.UNAVAILABLE, f"{_format_origin(url)} could not be reached ({why}"
+    )
+    raised.is_away = away
+    return raised
+
+
+def _explain_distrust(said: str) -> str:
+    if "mismatch" in said or "not valid for" in said:
+        return "its certificate is for another name); use the name that the certificate is for."
+    if "expired" in said:
+        return "its certificate has expired); have it renewed."
+    return (
+        "its certificate is not trusted here); name the file of who vouches for it by cacert="
+        " (--cacert), or by SSL_CERT_FILE."
+    )
+
+
+def _find_root_cause(error: BaseException) -> BaseException:
+    """Return the first cause of an error."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return error
+
+
+def _format_origin(url: httpx.URL) -> str:
+    """Format the scheme, host and port of an address: the rest of it may be a secret."""
+    return str(httpx.URL(scheme=url.scheme, host=url.host, port=url.port))

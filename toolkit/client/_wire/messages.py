@@ -1,0 +1,83 @@
+"""Messages: headers, queries and bodies of requests, and envelopes of responses."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx
+
+from toolkit.client._wire.errors import make_foreign_error
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.profiles.resolution import ServerAccess
+from toolkit.profiles.secret import find_key_fault
+
+# Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+R = TypeVar("R", bound="BaseModel")
+LONG_POLL_S = 20
+USER_AGENT = "capability-toolkit"
+
+
+def make_headers(access: ServerAccess) -> dict[str, str]:
+    """Return the headers of every request.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED` for a key with what no header can carry.
+    """
+    sent = {"User-Agent": USER_AGENT, "Accept": "application/json"}
+    if access.api_key is None:
+        return sent
+    fault = find_key_fault(access.api_key)
+    if fault is not None:
+        raise RequestError(
+            ErrorCode.UNAUTHENTICATED, f"The key has {fault}, as no key has: copy it again."
+        )
+    return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
+
+
+def make_page_query(limit: int, cursor: str | None) -> dict[str, str | int]:
+    """Make the query that asks for a page of a list."""
+    return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}
+
+
+def make_run_body(
+    name: str,
+    given: Mapping[str, object],
+    version: str | None,
+    options: Mapping[str, object],
+    target: str = "capability",
+) -> dict[str, object]:
+    """Make the body that asks for a run, or for the choice that one would get."""
+    return {
+        "target": target,
+        "name": name,
+        "input": dict(given),
+        "options": dict(options),
+        **drop_none(version=version),
+    }
+
+
+def drop_none(**fields: object) -> dict[str, object]:
+    """Return the fields that are not none."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def parse_envelope(response: httpx.Response) -> Any:
+    """Parse the envelope of a response.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is none, as of a server of something else.
+    """
+    try:
+        envelope = response.json()
+    except ValueError:
+        raise make_foreign_error(response) from None
+    if not isinstance(envelope, dict) or "data" not in envelope:
+        raise make_foreign_error(response)
+    return envelope
+
+
+def parse_data(envelope: Any, model: type[R]) -> R:
+    """Parse the resource of an envelope."""
+    return model.model_validate(envelope["data"])

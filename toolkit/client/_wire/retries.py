@@ -1,0 +1,113 @@
+"""Retries: whether and when a request is sent again."""
+
+import logging
+import os
+import random
+import secrets
+import time
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+
+log = logging.getLogger("toolkit.client")
+DEFAULT_MAX_RETRIES = 3
+MAX_WAIT_S = 60.0
+RETRY_CAP_S = 5.0
+
+
+def resolve_max_wait_s(given: float | None) -> float:
+    """Return how long to wait for a server that is away: as given, or `TOOLKIT_MAX_WAIT_S`.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for what is no number of seconds.
+    """
+    text = os.environ.get("TOOLKIT_MAX_WAIT_S", MAX_WAIT_S) if given is None else given
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < float("inf"):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The wait for a server that is away (max_wait_s, TOOLKIT_MAX_WAIT_S) is a number of"
+            " seconds, 0 or more.",
+        )
+    return seconds
+
+
+def make_idempotency_header(method: str, path: str, transport: object) -> dict[str, str]:
+    """Make the header by which a request that is sent twice does its work once.
+
+    Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
+    between two threads, so an embedded engine need not store its responses.
+    """
+    if method != "POST" or getattr(transport, "lossless", False):
+        return {}
+    from toolkit.contract.account import answers_with_key
+
+    if answers_with_key(path):
+        return {}
+    return {"Idempotency-Key": secrets.token_hex(16)}
+
+
+class RetrySchedule:
+    """The retries of one request, which does its work once all the same.
+
+    Args:
+        request: the request that is sent.
+        max_retries: how often it is sent again at most, whatever failed; none is the default for
+            what the service answers, and sets no limit while the service is away.
+        max_wait_s: how long to wait for a service that is away; none for an embedded engine,
+            which is not restarted as a server is.
+    """
+
+    def __init__(
+        self, request: httpx.Request, max_retries: int | None, max_wait_s: float | None
+    ) -> None:
+        self._request = request
+        self._max_retries = max_retries
+        self._max_wait_s = max_wait_s
+        self._attempt = 0
+        self._until: float | None = None
+
+    def next_delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
+        """Return the seconds until it is sent again; none where it is given up.
+
+        Args:
+            error: the error of the last attempt.
+            sent: whether the service may have received it.
+        """
+        request, attempt = self._request, self._attempt
+        self._attempt += 1
+        if self._max_retries is not None and attempt >= self._max_retries:
+            return None
+        repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
+        if self._max_wait_s is None or not error.is_away:
+            # New work is not sent again to a service that is overloaded.
+            again = error.code.retryable and (
+                request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
+            )
+            limit = DEFAULT_MAX_RETRIES if self._max_retries is None else self._max_retries
+            return (
+                compute_backoff_s(attempt, error)
+                if repeatable and again and attempt < limit
+                else None
+            )
+        if sent and not repeatable:
+            return None
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._max_wait_s
+            if self._max_wait_s:
+                log.warning("%s Trying again for %g s.", error.message, self._max_wait_s)
+        if now >= self._until:
+            return None
+        return min(compute_backoff_s(min(attempt, 3), error), self._until - now)
+
+
+def compute_backoff_s(attempt: int, error: ToolkitError) -> float:
+    """Compute the seconds before the next attempt."""
+    if error.retry_after is not None:
+        return min(RETRY_CAP_S, error.retry_after)
+    return random.uniform(0, min(RETRY_CAP_S, 0.2 * 2**attempt))  # noqa: S311 - no secret
