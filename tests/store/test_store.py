@@ -413,7 +413,6 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
 ) -> None:
     """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
     monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
-    store._writer._connection.execute("PRAGMA busy_timeout=50")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(ServiceError) as refused:
@@ -432,7 +431,6 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
 ) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
-    store._writer._connection.execute("PRAGMA busy_timeout=50")
     held, elsewhere = await acquire_lease(store), await acquire_lease(store, "run_s")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

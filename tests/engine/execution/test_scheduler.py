@@ -13,12 +13,14 @@ from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
+from toolkit.store.writing import writer
 
 
 @pytest.fixture
 async def engine(settings: Settings) -> AsyncIterator[Engine]:
-    """An engine that knows the nap."""
-    engine = await open_engine(settings, registry=load_slow_registry())
+    """An engine that knows the nap, and soon takes up what was let go of."""
+    short = settings.model_copy(update={"lease_s": 1.0})
+    engine = await open_engine(short, registry=load_slow_registry())
     yield engine
     await engine.close(0)
 
@@ -124,17 +126,22 @@ async def test_a_picture_is_used_before_it_is_durable(
 
 
 async def test_a_store_that_was_locked_for_a_while(
-    engine: Engine, context: RequestContext, settings: Settings
+    engine: Engine,
+    context: RequestContext,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
-    engine._core.store._writer._connection.execute("PRAGMA busy_timeout=20")
+    monkeypatch.setattr(writer, "WORK_WAIT_S", 0.1)
+    monkeypatch.setattr(writer, "REQUEST_WAIT_S", 0.1)
     request = WorkflowCreate(
         name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")]
     )
     workflow = await engine.workflows.create(context, request)
     blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    await asyncio.sleep(1.5)
+    await wait_until_async(lambda: "given back later" in caplog.text)
     blocker.execute("ROLLBACK")
     blocker.close()
     done = await wait_until_ended(engine, context, workflow)
