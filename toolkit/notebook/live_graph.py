@@ -1,7 +1,7 @@
 """`LiveGraph`: the graph of a running workflow, as `WorkflowGraph` and the editor show it."""
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
@@ -74,7 +74,7 @@ class LiveGraph(Panel):
 
     @property
     @deprecated("`rerun` is now called `fork`")
-    def rerun(self) -> ipywidgets.Button:
+    def rerun(self) -> Any:
         """The button `fork`, by its old name."""
         return self.fork
 
