@@ -81,7 +81,7 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     bundle = graph._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "✓ completed" in str(bundle["text/html"])
-    graph.rerun.click()
+    graph.fork.click()
     assert graph.settle()
     assert graph.workflow.record.forked_from
     graph.close()

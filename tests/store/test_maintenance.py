@@ -281,7 +281,7 @@ def test_prune_keeps_what_later_work_started_from(
     database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
     with Client.local(folder, sandbox=True) as client:
         old = next(flow for flow in client.workflows.list() if flow.record.task_id is None)
-        fork = old.rerun(from_="voice").wait()
+        fork = old.fork(from_node="voice").wait()
     toolkit("prune", "--older-than", "1d", "--data-dir", folder)
     with Client.local(folder, sandbox=True) as client:
         assert {flow.id for flow in client.workflows.list()} == {old.id, fork.id}

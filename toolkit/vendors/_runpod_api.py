@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TypeVar
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply, send
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -201,7 +201,7 @@ def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
         name=answer.read_label(row.get("name")) or gpu_id,
         pool=answer.read_label(row.get("pool")) or "",
         memory_gb=None if memory is None else int(memory),
-        usd_per_hour={t: Decimal(str(usd)) for t, usd in prices.items() if usd is not None},
+        usd_per_hour={t: from_wire_usd(usd) for t, usd in prices.items() if usd is not None},
     )
 
 

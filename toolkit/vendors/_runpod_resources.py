@@ -1,7 +1,6 @@
 """RunPod's management API beside endpoints: pods, templates and network volumes."""
 
-from decimal import Decimal
-
+from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     PodAction,
@@ -196,7 +195,7 @@ def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
         vendor_id=check_id(said.get("id")),
         name=answer.redact_excerpt(said.get("name")),
         status=_POD_STATUSES.get(status, "creating"),
-        usd_per_hour=None if cost is None else Decimal(str(cost)),
+        usd_per_hour=from_wire_usd(cost),
         vendor_request_id=answer.request_id,
     )
 

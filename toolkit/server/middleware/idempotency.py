@@ -5,21 +5,17 @@ import hashlib
 import re
 from dataclasses import replace
 
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.account import answers_with_key
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
-from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
-from toolkit.engine.request_context import IdempotencyClaim
-from toolkit.engine.services.idempotency import StoredResponse
+from toolkit.engine.request_context import IdempotencyClaim, Outcome
 from toolkit.server.auth import authenticate_request, check_scope
 from toolkit.server.errors import render_error
-from toolkit.server.http.envelope import render_resource
 from toolkit.store import Content, iter_chunks
 
 HEADER = "idempotency-key"
@@ -28,7 +24,7 @@ READ_ONLY_PATHS = frozenset({"/v1/route"})
 _PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
 _BOUNDARY = re.compile(r'boundary="?([^";,]+)')
 # These are accepted (202) and done later; all else is created (201) by the time of the answer.
-_ACCEPTED_PREFIXES = frozenset({Prefix.RUN, Prefix.JOB, Prefix.WORKFLOW, Prefix.TASK, Prefix.PLAN})
+_DEFERRED_RESOURCES = frozenset({"runs", "jobs", "workflows", "tasks", "plans"})
 
 
 def is_exempt(path: str) -> bool:
@@ -76,7 +72,7 @@ class IdempotencyMiddleware:
             id=f"{caller.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
             account_id=caller.account_id,
             fingerprint=await _compute_fingerprint(scope, body),
-            render_response=_render_accepted,
+            accepted_code=_find_accepted_status(scope["path"]),
         )
         async with self._locks.hold(claim.id):
             known = await self._engine.idempotency.find(claim)
@@ -86,7 +82,7 @@ class IdempotencyMiddleware:
                 if not claim.is_lost:
                     return response
                 known = await self._engine.idempotency.find(claim)
-        return _replay_response(claim, known)
+        return _replay_response(known)
 
     async def _respond_first(
         self, claim: IdempotencyClaim, scope: Scope, receive: Receive, body: Content
@@ -97,9 +93,8 @@ class IdempotencyMiddleware:
         await self._app(scope, again, answer)
         response = answer.to_response()
         if 200 <= response.status_code < 300 and not claim.is_lost:
-            await self._engine.idempotency.save(
-                claim, response.status_code, bytes(response.body).decode()
-            )
+            outcome = Outcome(response.status_code, bytes(response.body).decode())
+            await self._engine.idempotency.save(claim, outcome)
         return response
 
 
@@ -198,20 +193,19 @@ def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
     return digest.hexdigest()
 
 
-def _render_accepted(record: BaseModel) -> tuple[int, str]:
-    """Render the response of a record that was just accepted."""
-    prefix = str(getattr(record, "id", "")).partition("_")[0]
-    response = render_resource(record, 202 if prefix in _ACCEPTED_PREFIXES else 201)
-    return response.status_code, bytes(response.body).decode()
+def _find_accepted_status(path: str) -> int:
+    """Find the status of the answer to a request whose record was accepted."""
+    resource = path.removeprefix("/v1/").partition("/")[0]
+    return 202 if resource in _DEFERRED_RESOURCES else 201
 
 
-def _replay_response(claim: IdempotencyClaim, known: StoredResponse | None) -> Response:
+def _replay_response(outcome: Outcome | None) -> Response:
     """Replay the response that was given before."""
-    if known is None or known.fingerprint != claim.fingerprint:
+    if outcome is None:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return Response(
-        known.body,
-        known.status,
+        outcome.document,
+        outcome.code,
         {"Idempotency-Replayed": "true"},
         media_type="application/json",
     )
