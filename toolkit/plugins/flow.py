@@ -113,7 +113,7 @@ def pause(seconds: float, detail: str | None = None) -> Flow[None]:
     yield Pause(seconds, detail)
 
 
-def submitted(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
+def report_submission(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
     """Have the vendor's id of asynchronous work stored, and how to cancel it there."""
     yield Submitted(vendor_job_id, cancel)
 

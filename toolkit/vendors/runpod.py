@@ -22,9 +22,9 @@ from toolkit.plugins import (
     Vendor,
     WorkerTime,
     pause,
+    report_submission,
     run_in_thread,
     send,
-    submitted,
 )
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -126,7 +126,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         answer = yield from send_request(access, "POST", f"/{endpoint}/run", work)
         job = check_id(answer.json().get("id"))
     cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
-    yield from submitted(job, cancel)
+    yield from report_submission(job, cancel)
     done = yield from _await_job(access, endpoint, job, cancel)
     output = done.get("output")
     data = yield from read_image(output, access, job)
