@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.engine.money.budget import Budget, InsufficientBudgetError, reserve
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
@@ -34,7 +34,7 @@ def test_concurrent_calls_never_pass_the_limit(
             return
         for _ in range(turns):
             assert budget.spent + budget.reserved <= limit
-            await asyncio.sleep(0)
+            await yield_turns()
         held.settle(amount * percent / 100)
         assert budget.spent + budget.reserved <= limit
 
@@ -52,7 +52,7 @@ async def test_a_call_waits_for_room_that_may_come() -> None:
     budget = Budget(Decimal(1))
     first = await reserve([budget], Decimal("0.8"))
     second = asyncio.ensure_future(reserve([budget], Decimal("0.8")))
-    await asyncio.sleep(0)
+    await yield_turns()
     assert not second.done()
     first.settle(Decimal("0.1"))
     (await second).settle(Decimal("0.8"))

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from tests.support.timing import wait_until_async
 from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
@@ -339,6 +340,10 @@ async def test_old_answers_are_swept_up(wire: Wire) -> None:
     first = (await store.find_rows("idempotency"))[0]
     await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
     sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())
-    await asyncio.sleep(0.05)
+
+    async def is_swept() -> bool:
+        return len(await store.find_rows("idempotency")) == 1
+
+    await wait_until_async(is_swept)
     sweeper.cancel()
-    assert len(await store.find_rows("idempotency")) == 1
+    assert (await store.find_rows("idempotency"))[0]["id"] != first["id"]

@@ -14,7 +14,7 @@ from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
-from toolkit.engine.execution.vendor_call import VendorCall
+from toolkit.engine.execution.provider_call import ProviderCall
 from toolkit.engine.job_record import AttemptRecord, RankedCandidate
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
@@ -85,7 +85,7 @@ class AttemptLoop:
                     job_run.collect_changes("running"), lease=job_run.lease
                 )
                 started = time.monotonic()
-                reply = await VendorCall(self._core, job_run, chosen, bill).run(operation)
+                reply = await ProviderCall(self._core, job_run, chosen, bill).run(operation)
             except ProviderError as fault:
                 gate.record_failure(fault, permit)
                 attempt.status = "failed"

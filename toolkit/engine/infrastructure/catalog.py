@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping
 from decimal import Decimal
 
-from toolkit.contract.catalog import CatalogModel, Gpu, PriceTier
+from toolkit.contract.catalog import CatalogModel, CatalogPriceTier, Gpu
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.context import EngineContext
@@ -121,7 +121,7 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
         quality=model.quality,
         prices_usd=_to_wire_prices(model.prices),
         price_tiers=[
-            PriceTier(above_input_tokens=tier.above, prices_usd=_to_wire_prices(tier.prices))
+            CatalogPriceTier(above_input_tokens=tier.above, prices_usd=_to_wire_prices(tier.prices))
             for tier in model.tiers
         ],
         batch_share=None if model.batch is None else float(model.batch),

@@ -24,7 +24,7 @@ from toolkit.store import UpdateRow
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
 
 
-class VendorCall:
+class ProviderCall:
     """One call of the chosen connection, for a job that is under way.
 
     Args:
