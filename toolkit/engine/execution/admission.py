@@ -124,6 +124,6 @@ async def check_place(
         RequestError: `NOT_FOUND`.
     """
     if endpoint_id is not None:
-        await core.get_owned("endpoints", "endpoint", account_id, endpoint_id)
+        await core.records.endpoints.get_row(account_id, endpoint_id)
     if compute_id is not None:
-        await core.get_owned("compute", "compute", account_id, compute_id)
+        await core.records.compute.get_row(account_id, compute_id)
