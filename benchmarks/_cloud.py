@@ -11,6 +11,7 @@ import httpx
 
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import VENDOR_PATHS
 from toolkit.settings import VendorSettings
 
@@ -55,15 +56,16 @@ def hosts(url: str) -> dict[str, VendorSettings]:
     return found
 
 
-async def connect_account(engine: Engine, *vendors: str) -> str:
+async def connect_account(engine: Engine, *vendors: str) -> RequestContext:
     """The engine's own account, with connections to some vendors."""
     account, _ = await engine.accounts.open_local_account()
-    for vendor in await engine.providers.list(account.id):
+    context = RequestContext(account.id)
+    for vendor in await engine.providers.list(context):
         if vendor.id in vendors:
             pointer = ConnectionCreate(
                 provider=vendor.id,
                 connection_type="environment",
                 secret_ref=vendor.conventional_variable,
             )
-            await engine.connections.create(account.id, pointer)
-    return account.id
+            await engine.connections.create(context, pointer)
+    return context

@@ -11,6 +11,7 @@ from pydantic import Field
 from toolkit.contract.base import Record, Request
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins import Call, Capability, Flow, Result, pause
 from toolkit.settings import Settings
 
@@ -72,7 +73,9 @@ def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) 
     )
 
 
-async def run(engine: Engine, account_id: str, request: WorkflowCreate) -> tuple[Workflow, float]:
+async def run(
+    engine: Engine, context: RequestContext, request: WorkflowCreate
+) -> tuple[Workflow, float]:
     """Submit a workflow and wait for it; the wall time is in seconds.
 
     It starts without the garbage of what came before (an engine opened and closed, a floor run);
@@ -81,10 +84,10 @@ async def run(engine: Engine, account_id: str, request: WorkflowCreate) -> tuple
     gc.collect()
     loop = asyncio.get_running_loop()
     started = loop.time()
-    workflow = await engine.workflows.create(account_id, request)
+    workflow = await engine.workflows.create(context, request)
     while workflow.status not in ("completed", "failed", "cancelled"):
-        await engine.wait(account_id, workflow.id, 60)
-        workflow = await engine.workflows.get(account_id, workflow.id)
+        await engine.wait(context, workflow.id, 60)
+        workflow = await engine.workflows.get(context, workflow.id)
     took = loop.time() - started
     assert workflow.status == "completed", workflow.error
     return workflow, took

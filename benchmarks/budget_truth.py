@@ -25,6 +25,7 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.bounds import count_bytes
 from toolkit.plugins.tokens import estimate_tokens
 from toolkit.secrets import MappingResolver
@@ -55,7 +56,7 @@ class Outcome:
 
 async def open_engine(
     folder: Path, billing: Billing, *, connect: bool = True
-) -> tuple[Engine, str]:
+) -> tuple[Engine, RequestContext]:
     """An engine whose vendors are those that bill, and its account, connected to all of them."""
     registry = Registry.load()
     secrets = {registry.vendors[vendor].variable: "a-key-of-nobody" for vendor in TARIFFS}
@@ -74,30 +75,30 @@ async def try_rule(
     """Run every text under a budget that does not cover what all of them may come to."""
     billing = Billing(count, rule)
     with tempfile.TemporaryDirectory() as folder:
-        engine, account_id = await open_engine(Path(folder), billing)
+        engine, context = await open_engine(Path(folder), billing)
         try:
             if interleaving == "single runs":
-                return await _single_runs(engine, account_id, billing, texts)
-            return await _workflow(engine, account_id, billing, texts, interleaving)
+                return await _single_runs(engine, context, billing, texts)
+            return await _workflow(engine, context, billing, texts, interleaving)
         finally:
             await engine.close(0)
 
 
 async def _single_runs(
-    engine: Engine, account_id: str, billing: Billing, texts: Mapping[str, str]
+    engine: Engine, context: RequestContext, billing: Billing, texts: Mapping[str, str]
 ) -> Outcome:
     """Each text as a run whose budget is exactly what it may come to."""
     worst, told, calls = 0.0, 1.0, 0
     for i, text in enumerate(texts.values()):
         request = _run(text, _vendor(i))
-        route = await engine.runs.route(account_id, request)
+        route = await engine.runs.route(context, request)
         limit = route.reservation_usd
         assert limit is not None
         allowed = request.options.model_copy(update={"max_cost_usd": limit})
         billing.ledger.clear()
-        run = await engine.runs.create(account_id, request.model_copy(update={"options": allowed}))
-        await engine.wait(account_id, run.id, 60)
-        run = await engine.runs.get(account_id, run.id)
+        run = await engine.runs.create(context, request.model_copy(update={"options": allowed}))
+        await engine.wait(context, run.id, 60)
+        run = await engine.runs.get(context, run.id)
         paid = float(sum(billing.ledger))
         worst = max(worst, paid / limit)
         calls += len(billing.ledger)
@@ -107,7 +108,7 @@ async def _single_runs(
 
 async def _workflow(
     engine: Engine,
-    account_id: str,
+    context: RequestContext,
     billing: Billing,
     texts: Mapping[str, str],
     interleaving: str,
@@ -115,10 +116,10 @@ async def _workflow(
     """All texts in one workflow, whose budget covers what is expected of them."""
     limit = LEFT_OVER
     for i, text in enumerate(texts.values()):
-        route = await engine.runs.route(account_id, _run(text, _capped(i)))
+        route = await engine.runs.route(context, _run(text, _capped(i)))
         limit += route.estimated_cost_usd or 0.0
     paid, spent = await run_workflow(
-        engine, account_id, billing, list(texts.values()), limit, interleaving
+        engine, context, billing, list(texts.values()), limit, interleaving
     )
     told = float(paid) / spent if spent else 1.0
     return Outcome(float(paid) / limit, told, len(billing.ledger))
@@ -126,7 +127,7 @@ async def _workflow(
 
 async def run_workflow(
     engine: Engine,
-    account_id: str,
+    context: RequestContext,
     billing: Billing,
     texts: Sequence[str],
     limit: float,
@@ -136,7 +137,7 @@ async def run_workflow(
     chained = interleaving == "one after the other"
     billing.ledger.clear()
     workflow = await engine.workflows.create(
-        account_id,
+        context,
         WorkflowCreate(
             name="budget",
             max_retries=1,
@@ -153,8 +154,8 @@ async def run_workflow(
             ],
         ),
     )
-    await engine.wait(account_id, workflow.id, 60)
-    workflow = await engine.workflows.get(account_id, workflow.id)
+    await engine.wait(context, workflow.id, 60)
+    workflow = await engine.workflows.get(context, workflow.id)
     return sum(billing.ledger, Decimal(0)), workflow.cost_incurred_usd
 
 
@@ -163,19 +164,17 @@ async def measure_usable(count: Count) -> float:
     billing = Billing(count, RULES["to the cap"])
     text = PROSE["english"]
     with tempfile.TemporaryDirectory() as folder:
-        engine, account_id = await open_engine(Path(folder), billing)
+        engine, context = await open_engine(Path(folder), billing)
         try:
-            route = await engine.runs.route(account_id, _run(text, "openai"))
+            route = await engine.runs.route(context, _run(text, "openai"))
             bound, expected = route.reservation_usd, route.estimated_cost_usd
             assert bound is not None
             assert expected is not None
             limit = BOUNDS_COVERED * bound
             nodes = int(limit / expected)
             billing.ledger.clear()
-            workflow = await engine.workflows.create(
-                account_id, _build_workflow(text, limit, nodes)
-            )
-            await engine.wait(account_id, workflow.id, 60)
+            workflow = await engine.workflows.create(context, _build_workflow(text, limit, nodes))
+            await engine.wait(context, workflow.id, 60)
             return float(sum(billing.ledger)) / limit
         finally:
             await engine.close(0)

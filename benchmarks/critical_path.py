@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._report import report
+from toolkit.engine.request_context import RequestContext
 
 WIDTH, DEPTH, ROUNDS, LIMIT = 50, 10, 5, 1.15
 
@@ -77,7 +78,7 @@ async def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 async with open_noop_engine(Path(folder)) as engine:
                     account, _ = await engine.accounts.open_local_account()
-                    _, wall = await run(engine, account.id, graph(edges, seconds))
+                    _, wall = await run(engine, RequestContext(account.id), graph(edges, seconds))
                     ratios.append(wall / path)
         kept &= report(
             f"critical_path.{name}",

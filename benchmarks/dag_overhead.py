@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._report import report
+from toolkit.engine.request_context import RequestContext
 
 NODES = 1_000
 ROUNDS = 5
@@ -91,7 +92,7 @@ async def main() -> int:
                 least.append(await floor(edges, Path(folder)))
                 async with open_noop_engine(Path(folder) / "data") as engine:
                     account, _ = await engine.accounts.open_local_account()
-                    _, seconds = await run(engine, account.id, graph(edges))
+                    _, seconds = await run(engine, RequestContext(account.id), graph(edges))
                     took.append(seconds)
         per_node = [1000 * seconds / NODES for seconds in took]
         kept &= report(

@@ -24,6 +24,7 @@ from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._process import peak_mb, spread
 from benchmarks._report import report
 from benchmarks.dag_overhead import floor, shapes
+from toolkit.engine.request_context import RequestContext
 
 SIZES, ROUNDS = (2_500, 5_000, 10_000), 3
 MOST_MB, MOST_GROWTH = 400.0, 1.3
@@ -51,7 +52,7 @@ async def measure(shape: str, nodes: int) -> dict[str, float]:
         async with open_noop_engine(Path(folder) / "data", **limits) as engine:
             account, _ = await engine.accounts.open_local_account()
             before = peak_mb()
-            _, took = await run(engine, account.id, graph(edges))
+            _, took = await run(engine, RequestContext(account.id), graph(edges))
             peak = peak_mb()
         least = await floor(edges, Path(folder))
     return {

@@ -52,6 +52,7 @@ from toolkit.contract.runs import RunCreate
 from toolkit.contract.tasks import TaskCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
 
@@ -173,39 +174,41 @@ def tasks(hour: int, count: int) -> list[TaskCreate]:
     ]
 
 
-async def ended(engine: Engine, account_id: str, request: object) -> str:
+async def ended(engine: Engine, context: RequestContext, request: object) -> str:
     """Submit something and wait for its end: its kind and status, or that it is lost."""
     match request:
         case RunCreate():
-            kind, resource_id = "run", (await engine.runs.create(account_id, request)).id
+            kind, resource_id = "run", (await engine.runs.create(context, request)).id
         case WorkflowCreate():
-            kind, resource_id = "workflow", (await engine.workflows.create(account_id, request)).id
+            kind, resource_id = "workflow", (await engine.workflows.create(context, request)).id
         case TaskCreate():
-            kind, resource_id = "task", (await engine.tasks.create(account_id, request)).id
+            kind, resource_id = "task", (await engine.tasks.create(context, request)).id
         case _:
             raise TypeError(type(request).__name__)
     status, until = "", time.monotonic() + PATIENCE_S
     while status not in ("completed", "failed", "cancelled", "blocked"):
         if time.monotonic() > until:
             return f"{kind} lost"
-        await engine.wait(account_id, resource_id, 5)
+        await engine.wait(context, resource_id, 5)
         match kind:
             case "run":
-                status = (await engine.runs.get(account_id, resource_id)).status
+                status = (await engine.runs.get(context, resource_id)).status
             case "workflow":
-                status = (await engine.workflows.get(account_id, resource_id)).status
+                status = (await engine.workflows.get(context, resource_id)).status
             case _:
-                status = (await engine.tasks.get(account_id, resource_id)).status
+                status = (await engine.tasks.get(context, resource_id)).status
     return f"{kind} {status}"
 
 
-async def hour_of(engine: Engine, account_id: str, requests: list[object], day: Day) -> None:
+async def hour_of(
+    engine: Engine, context: RequestContext, requests: list[object], day: Day
+) -> None:
     """Carry out what an hour brings, so many at once."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(request: object) -> None:
         async with room:
-            day.ends[await ended(engine, account_id, request)] += 1
+            day.ends[await ended(engine, context, request)] += 1
 
     async with asyncio.TaskGroup() as group:
         for request in requests:
@@ -259,7 +262,7 @@ async def live(folder: Path, url: str, hours: int, size: float) -> Day:
     )
     engine = await open_engine(settings)
     try:
-        account_id = await connect_account(engine, *VENDORS)
+        context = await connect_account(engine, *VENDORS)
         base, (sockets, _) = len(asyncio.all_tasks()), open_files()
         began = [time.monotonic()]
         async with httpx.AsyncClient(base_url=f"{url}/_sandbox", trust_env=False) as control:
@@ -274,7 +277,7 @@ async def live(folder: Path, url: str, hours: int, size: float) -> Day:
                     *workflows(hour, max(1, int(WORKFLOWS * size))),
                     *tasks(hour, max(1, int(TASKS * size))),
                 ]
-                await hour_of(engine, account_id, requests, day)
+                await hour_of(engine, context, requests, day)
                 if hour % PRUNED_EVERY == 0:
                     age = timedelta(seconds=time.monotonic() - began[-1])
                     day.pruned += await asyncio.to_thread(prune_data_dir, folder, age)

@@ -30,6 +30,7 @@ from benchmarks._report import report
 from benchmarks.dag_overhead import floor
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 
 WORKFLOWS, WIDTH, SECONDS, ROUNDS, ALONE = 1_000, 8, 0.01, 3, 20
 MOST_MB, MOST_MS, MOST_SHARE = 400.0, 10.0, 0.25
@@ -43,19 +44,19 @@ SINGLE = graph({"only": []}, {"only": SECONDS})
 RUN = RunCreate.model_validate({"name": "bench.nap", "input": {"seconds": SECONDS}})
 
 
-async def small_run(engine: Engine, account_id: str) -> float:
+async def small_run(engine: Engine, context: RequestContext) -> float:
     """Seconds from asking for a run of one node until it has ended."""
     loop = asyncio.get_running_loop()
     started = loop.time()
-    asked = await engine.runs.create(account_id, RUN)
+    asked = await engine.runs.create(context, RUN)
     while asked.status not in ("completed", "failed", "cancelled"):
-        await engine.wait(account_id, asked.id, 60)
-        asked = await engine.runs.get(account_id, asked.id)
+        await engine.wait(context, asked.id, 60)
+        asked = await engine.runs.get(context, asked.id)
     assert asked.status == "completed", asked.error
     return loop.time() - started
 
 
-async def burst(engine: Engine, account_id: str, workflows: int) -> dict[str, float]:
+async def burst(engine: Engine, context: RequestContext, workflows: int) -> dict[str, float]:
     """Submit all workflows at once and wait for all of them."""
     loop = asyncio.get_running_loop()
     accepted: list[float] = []
@@ -65,11 +66,11 @@ async def burst(engine: Engine, account_id: str, workflows: int) -> dict[str, fl
 
     async def one() -> None:
         nonlocal ended
-        workflow = await engine.workflows.create(account_id, DIAMOND)
+        workflow = await engine.workflows.create(context, DIAMOND)
         accepted.append(loop.time() - began)
         while workflow.status not in ("completed", "failed", "cancelled"):
-            await engine.wait(account_id, workflow.id, 120)
-            workflow = await engine.workflows.get(account_id, workflow.id)
+            await engine.wait(context, workflow.id, 120)
+            workflow = await engine.workflows.get(context, workflow.id)
         assert workflow.status == "completed", workflow.error
         ended += 1
         if 2 * ended >= workflows:
@@ -77,10 +78,10 @@ async def burst(engine: Engine, account_id: str, workflows: int) -> dict[str, fl
 
     async def in_between() -> float:
         await half.wait()
-        return await small_run(engine, account_id)
+        return await small_run(engine, context)
 
     async def at_last() -> tuple[float, int]:
-        _, took = await run(engine, account_id, SINGLE)
+        _, took = await run(engine, context, SINGLE)
         return took, ended
 
     async with asyncio.TaskGroup() as group:
@@ -111,15 +112,16 @@ async def measure(workflows: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         async with open_noop_engine(Path(folder) / "data") as engine:
             account, _ = await engine.accounts.open_local_account()
+            context = RequestContext(account.id)
             alone, idle = [], []
             for _ in range(ALONE):
-                idle.append(await small_run(engine, account.id))
+                idle.append(await small_run(engine, context))
                 started = loop.time()
-                workflow = await engine.workflows.create(account.id, DIAMOND)
+                workflow = await engine.workflows.create(context, DIAMOND)
                 alone.append(loop.time() - started)
-                await engine.wait(account.id, workflow.id, 60)
+                await engine.wait(context, workflow.id, 60)
             before = peak_mb()
-            found = await burst(engine, account.id, workflows)
+            found = await burst(engine, context, workflows)
             found |= {"peak_mb": peak_mb(), "floor_mb": before}
         found["floor"] = await floor(union, Path(folder))
     return {**found, "alone": statistics.median(alone), "idle": statistics.median(idle)}

@@ -45,14 +45,14 @@ async def storm(seed: int) -> tuple[int, list[VendorCall]]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), sandbox=True, max_concurrent_calls=AT_ONCE)
         engine = await open_engine(settings, faults=faults)
-        account_id = await connect_account(engine, *VENDORS)
+        context = await connect_account(engine, *VENDORS)
         body = {"name": "llm.generate", "input": {"objective": "One line on tea"}}
         request = RunCreate.model_validate(body)
 
         async def one() -> bool:
-            run = await engine.runs.create(account_id, request)
-            await engine.wait(account_id, run.id, 120)
-            return (await engine.runs.get(account_id, run.id)).status == "completed"
+            run = await engine.runs.create(context, request)
+            await engine.wait(context, run.id, 120)
+            return (await engine.runs.get(context, run.id)).status == "completed"
 
         done = await asyncio.gather(*(one() for _ in range(JOBS)))
         await engine.close(0)

@@ -37,6 +37,7 @@ from benchmarks._process import folder_bytes, percentile, spread
 from benchmarks._report import report
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
 from toolkit.store.maintenance.prune import MIN_UNREFERENCED_AGE_S, PruneResult, prune_data_dir
@@ -48,54 +49,50 @@ Work = Callable[[Engine, str, int], Awaitable[None]]
 NAPPING = RunCreate.model_validate({"name": "bench.nap", "input": {}})
 
 
-async def run_until_ended(engine: Engine, account_id: str, request: RunCreate) -> float:
+async def run_until_ended(engine: Engine, context: RequestContext, request: RunCreate) -> float:
     """Carry out a run; the seconds until it was accepted."""
     started = time.perf_counter()
-    asked = await engine.runs.create(account_id, request)
+    asked = await engine.runs.create(context, request)
     accepted = time.perf_counter() - started
     while asked.status not in ("completed", "failed", "cancelled"):
-        await engine.wait(account_id, asked.id, 60)
-        asked = await engine.runs.get(account_id, asked.id)
+        await engine.wait(context, asked.id, 60)
+        asked = await engine.runs.get(context, asked.id)
     assert asked.status == "completed", asked.error
     return accepted
 
 
 async def run_concurrently(
-    engine: Engine, account_id: str, requests: list[RunCreate]
+    engine: Engine, context: RequestContext, requests: list[RunCreate]
 ) -> list[float]:
     """Carry out runs, so many at once; the seconds until each was accepted."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(request: RunCreate) -> float:
         async with room:
-            return await run_until_ended(engine, account_id, request)
+            return await run_until_ended(engine, context, request)
 
     return await asyncio.gather(*map(one, requests))
 
 
-async def nodes(engine: Engine, account_id: str, count: int) -> None:
+async def nodes(engine: Engine, context: RequestContext, count: int) -> None:
     """Nodes that do nothing, in workflows of 10 beside each other."""
     side_by_side: dict[str, list[str]] = {f"n{i}": [] for i in range(WIDTH)}
     for _ in range(count // WIDTH):
-        await run(engine, account_id, graph(side_by_side))
+        await run(engine, context, graph(side_by_side))
 
 
-async def llm(engine: Engine, account_id: str, count: int) -> None:
+async def llm(engine: Engine, context: RequestContext, count: int) -> None:
     """Texts, no two of them asked for alike."""
     asked = [{"objective": f"One line on tea {time.time_ns()} {i}"} for i in range(count)]
     requests = [{"name": "llm.generate", "input": given} for given in asked]
-    await run_concurrently(
-        engine, account_id, [RunCreate.model_validate(each) for each in requests]
-    )
+    await run_concurrently(engine, context, [RunCreate.model_validate(each) for each in requests])
 
 
-async def speech(engine: Engine, account_id: str, count: int) -> None:
+async def speech(engine: Engine, context: RequestContext, count: int) -> None:
     """Speech, no two sentences alike."""
     asked = [{"text": f"This is sentence {time.time_ns()} {i}."} for i in range(count)]
     requests = [{"name": "speech.generate", "input": given} for given in asked]
-    await run_concurrently(
-        engine, account_id, [RunCreate.model_validate(each) for each in requests]
-    )
+    await run_concurrently(engine, context, [RunCreate.model_validate(each) for each in requests])
 
 
 KINDS: dict[str, Work] = {"node": nodes, "llm": llm, "speech": speech}
@@ -108,9 +105,9 @@ async def run_workload(
     settings = Settings(data_dir=folder, sandbox=True, durability=durability)
     engine = await open_engine(settings, registry=Registry.load(extra=[NAP]))
     try:
-        account_id = await connect_account(engine, "openai", "minimax")
+        context = await connect_account(engine, "openai", "minimax")
         if work is not None:
-            await work(engine, account_id, count)
+            await work(engine, context, count)
     finally:
         await engine.close(0)
 
@@ -193,10 +190,10 @@ async def measure_pace(durability: Durability, count: int) -> dict[str, float]:
     """Milliseconds of a run, of its acceptance, and of a bare commit."""
     found: dict[str, float] = {}
 
-    async def work(engine: Engine, account_id: str, count: int) -> None:
-        await run_concurrently(engine, account_id, [NAPPING] * AT_ONCE)  # warm
+    async def work(engine: Engine, context: RequestContext, count: int) -> None:
+        await run_concurrently(engine, context, [NAPPING] * AT_ONCE)  # warm
         started = time.perf_counter()
-        accepted = await run_concurrently(engine, account_id, [NAPPING] * count)
+        accepted = await run_concurrently(engine, context, [NAPPING] * count)
         found["runs"] = 1000 * (time.perf_counter() - started) / count
         found["accepted"] = 1000 * statistics.median(accepted)
         found["p95"] = 1000 * percentile(accepted, 0.95)

@@ -1,4 +1,4 @@
-"""Keep `requirements.lock`: what the package needs to be installed and run, each with its hashes.
+"""Keep `requirements.lock`: what the package and its server need, each with its hashes.
 
 `python scripts/lock.py` writes it with `uv`, in the versions of constraints.txt, for every system
 and Python that we support. `--check` needs no network; it says what does not go together in
@@ -21,10 +21,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 HEAD = """\
-# What the package needs to be installed and run, on every system: python scripts/lock.py
+# What the package and its server need, on every system: python scripts/lock.py
 # pip install --require-hashes -r requirements.lock
 # pip install --no-deps --no-build-isolation .
 """
+# The package's own needs ("") and those of a server, which is what mostly is installed by a lock.
+LOCKED_EXTRAS = ("", "remote", "server")
 # A name, a version, where it is for, and hashes; no address, no path, no option.
 PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\\n]+?))?"
@@ -117,8 +119,9 @@ def find_disagreements() -> Iterator[str]:
         if tested.get(name, version if marker is not None else None) != version:
             yield f"{LOCK.name} has {name} {version}, constraints.txt {tested.get(name, 'none')}"
     versions = {n: v for n, (v, marker) in locked.items() if marker is None or marker.evaluate()}
-    yield from find_unmet(wanted[""], versions, LOCK.name, {"extra": ""})
-    yield from follow_installed(wanted[""], versions)
+    locked_needs = [each for extra in LOCKED_EXTRAS for each in wanted[extra]]
+    yield from find_unmet(locked_needs, versions, LOCK.name, {"extra": ""})
+    yield from follow_installed(locked_needs, versions)
 
 
 def write() -> None:
@@ -131,6 +134,7 @@ def write() -> None:
     command = [
         *(uv, "pip", "compile", "--quiet", "--universal", "--python-version", oldest),
         *("--generate-hashes", "--no-header", "--no-annotate", "--constraints", "constraints.txt"),
+        *(f"--extra={extra}" for extra in LOCKED_EXTRAS if extra),
         *("pyproject.toml", "-"),
     ]
     done = subprocess.run(  # noqa: S603 - our own arguments

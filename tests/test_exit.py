@@ -94,7 +94,7 @@ def assert_it_goes_on(data: Path) -> None:
         workflows = client.workflows.list()
         assert len(workflows)
         for workflow in workflows:
-            done = workflow.wait(timeout_s=60, progress=False)
+            done = workflow.wait(timeout=60, progress=False)
             assert done.status == "completed"
             attempts = [len(client.jobs.get(n.job_id or "").record.attempts) for n in done.nodes]
             assert sum(attempts) <= len(attempts) + 1

@@ -73,7 +73,7 @@ def test_a_cancel_reaches_the_engine_that_works(settings: Settings) -> None:
     ):
         workflow_id = one.workflows.submit(build_nap_workflow(2, seconds=30)).id
         two.workflows.get(workflow_id).cancel()
-        done = one.workflows.get(workflow_id).wait(timeout_s=20, check=False)
+        done = one.workflows.get(workflow_id).wait(timeout=20, check=False)
         assert done.status == "cancelled"
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         ErrorCode,
         RequestError,
         ServiceError,
+        ServiceTimeoutError,
         ToolkitError,
         WorkError,
     )
@@ -51,6 +52,7 @@ _EXPORTS = {
     "RequestError": "toolkit.contract.errors",
     "Run": "toolkit.client",
     "ServiceError": "toolkit.contract.errors",
+    "ServiceTimeoutError": "toolkit.contract.errors",
     "Storage": "toolkit.client",
     "Task": "toolkit.client",
     "Template": "toolkit.client",
@@ -76,6 +78,7 @@ __all__ = [
     "RequestError",
     "Run",
     "ServiceError",
+    "ServiceTimeoutError",
     "Storage",
     "Task",
     "Template",

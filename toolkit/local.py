@@ -19,6 +19,7 @@ from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.server import create_app
 from toolkit.settings import Settings
 
@@ -336,14 +337,15 @@ async def _sign_in(engine: Engine, registry: Registry) -> str:
     if engine.is_read_only:
         return engine.accounts.make_read_only_key()
     account, key = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
     if engine.settings.sandbox:
         simulated = list_simulated_ids(registry)
-        for provider in await engine.providers.list(account.id):
+        for provider in await engine.providers.list(context):
             if provider.id in simulated and not provider.connected:
                 pointer = ConnectionCreate(
                     provider=provider.id,
                     connection_type="environment",
                     secret_ref=provider.conventional_variable,
                 )
-                await engine.connections.create(account.id, pointer, tested=False)
+                await engine.connections.create(context, pointer, tested=False)
     return key

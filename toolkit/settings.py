@@ -168,7 +168,8 @@ class Settings(BaseSettings):
     Attributes:
         data_dir: the directory of all data.
         durability: `full` has each commit on the disk before it is acknowledged.
-        artifact_url: where artifacts' bytes go, by fsspec; beside the database if not given.
+        artifact_url: where artifacts' bytes go, by fsspec (the extra `remote`); beside the database
+            if not given.
         sandbox: simulated vendors: no keys, no bills.
         vendors: how each is reached, by its id.
         encyclopedia_url: whose articles `research.gather` reads.

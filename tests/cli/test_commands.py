@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from toolkit.cli import app
 
 Invoke = Callable[..., Result]
@@ -32,11 +32,7 @@ def toolkit(
     where: list[str] = ["--sandbox"]
     if request.param == "served":
         server: Server = request.getfixturevalue("server")
-        key = (
-            sign_up_client(server.url)
-            ._http._client.headers["authorization"]
-            .removeprefix("Bearer ")
-        )
+        key = read_key(sign_up_client(server.url))
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
         where = []

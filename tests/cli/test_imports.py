@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 
 # What an engine, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
@@ -48,7 +48,7 @@ def test_a_command_imports_what_it_needs(server: Server, line: str) -> None:
 
     A time would depend on the machine; what is imported does not, and takes nearly all of it.
     """
-    key = sign_up_client(server.url)._http._client.headers["authorization"].removeprefix("Bearer ")
+    key = read_key(sign_up_client(server.url))
     found = list_imports(*line.split(), TOOLKIT_BASE_URL=server.url, TOOLKIT_API_KEY=key)
     assert found & (HEAVY | FLOORS) == set()
     areas = {name for name in found if name.startswith("toolkit.cli.resources.")}

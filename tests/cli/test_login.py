@@ -283,10 +283,10 @@ def test_the_first_that_names_a_server_decides(
         monkeypatch.setenv(name, value)
     with Client(**given) as client:  # type: ignore[arg-type]
         access = client.access
-        sent = client._http._client.headers.get("authorization", "")
     assert access.server == (service.url if address == "served" else address)
     assert (access.address_from, access.key_from) == source
-    assert (sent == f"Bearer {key}") == (source[1] == "profile")
+    sent = access.api_key and access.api_key.get_secret_value()
+    assert (sent == key) == (source[1] == "profile")
 
 
 def test_a_key_goes_to_its_own_address_alone(login: Login, service: Server) -> None:

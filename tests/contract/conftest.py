@@ -31,6 +31,12 @@ def sign_up_client(url: str, email: str = "ada@example.org") -> Client:
         return Client(base_url=url, api_key=nobody.account.create(email).api_key)
 
 
+def read_key(client: Client) -> str:
+    """The key that a client sends."""
+    assert client.access.api_key is not None
+    return client.access.api_key.get_secret_value()
+
+
 @pytest.fixture(params=["embedded", "served"])
 def bare(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Client]:
     """A client whose account has connected nothing."""

@@ -13,7 +13,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.settings import Settings
@@ -35,7 +35,7 @@ def client(
     Path(".toolkit").symlink_to(settings.data_dir)  # for what its operator is shown
     with sign_up_client(server.url) as client:
         monkeypatch.setenv("TOOLKIT_BASE_URL", server.url)
-        key = client._http._client.headers["authorization"].removeprefix("Bearer ")
+        key = read_key(client)
         monkeypatch.setenv("TOOLKIT_API_KEY", key)
         for provider in client.providers.list():
             client.connections.create(

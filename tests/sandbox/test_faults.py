@@ -165,7 +165,7 @@ def test_an_outage_of_a_vendor_with_several_wires_is_felt(tmp_path: Path) -> Non
     faults.outage("runpod")
     settings = Settings(data_dir=tmp_path, retries=0, max_cooldown_wait_s=0)
     with Client.local(settings=settings, faults=faults) as client:
-        done = client.runs.create("image.generate", PRICED).wait(check=False, timeout_s=PATIENCE_S)
+        done = client.runs.create("image.generate", PRICED).wait(check=False, timeout=PATIENCE_S)
     assert (done.status, done.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
     assert "503" in faults.to_frame()[["fault"]].to_string()
 
@@ -235,6 +235,6 @@ def test_every_spoilt_answer_ends_as_one_of_our_codes(tmp_path: Path, how: str) 
     faults.mangle("minimax", how, drip_s=60.0)  # type: ignore[arg-type]
     with Client.local(settings=settings, faults=faults) as client:
         run = client.runs.create("llm.generate", {"objective": "Tea"}, provider="minimax")
-        done = run.wait(check=False, timeout_s=PATIENCE_S)
+        done = run.wait(check=False, timeout=PATIENCE_S)
     codes = {"truncate": "BAD_RESPONSE", "garbage": "BAD_RESPONSE", "drop": "UNAVAILABLE"}
     assert (done.status, done.error.code) == ("failed", f"PROVIDER_{codes.get(how, 'TIMEOUT')}")

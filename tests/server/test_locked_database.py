@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.engine.services import idempotency
@@ -47,7 +47,7 @@ def test_reading_goes_on_and_writing_is_refused_in_good_time(
         monkeypatch.setattr(module, "REQUEST_WAIT_S", 0.3)
     with sign_up_client(server.url) as client, ThreadPoolExecutor(2) as threads:
         done = client.runs.create("composition.layout", CARD["input"]).wait()
-        headers = dict(client._http._client.headers)
+        headers = {"Authorization": f"Bearer {read_key(client)}"}
         with locked(), httpx.Client(base_url=server.url, headers=headers) as http:
             bodies = ({"email": "bob@example.org"}, CARD)
             posts = [

@@ -18,6 +18,7 @@ from toolkit.assembly import list_simulated_ids
 from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
 from toolkit.engine import Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
@@ -295,12 +296,13 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
         faults.add(Fault("minimax", mangle="hang", times=None))
         engine = await open_engine(settings, faults=faults)
         account, _ = await engine.accounts.open_local_account()
+        context = RequestContext(account.id)
         pointer = ConnectionCreate(
             provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
         )
-        await engine.connections.create(account.id, pointer)
+        await engine.connections.create(context, pointer)
         run = await engine.runs.create(
-            account.id, RunCreate(name="llm.generate", input={"objective": "Tides"})
+            context, RunCreate(name="llm.generate", input={"objective": "Tides"})
         )
         await asyncio.sleep(0.1)
         await kill_engine(engine)

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from toolkit.capabilities._media import read_picture
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.pictures import read_picture
 from toolkit.plugins import (
     Blob,
     Call,

@@ -2,9 +2,9 @@
 
 from pydantic import Field
 
-from toolkit.capabilities._mp3 import measure_duration_ms
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.sounds import measure_mp3_ms
 from toolkit.plugins import (
     Blob,
     Call,
@@ -71,10 +71,10 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     given = call.input
     reply = yield from request_operation(build_request(given))
     try:
-        measured = yield from run_in_process(measure_duration_ms, reply.audio)
+        measured = yield from run_in_process(measure_mp3_ms, reply.audio)
     except ValueError:
         measured = 0
-    if measured == 0:
+    if not measured:
         raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
             "What the provider sent is no MP3 that plays.",

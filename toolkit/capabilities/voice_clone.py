@@ -4,7 +4,7 @@ import json
 
 from pydantic import Field
 
-from toolkit.capabilities._media import measure_reference
+from toolkit.capabilities._reference_audio import measure_reference
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (

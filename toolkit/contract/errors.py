@@ -4,6 +4,7 @@
     └── ToolkitError            carries an ErrorCode, one sentence, and where it happened
         ├── RequestError        this request cannot be served: 4xx, change it and send it again
         ├── ServiceError        the service cannot serve it now: 429 and 5xx
+        │   └── ServiceTimeoutError     a client's time was up first; a `TimeoutError`, too
         └── WorkError           accepted work ended badly: on a run, job, node, workflow or task
 
 (decisions, "Status codes"; nothing else crosses a floor.)
@@ -156,6 +157,13 @@ class RequestError(ToolkitError):
 
 class ServiceError(ToolkitError):
     """The service cannot serve this request now."""
+
+
+class ServiceTimeoutError(ServiceError, TimeoutError):
+    """The service has not answered, or work has not ended, in the time that a client allows.
+
+    Work whose vendor was too slow has failed, which is a `WorkError`: waiting again is no use.
+    """
 
 
 class WorkError(ToolkitError):

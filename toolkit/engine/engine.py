@@ -39,6 +39,7 @@ from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflow_reruns import WorkflowReruns
 from toolkit.engine.orchestration.workflows import Workflows
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.registry import Registry
 from toolkit.engine.services.artifacts import Artifacts
@@ -278,6 +279,6 @@ class Engine:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
         return cast("T", found)
 
-    async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
+    async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up."""
-        await self.events.wait(account_id, resource_id, seconds)
+        await self.events.wait(context, resource_id, seconds)

@@ -6,7 +6,6 @@ import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 
-from toolkit.capabilities._mp3 import measure_duration_ms
 from toolkit.planning import lexicon
 
 MAX_PIXELS = 64_000_000  # a small file may unpack to gigabytes
@@ -99,14 +98,6 @@ def read_svg_size(data: bytes) -> tuple[int, int] | None:
         return round(float(sides[b"width"])), round(float(sides[b"height"]))
     except (KeyError, ValueError):
         return None
-
-
-def measure_mp3_ms(data: bytes) -> int | None:
-    """Measure how long an MP3 plays; 0 if it does not, none if its stream does not say."""
-    try:
-        return measure_duration_ms(data)
-    except ValueError:
-        return 0
 
 
 def estimate_speaking_ms(text: str, speed: float = 1.0) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.plans import PlanNode
+from toolkit.media.sounds import measure_mp3_ms
 from toolkit.planning import artifact_measures, lexicon
 from toolkit.planning.capability_graph import find_role_field
 from toolkit.planning.tokens import find_word_count
@@ -262,13 +263,14 @@ def _check_layout(item: NodeResult) -> Iterator[ReviewIssue]:
 
 def _check_mp3(item: NodeResult, blob: Blob) -> Iterator[ReviewIssue]:
     name = item.node.id
-    lasts = artifact_measures.measure_mp3_ms(blob.data)
-    if lasts == 0:
+    try:
+        lasts = measure_mp3_ms(blob.data)
+    except ValueError:
+        lasts = 0
+    if not lasts:
         yield ReviewIssue(
             name, "technical_success", 1.0, "The MP3 does not play.", is_blocking=True
         )
-        return
-    if lasts is None:
         return
     said = (item.output or {}).get("duration_ms")
     if isinstance(said, int) and lasts < said * 0.93 - 250:

@@ -5,7 +5,10 @@ import argparse
 
 def main() -> None:
     """Read the command line and serve until interrupted."""
-    import uvicorn
+    try:
+        import uvicorn
+    except ImportError:
+        raise SystemExit("This needs an extra: pip install 'capability-toolkit[server]'.") from None
 
     from toolkit.sandbox import VENDOR_PATHS, create_app
 

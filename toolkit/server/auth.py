@@ -10,8 +10,8 @@ from starlette.types import Scope as Connection
 from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Engine
-from toolkit.engine.access.api_keys import Principal
 from toolkit.engine.concurrency.pacing import note_activity
+from toolkit.engine.request_context import RequestContext
 
 
 def get_engine(request: Request) -> Engine:
@@ -37,7 +37,7 @@ def read_bearer(headers: Headers) -> str:
     return key.strip()
 
 
-async def authenticate_request(scope: Connection, engine: Engine) -> Principal:
+async def authenticate_request(scope: Connection, engine: Engine) -> RequestContext:
     """Authenticate the key that a request carries, once for each request, as it is counted.
 
     Raises:
@@ -48,11 +48,11 @@ async def authenticate_request(scope: Connection, engine: Engine) -> Principal:
     if "caller" not in state:
         state["caller"] = await engine.accounts.authenticate(read_bearer(Headers(scope=scope)))
         note_activity(state["caller"].account_id)
-    found: Principal = state["caller"]
+    found: RequestContext = state["caller"]
     return found
 
 
-def check_scope(caller: Principal, scope: Scope) -> None:
+def check_scope(caller: RequestContext, scope: Scope) -> None:
     """Check that the caller's key has a scope.
 
     Raises:
@@ -66,18 +66,18 @@ def check_scope(caller: Principal, scope: Scope) -> None:
         )
 
 
-def require_scope(scope: Scope) -> Callable[[Request], Awaitable[Principal]]:
+def require_scope(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
     """Return a dependency that requires a key with this scope."""
 
-    async def principal(request: Request) -> Principal:
+    async def authorize(request: Request) -> RequestContext:
         found = await authenticate_request(request.scope, get_engine(request))
         check_scope(found, scope)
         return found
 
-    return principal
+    return authorize
 
 
-ReadCaller = Annotated[Principal, Depends(require_scope("read"))]
-WriteCaller = Annotated[Principal, Depends(require_scope("write"))]
-AdminCaller = Annotated[Principal, Depends(require_scope("admin"))]
+ReadCaller = Annotated[RequestContext, Depends(require_scope("read"))]
+WriteCaller = Annotated[RequestContext, Depends(require_scope("write"))]
+AdminCaller = Annotated[RequestContext, Depends(require_scope("admin"))]
 ServedEngine = Annotated[Engine, Depends(provide_engine)]

@@ -146,7 +146,13 @@ class BlobStore:
         return data
 
     def _open_filesystem(self) -> Any:
-        from fsspec.core import url_to_fs
+        try:
+            from fsspec.core import url_to_fs
+        except ImportError:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "Artifacts at a URL need fsspec: pip install 'capability-toolkit[remote]'.",
+            ) from None
 
         return url_to_fs(self._url)[0]
 

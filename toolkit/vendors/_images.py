@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 
+from toolkit.media.signatures import is_picture
 from toolkit.vendors._encodings import decode_base64
 
 _DATA_URI = re.compile(r"\Adata:image/[\w.+-]+;base64,", re.I)
@@ -18,7 +19,7 @@ def find_embedded_image(output: object) -> bytes | None:
             data = decode_base64(_DATA_URI.sub("", text, count=1))
         except ValueError:
             continue
-        if detect_media_type(data) is not None:
+        if is_picture(data):
             return data
     return None
 
@@ -26,21 +27,6 @@ def find_embedded_image(output: object) -> bytes | None:
 def find_links(output: object) -> list[str]:
     """Return the addresses that an output names its pictures by."""
     return [text for text in _iter_texts(output) if _LINK.match(text)]
-
-
-def detect_media_type(data: bytes) -> str | None:
-    """Detect an image's media type by its first bytes; none for anything but PNG, JPEG and WebP.
-
-    >>> detect_media_type(bytes.fromhex("ffd8ff e0"))
-    'image/jpeg'
-    """
-    if data.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if data.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return None
 
 
 def _iter_texts(output: object) -> Iterator[str]:

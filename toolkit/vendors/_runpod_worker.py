@@ -3,6 +3,7 @@
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.signatures import is_picture
 from toolkit.plugins import (
     PUBLIC_ONLY,
     Access,
@@ -13,7 +14,7 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors._http import REFUSED, Json, VendorResponse, redact_excerpt
-from toolkit.vendors._images import detect_media_type, find_embedded_image, find_links
+from toolkit.vendors._images import find_embedded_image, find_links
 from toolkit.vendors._runpod_api import build_bad_response
 
 # Where the vendor keeps results: the only address that they are fetched from, without the key.
@@ -89,7 +90,7 @@ def _fetch_result(output: object, access: Access, job: str) -> Flow[bytes]:
         answer = VendorResponse("runpod", access, (yield from send(request)))
     except ProviderError as fault:
         raise attach_job_id(fault, job) from None
-    if answer.is_failure or detect_media_type(answer.response.content) is None:
+    if answer.is_failure or not is_picture(answer.response.content):
         later = answer.status >= 500 or answer.status == 429
         raise answer.build_error(
             (ErrorCode.PROVIDER_UNAVAILABLE if later else ErrorCode.PROVIDER_BAD_RESPONSE, later),

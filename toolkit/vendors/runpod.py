@@ -6,6 +6,7 @@ from decimal import Decimal
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.media.signatures import match_signature
 from toolkit.plugins import (
     Access,
     Cost,
@@ -50,7 +51,6 @@ from toolkit.vendors._http import (
     redact_excerpt,
     to_finite_number,
 )
-from toolkit.vendors._images import detect_media_type
 from toolkit.vendors._prices import load_models
 from toolkit.vendors._runpod_api import (
     build_request,
@@ -131,7 +131,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=detect_media_type(data) or "application/octet-stream",
+        media_type=match_signature(data) or "application/octet-stream",
         seed=read_seed(output),
         model=access.model if access.endpoint is None else "serverless",
         vendor_request_id=job,
@@ -180,7 +180,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     data = yield from read_image(output, access, job)
     return ImageReply(
         image=data,
-        media_type=detect_media_type(data) or "application/octet-stream",
+        media_type=match_signature(data) or "application/octet-stream",
         seed=read_seed(output),
         model="pod",
         vendor_request_id=job,

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
@@ -22,6 +22,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.contract.jobs import Job
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -112,7 +113,7 @@ def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
 
 def test_an_allowance_is_not_replayed(owner: Client, server: Server) -> None:
     """Given an idempotency key, then a new key is made all the same: it cannot be told again."""
-    headers = {**owner._http._client.headers, "Idempotency-Key": "once"}
+    headers = {"Authorization": f"Bearer {read_key(owner)}", "Idempotency-Key": "once"}
     made = [
         httpx.post(f"{server.url}/v1/account/keys", json={}, headers=headers).json()["id"]
         for _ in range(2)
@@ -131,7 +132,7 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
-    await engines[0].connections.create(created.id, pointer)
+    await engines[0].connections.create(RequestContext(created.id), pointer)
     limit = 0.0014
     owner = await engines[0].accounts.authenticate(created.api_key)
     key = await engines[0].keys.create(owner, KeyCreate(max_cost_usd_per_day=limit))
@@ -139,7 +140,7 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     async def ask(engine: Engine, i: int) -> None:
         request = RunCreate(name="llm.generate", input={**ASKED, "objective": f"Line {i}"})
         with contextlib.suppress(RequestError):  # too little is left already
-            await engine.runs.create(created.id, request, key_id=key.id)
+            await engine.runs.create(RequestContext(created.id, key.id), request)
 
     await asyncio.gather(*[ask(engines[i % 3], i) for i in range(30)])
     await asyncio.sleep(0.03)
@@ -287,14 +288,14 @@ def test_what_fits_in_the_end_is_not_refused(settings: Settings) -> None:
         assert expected.reservation_usd is not None
         limit = 12 * expected.estimated_cost_usd + 3 * expected.reservation_usd
         key = first.account.create_key(max_cost_usd_per_day=limit)
-        account = first.account.get().id
+        context = RequestContext(first.account.get().id, key.id)
         with Client.local(settings=settings, faults=faults) as second:
             engines = [c._http._transport._thread for c in (first, second)]  # type: ignore[union-attr, attr-defined]
             runs = []
             for i in range(12):
                 asked = {**ASKED, "objective": f"Line {i}"}
                 request = RunCreate(name="llm.generate", input=asked)
-                made = engines[i % 2].engine.runs.create(account, request, key_id=key.id)
+                made = engines[i % 2].engine.runs.create(context, request)
                 runs.append(engines[i % 2].call(made).id)
             ended = [first.runs.get(run_id).wait(check=False) for run_id in runs]
     assert [run.status for run in ended] == ["completed"] * 12

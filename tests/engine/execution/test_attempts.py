@@ -13,6 +13,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
 from toolkit.engine import Engine, Registry
+from toolkit.engine.request_context import RequestContext
 from toolkit.secrets import MappingResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
@@ -60,8 +61,8 @@ class FaultTransport(httpx.AsyncBaseTransport):
 class AttemptBench:
     """An engine under some weather, with an account that has connected what it is told."""
 
-    def __init__(self, engine: Engine, weather: FaultTransport, account_id: str) -> None:
-        self.engine, self.weather, self.account_id = engine, weather, account_id
+    def __init__(self, engine: Engine, weather: FaultTransport, context: RequestContext) -> None:
+        self.engine, self.weather, self.context = engine, weather, context
 
     async def run(self, name: str = "llm.generate", **options: object) -> Run:
         """A run, over."""
@@ -70,9 +71,9 @@ class AttemptBench:
             "speech.generate": {"text": "Tea is served."},
         }
         body = {"name": name, "input": inputs[name], "options": options}
-        run = await self.engine.runs.create(self.account_id, RunCreate.model_validate(body))
-        await self.engine.wait(self.account_id, run.id, 20)
-        return await self.engine.runs.get(self.account_id, run.id)
+        run = await self.engine.runs.create(self.context, RunCreate.model_validate(body))
+        await self.engine.wait(self.context, run.id, 20)
+        return await self.engine.runs.get(self.context, run.id)
 
 
 @pytest.fixture
@@ -96,14 +97,15 @@ async def bench(settings: Settings) -> AsyncIterator[AttemptBench]:
         registry=registry,
     )
     account, _ = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
     for vendor in registry.vendors.values():
         await engine.connections.create(
-            account.id,
+            context,
             ConnectionCreate(
                 provider=vendor.id, connection_type="environment", secret_ref=vendor.variable
             ),
         )
-    yield AttemptBench(engine, weather, account.id)
+    yield AttemptBench(engine, weather, context)
     await engine.close(0)
 
 
@@ -191,11 +193,11 @@ async def test_a_node_is_retried_as_often_as_it_may(bench: AttemptBench) -> None
         ],
     }
     engine = bench.engine
-    workflow = await engine.workflows.create(bench.account_id, WorkflowCreate.model_validate(body))
-    await engine.wait(bench.account_id, workflow.id, 20)
-    done = await engine.workflows.get(bench.account_id, workflow.id)
+    workflow = await engine.workflows.create(bench.context, WorkflowCreate.model_validate(body))
+    await engine.wait(bench.context, workflow.id, 20)
+    done = await engine.workflows.get(bench.context, workflow.id)
     assert (done.status, done.retries, done.nodes[0].retry_count) == ("completed", 1, 1)
-    job = await engine.jobs.get(bench.account_id, done.nodes[0].job_id or "")
+    job = await engine.jobs.get(bench.context, done.nodes[0].job_id or "")
     assert len(job.attempts) == 4
 
 
@@ -289,17 +291,18 @@ async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
         registry=registry,
     )
     account, _ = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
-    made = await engine.connections.create(account.id, pointer)
-    tested = await engine.connections.test(account.id, made.id)
+    made = await engine.connections.create(context, pointer)
+    tested = await engine.connections.test(context, made.id)
     assert (tested.resolved, tested.accepted) == (True, False)
     keys.invalidate = lambda *_: keys.__init__(sandbox.SANDBOX_KEYS)  # type: ignore[method-assign,misc]
-    run = await AttemptBench(engine, weather, account.id).run()
+    run = await AttemptBench(engine, weather, context).run()
     assert run.status == "completed", run.error
     assert [a.status for a in run.attempts] == ["failed", "completed"]
-    tested = await engine.connections.test(account.id, made.id)
+    tested = await engine.connections.test(context, made.id)
     assert (tested.resolved, tested.accepted) == (True, True)
     await engine.close(0)
 
@@ -320,7 +323,7 @@ async def test_what_is_known_of_a_connection_outlives_the_process(
     await bench.run(provider="minimax")
     other = await Engine.open(bench.engine.settings, transport=bench.weather)
     body = {"name": "llm.generate", "input": {"objective": "Tea"}}
-    route = await other.runs.route(bench.account_id, RunCreate.model_validate(body))
+    route = await other.runs.route(bench.context, RunCreate.model_validate(body))
     (minimax,) = [c for c in route.candidates if c.provider == "minimax" and not c.excluded]
     assert minimax.latency_p50_ms is not None
     assert minimax.error_rate == 0
@@ -340,11 +343,12 @@ async def test_a_tier_names_its_model(settings: Settings) -> None:
         registry=registry,
     )
     account, _ = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
     pointer = ConnectionCreate(
         provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
     )
-    await engine.connections.create(account.id, pointer)
-    bench = AttemptBench(engine, weather, account.id)
+    await engine.connections.create(context, pointer)
+    bench = AttemptBench(engine, weather, context)
     best, cheap = await bench.run(optimize_for="quality"), await bench.run(optimize_for="cost")
     assert str(best.model).startswith("gpt-6.1-sol")
     assert str(cheap.model).startswith("gpt-6-luna")
@@ -375,13 +379,13 @@ async def test_a_public_service_has_three_calls_at_once(bench: AttemptBench) -> 
     topics = ["Tea", "Jazz", "Chess", "Bread", "Moon", "Soil", "Clock", "Coffee"]
     runs = [
         await bench.engine.runs.create(
-            bench.account_id,
+            bench.context,
             RunCreate.model_validate({"name": "research.gather", "input": {"topic": topic}}),
         )
         for topic in topics
     ]
     for run in runs:
-        await bench.engine.wait(bench.account_id, run.id, 20)
+        await bench.engine.wait(bench.context, run.id, 20)
     assert "encyclopedia" in bench.weather.calls
     assert bench.weather.most_at["encyclopedia"] == 3
 
@@ -406,8 +410,9 @@ async def test_public_services_are_told_whom_to_contact(settings: Settings) -> N
         resolver=MappingResolver(sandbox.SANDBOX_KEYS),
     )
     account, _ = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
     body = {"name": "research.gather", "input": {"topic": "Tea"}}
-    run = await engine.runs.create(account.id, RunCreate.model_validate(body))
-    await engine.wait(account.id, run.id, 20)
+    run = await engine.runs.create(context, RunCreate.model_validate(body))
+    await engine.wait(context, run.id, 20)
     await engine.close(0)
     assert "(ops@example.org)" in seen["encyclopedia"]

@@ -103,7 +103,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     """
     faults = Faults()
     busy = EngineThread(short, Registry.load(extra=[holder.capability]), faults)
-    account_id = await connect_account(engine)
+    context = await connect_account(engine)
     graph = WorkflowCreate(
         name="held",
         nodes=[
@@ -113,7 +113,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
             ),
         ],
     )
-    made: Future[Workflow] = busy.submit(busy.engine.workflows.create(account_id, graph))
+    made: Future[Workflow] = busy.submit(busy.engine.workflows.create(context, graph))
     workflow = await asyncio.wrap_future(made)
     store = engine._core.store
     async with asyncio.timeout(PATIENCE_S):
@@ -126,7 +126,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
                 await asyncio.sleep(0.001)
             assert await store.claim_leases(10) == []
         holder.released.set()
-        while (await engine.workflows.get(account_id, workflow.id)).status != "completed":
+        while (await engine.workflows.get(context, workflow.id)).status != "completed":
             await asyncio.sleep(0.01)
     assert len(faults.calls) == 1
     await asyncio.to_thread(busy.close, 0)
@@ -160,17 +160,17 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         written.set()
         await goes_on.wait()
 
-    account_id = await connect_account(stopped)
+    context = await connect_account(stopped)
     async with asyncio.timeout(PATIENCE_S):
         monkeypatch.setattr(store, "write", stand_still)
-        run = await stopped.runs.create(account_id, build_run(0))
+        run = await stopped.runs.create(context, build_run(0))
         await written.wait()
         row = (await store.find_rows("jobs", root_id=run.id))[0]
         assert '"status":"running"' in row["doc"].replace(" ", "")  # the intent is durable
         stopped._leases._heartbeat.close()
         clock.now += 10 * short.lease_s
-        await engine.wait(account_id, run.id, PATIENCE_S)
-        assert (await engine.runs.get(account_id, run.id)).status == "completed"
+        await engine.wait(context, run.id, PATIENCE_S)
+        assert (await engine.runs.get(context, run.id)).status == "completed"
         tasks = list(stopped._leases._running.values())
         goes_on.set()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -9,6 +9,7 @@ from tests.support.timing import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import create_app
 from toolkit.settings import Settings
 
@@ -31,10 +32,10 @@ class UnreachableStatusCloud:
         await self._vendors(scope, receive, send)
 
 
-async def connect(engine: Engine, account_id: str, variable: str) -> str:
+async def connect(engine: Engine, context: RequestContext, variable: str) -> str:
     """The id of a new connection."""
     body = ConnectionCreate(provider="runpod", connection_type="environment", secret_ref=variable)
-    return (await engine.connections.create(account_id, body)).id
+    return (await engine.connections.create(context, body)).id
 
 
 async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Settings) -> None:
@@ -42,17 +43,18 @@ async def test_work_under_way_is_attached_to_by_who_asked_for_it(settings: Setti
     cloud = UnreachableStatusCloud()
     engine = await open_engine_on(cloud, settings)
     account, _ = await engine.accounts.open_local_account()
-    first = await connect(engine, account.id, "RUNPOD_API_KEY")
+    context = RequestContext(account.id)
+    first = await connect(engine, context, "RUNPOD_API_KEY")
     body = {"name": "image.generate", "input": {"prompt": "a tidal mill"}}
-    run = await engine.runs.create(account.id, RunCreate.model_validate(body))
+    run = await engine.runs.create(context, RunCreate.model_validate(body))
     async with asyncio.timeout(PATIENCE_S):
         await cloud.is_asked.wait()
-    await connect(engine, account.id, "OPENAI_API_KEY")  # a key that this vendor does not know
+    await connect(engine, context, "OPENAI_API_KEY")  # a key that this vendor does not know
     await engine.close(0)
     cloud.tells.set()
     engine = await open_engine_on(cloud, settings)
-    await engine.wait(account.id, run.id, PATIENCE_S)
-    done = await engine.runs.get(account.id, run.id)
+    await engine.wait(context, run.id, PATIENCE_S)
+    done = await engine.runs.get(context, run.id)
     await engine.close(0)
     assert done.status == "completed"
     assert {attempt.connection_id for attempt in done.attempts} == {first}

@@ -10,6 +10,7 @@ from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
 
@@ -23,10 +24,10 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
 
 
 @pytest.fixture
-async def account_id(engine: Engine) -> str:
+async def context(engine: Engine) -> RequestContext:
     """The account of its owner."""
     account, _ = await engine.accounts.open_local_account()
-    return account.id
+    return RequestContext(account.id)
 
 
 def build_nap_node(
@@ -37,27 +38,29 @@ def build_nap_node(
     return NodeCreate(id=node_id, capability="test.nap", input=given, depends_on=after.split())
 
 
-async def wait_until_ended(engine: Engine, account_id: str, workflow: Workflow) -> Workflow:
+async def wait_until_ended(engine: Engine, context: RequestContext, workflow: Workflow) -> Workflow:
     """The workflow once it has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while workflow.status in ("queued", "running"):
-            await engine.wait(account_id, workflow.id, 5)
-            workflow = await engine.workflows.get(account_id, workflow.id)
+            await engine.wait(context, workflow.id, 5)
+            workflow = await engine.workflows.get(context, workflow.id)
     return workflow
 
 
-async def test_a_cancel_before_the_first_step_is_kept(engine: Engine, account_id: str) -> None:
+async def test_a_cancel_before_the_first_step_is_kept(
+    engine: Engine, context: RequestContext
+) -> None:
     """Given a workflow accepted this very moment, when cancelled, then nothing of it starts."""
     request = WorkflowCreate(
         name="w", nodes=[build_nap_node("a", 30), build_nap_node("b", after="a")]
     )
-    workflow = await engine.workflows.create(account_id, request)
-    cancelled = await engine.workflows.cancel(account_id, workflow.id)
+    workflow = await engine.workflows.create(context, request)
+    cancelled = await engine.workflows.cancel(context, workflow.id)
     assert cancelled.status == "cancelled"
     assert {node.status for node in cancelled.nodes} == {"cancelled"}
 
 
-async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: str) -> None:
+async def test_what_never_starts_is_shown_at_once(engine: Engine, context: RequestContext) -> None:
     """Given a failed node and a slow one beside it, then what lies behind is shown cancelled."""
     nodes = [
         build_nap_node("bad", fails=True),
@@ -65,38 +68,42 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, account_id: st
         build_nap_node("slow", 30),
     ]
     workflow = await engine.workflows.create(
-        account_id, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
+        context, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
     )
     async with asyncio.timeout(PATIENCE_S):
         while workflow.nodes[0].status != "failed":
             await asyncio.sleep(0.01)
-            workflow = await engine.workflows.get(account_id, workflow.id)
+            workflow = await engine.workflows.get(context, workflow.id)
     bad, behind, slow = workflow.nodes
     assert (workflow.status, slow.status) == ("running", "running")
     assert behind.status == "cancelled"
     assert behind.error is not None
     assert behind.error.code == "UPSTREAM_FAILED"
     assert behind.completed_at == bad.completed_at
-    told = await engine.events.list(account_id, workflow.id, after=0, wait_s=0)
+    told = await engine.events.list(context, workflow.id, after=0, wait_s=0)
     assert [e.data["node_id"] for e in told if e.type == "node.cancelled"] == ["behind"]
 
 
-async def test_a_chain_of_naps_leaves_the_loop_its_turns(engine: Engine, account_id: str) -> None:
+async def test_a_chain_of_naps_leaves_the_loop_its_turns(
+    engine: Engine, context: RequestContext
+) -> None:
     """Given a long chain of nodes that never wait, then other work on the loop is not held up."""
     names = [f"n{i}" for i in range(200)]
     nodes = [build_nap_node(name, after=up) for name, up in zip(names, ["", *names], strict=False)]
-    workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
+    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
     turns = 0
     while workflow.status in ("queued", "running"):
         await asyncio.sleep(0)
         turns += 1
         if turns % 50 == 0:
-            workflow = await engine.workflows.get(account_id, workflow.id)
+            workflow = await engine.workflows.get(context, workflow.id)
     assert workflow.status == "completed"
     assert turns > len(nodes)
 
 
-async def test_a_picture_is_used_before_it_is_durable(engine: Engine, account_id: str) -> None:
+async def test_a_picture_is_used_before_it_is_durable(
+    engine: Engine, context: RequestContext
+) -> None:
     """Given a card on a card, when the first is on its way to the store, then it is there."""
     nodes = [
         NodeCreate(
@@ -107,27 +114,27 @@ async def test_a_picture_is_used_before_it_is_durable(engine: Engine, account_id
         )
         for node_id, after in (("first", []), ("second", ["first"]))
     ]
-    workflow = await engine.workflows.create(account_id, WorkflowCreate(name="w", nodes=nodes))
-    done = await wait_until_ended(engine, account_id, workflow)
+    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    done = await wait_until_ended(engine, context, workflow)
     assert done.error is None
     assert done.status == "completed"
 
 
 async def test_a_store_that_was_locked_for_a_while(
-    engine: Engine, account_id: str, settings: Settings
+    engine: Engine, context: RequestContext, settings: Settings
 ) -> None:
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
     engine._core.store._writer._connection.execute("PRAGMA busy_timeout=20")
     request = WorkflowCreate(
         name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")]
     )
-    workflow = await engine.workflows.create(account_id, request)
+    workflow = await engine.workflows.create(context, request)
     blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     await asyncio.sleep(1.5)
     blocker.execute("ROLLBACK")
     blocker.close()
-    done = await wait_until_ended(engine, account_id, workflow)
+    done = await wait_until_ended(engine, context, workflow)
     assert done.status == "completed"
-    jobs = [await engine.jobs.get(account_id, node.job_id or "") for node in done.nodes]
+    jobs = [await engine.jobs.get(context, node.job_id or "") for node in done.nodes]
     assert {job.status for job in jobs} == {"completed"}

@@ -11,6 +11,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -38,14 +39,15 @@ async def engine(short: Settings, faults: Faults) -> AsyncIterator[Engine]:
     await engine.close(0)
 
 
-async def connect_account(engine: Engine) -> str:
+async def connect_account(engine: Engine) -> RequestContext:
     """The owner's account, which has connected minimax."""
     owner, _ = await engine.accounts.open_local_account()
+    context = RequestContext(owner.id)
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
-    await engine.connections.create(owner.id, pointer)
-    return owner.id
+    await engine.connections.create(context, pointer)
+    return context
 
 
 def build_run(i: int) -> RunCreate:
@@ -72,14 +74,14 @@ async def test_each_job_is_done_by_one_of_them(
 ) -> None:
     """Given two engines that are both asked, then every job is done once, by one of them."""
     other = await open_engine(short, faults=faults)
-    account_id = await connect_account(engine)
-    asked = [(engine, other)[i % 2].runs.create(account_id, build_run(i)) for i in range(20)]
+    context = await connect_account(engine)
+    asked = [(engine, other)[i % 2].runs.create(context, build_run(i)) for i in range(20)]
     runs = await asyncio.gather(*asked)
     async with asyncio.timeout(PATIENCE_S):
         for run in runs:
-            await engine.wait(account_id, run.id, 10)  # whoever does it, both can tell
-            assert (await engine.runs.get(account_id, run.id)).status == "completed"
-            assert (await other.runs.get(account_id, run.id)).status == "completed"
+            await engine.wait(context, run.id, 10)  # whoever does it, both can tell
+            assert (await engine.runs.get(context, run.id)).status == "completed"
+            assert (await other.runs.get(context, run.id)).status == "completed"
     assert len(faults.calls) == 20
     await other.close(0)
 
@@ -89,20 +91,20 @@ async def test_what_a_dead_one_left_is_taken_over(
 ) -> None:
     """Given an engine that dies in mid-workflow, then the other one goes on from there."""
     other = await open_engine(short, faults=faults)
-    account_id = await connect_account(other)
-    workflow = await other.workflows.create(account_id, build_chain(12))
+    context = await connect_account(other)
+    workflow = await other.workflows.create(context, build_chain(12))
     async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 4:
             await asyncio.sleep(0.01)
         await kill_engine(other)
-        before = await engine.workflows.get(account_id, workflow.id)
-        await engine.wait(account_id, workflow.id, 20)
-    after = await engine.workflows.get(account_id, workflow.id)
+        before = await engine.workflows.get(context, workflow.id)
+        await engine.wait(context, workflow.id, 20)
+    after = await engine.workflows.get(context, workflow.id)
     assert after.status == "completed"
     shown = {n.id: n.artifact_id for n in before.nodes if n.status == "completed"}
     assert {n.id: n.artifact_id for n in after.nodes if n.id in shown} == shown
     assert len(faults.calls) <= 13
-    tries = [await engine.jobs.get(account_id, str(node.job_id)) for node in after.nodes]
+    tries = [await engine.jobs.get(context, str(node.job_id)) for node in after.nodes]
     states = [attempt.status for job in tries for attempt in job.attempts]
     assert states.count("interrupted") == len(faults.calls) - 12
 
@@ -115,8 +117,8 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     Its lease went to the other one meanwhile, and each change is checked against the fence.
     """
     other = await open_engine(short, faults=faults)
-    account_id = await connect_account(other)
-    hung = await other.workflows.create(account_id, build_chain(8))
+    context = await connect_account(other)
+    hung = await other.workflows.create(context, build_chain(8))
     async with asyncio.timeout(PATIENCE_S):
         while len(faults.calls) < 2:
             await asyncio.sleep(0.01)
@@ -129,8 +131,8 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         other._core.store._writer.submit = (  # type: ignore[method-assign]
             lambda changes, lease, eager=True: _hang_forever(writes, changes, lease)
         )
-        await engine.wait(account_id, hung.id, 20)
-    done = await engine.workflows.get(account_id, hung.id)
+        await engine.wait(context, hung.id, 20)
+    done = await engine.workflows.get(context, hung.id)
     assert done.status == "completed"
     assert held == []
     del other._core.store._writer.submit  # type: ignore[attr-defined]
@@ -140,7 +142,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
         if lease is not None:
             with pytest.raises(Exception, match=hung.id):
                 await store.write(changes, lease=lease)
-    after = await engine.workflows.get(account_id, hung.id)
+    after = await engine.workflows.get(context, hung.id)
     assert {n.id: n.artifact_id for n in after.nodes} == before
     await kill_engine(other)
 

@@ -20,6 +20,7 @@ from toolkit.contract.storage import StorageCreate
 from toolkit.contract.templates import TemplateCreate
 from toolkit.engine import Engine
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults, create_app
 from toolkit.settings import Settings
 from toolkit.store import UpdateRow
@@ -82,11 +83,12 @@ async def doomed(cloud: Starlette, settings: Settings, engine: Engine) -> Engine
     return await open_engine_on(cloud, settings)
 
 
-async def connect_cloud_account(engine: Engine) -> str:
+async def connect_cloud_account(engine: Engine) -> RequestContext:
     """The owner's account, which has connected the GPU cloud."""
     owner, _ = await engine.accounts.open_local_account()
-    await engine.connections.create(owner.id, POINTER)
-    return owner.id
+    context = RequestContext(owner.id)
+    await engine.connections.create(context, POINTER)
+    return context
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -112,9 +114,9 @@ async def wait_forever(*_: object, **__: object) -> None:
     await asyncio.Event().wait()
 
 
-async def get_only_record(engine: Engine, kind: ResourceKind, owner: str) -> Any:
+async def get_only_record(engine: Engine, kind: ResourceKind, context: RequestContext) -> Any:
     """The one record of a kind."""
-    (record,) = await kind.get_managed_resource(engine).list(owner, 50, None)
+    (record,) = await kind.get_managed_resource(engine).list(context, 50, None)
     return record
 
 
@@ -138,19 +140,19 @@ async def test_killed_before_the_vendor_did_it(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
 ) -> None:
     """Given a record whose request never came through, then it fails once that is certain."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="hang", times=None))
-    work = kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    work = kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     asked = lambda: any(c.path.endswith(kind.path) for c in faults.calls)  # noqa: E731
     await kill_engine_during(doomed, work, asked)
     faults.clear()
     assert await engine.reconciler.reconcile() is True
     assert (
-        await get_only_record(engine, kind, owner)
+        await get_only_record(engine, kind, context)
     ).status == "creating"  # the vendor may be at it still
     await backdate_requests(engine)
     await engine.reconciler.reconcile()
-    failed = await get_only_record(engine, kind, owner)
+    failed = await get_only_record(engine, kind, context)
     assert (failed.status, failed.error.code) == ("failed", "PROVIDER_UNAVAILABLE")
     assert "nothing was made" in failed.error.message
     assert await engine.reconciler.reconcile() is False
@@ -167,14 +169,14 @@ async def test_killed_before_the_answer_was_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a thing that was made as the process died, then it is adopted, and can be deleted."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     monkeypatch.setattr(kind.get_managed_resource(doomed), "_record_state", wait_forever)
-    work = kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    work = kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     await kill_engine_during(doomed, work, lambda: kind.path in list_cloud_names(cloud))
     assert await engine.reconciler.reconcile() is False
-    adopted = await get_only_record(engine, kind, owner)
+    adopted = await get_only_record(engine, kind, context)
     assert adopted.status == ("creating" if kind.area == "compute" else "ready")
-    assert (await kind.get_managed_resource(engine).delete(owner, adopted.id)).status == "deleted"
+    assert (await kind.get_managed_resource(engine).delete(context, adopted.id)).status == "deleted"
     await engine.reconciler.reconcile()
     assert list_cloud_names(cloud) == {}
     assert await list_statuses(engine) == {"deleted"}
@@ -192,8 +194,8 @@ async def test_killed_while_deleting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Given a deletion that was cut off before or after the vendor's part, then it is finished."""
-    owner = await connect_cloud_account(engine)
-    made = await kind.get_managed_resource(doomed).create(owner, kind.request)  # type: ignore[attr-defined]
+    context = await connect_cloud_account(engine)
+    made = await kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     record_id = made.id
     if vendor_did_it:
         save = doomed.storage.__class__._save
@@ -209,13 +211,13 @@ async def test_killed_while_deleting(
         faults.add(Fault("runpod", path_contains=f"/{kind.path}/", mangle="hang", times=None))
         when = lambda: any(c.method == "DELETE" for c in faults.calls)  # noqa: E731
     await kill_engine_during(
-        doomed, kind.get_managed_resource(doomed).delete(owner, record_id), when
+        doomed, kind.get_managed_resource(doomed).delete(context, record_id), when
     )
     faults.clear()
-    assert (await kind.get_managed_resource(engine).get(owner, record_id)).status == "deleting"
+    assert (await kind.get_managed_resource(engine).get(context, record_id)).status == "deleting"
     assert await engine.reconciler.reconcile() is False
     with pytest.raises(RequestError, match=record_id):
-        await kind.get_managed_resource(engine).get(owner, record_id)
+        await kind.get_managed_resource(engine).get(context, record_id)
     assert list_cloud_names(cloud) == {}
 
 
@@ -223,18 +225,18 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given a creation that another living process is at, then nobody settles it, however old."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains="/network-volumes", delay_ms=300, times=1))
-    task = asyncio.create_task(doomed.storage.create(owner, STORAGE.request))
+    task = asyncio.create_task(doomed.storage.create(context, STORAGE.request))
     await until(lambda: bool(faults.calls))
     store = engine._core.store
     (row,) = await store.find_rows("storage")
     assert engine.storage._is_abandoned(row) is False
     assert doomed.storage._is_abandoned(row) is False
     await engine.reconciler.reconcile()
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"
     with pytest.raises(RequestError, match="still being made"):
-        await engine.storage.delete(owner, row["id"])
+        await engine.storage.delete(context, row["id"])
     assert (await task).status == "ready"
     assert len(list_cloud_names(cloud)["network-volumes"]) == 1
     await doomed.close(0)
@@ -244,18 +246,18 @@ async def test_only_one_of_two_takes_a_record_over(
     engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
 ) -> None:
     """Given a record whose process has gone, then of two that would settle it one may."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     other = await open_engine_on(cloud, settings)
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
-    work = doomed.storage.create(owner, STORAGE.request)
+    work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     (row,) = await engine._core.store.find_rows("storage")
     took = [await one.storage._take_over(row) for one in (engine, other)]
     assert took == [True, False]
     await other.reconciler.reconcile()
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"
     await engine.reconciler.reconcile()
-    assert (await get_only_record(other, STORAGE, owner)).status == "ready"
+    assert (await get_only_record(other, STORAGE, context)).status == "ready"
     await other.close(0)
 
 
@@ -264,54 +266,54 @@ async def test_an_answer_that_was_lost(
     engine: Engine, cloud: Starlette, faults: Faults, kind: ResourceKind
 ) -> None:
     """Given an answer that cannot be read, then the thing is not lost: the vendor's list has it."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains=f"/{kind.path}", mangle="truncate", times=1))
-    made = await kind.get_managed_resource(engine).create(owner, kind.request)  # type: ignore[attr-defined]
+    made = await kind.get_managed_resource(engine).create(context, kind.request)  # type: ignore[attr-defined]
     assert (made.status, made.status_detail) == ("creating", "unconfirmed")
     await engine.reconciler.reconcile()
-    found = await get_only_record(engine, kind, owner)
+    found = await get_only_record(engine, kind, context)
     assert found.status == ("creating" if kind.area == "compute" else "ready")
     assert found.status_detail is None
-    await kind.get_managed_resource(engine).delete(owner, found.id)
+    await kind.get_managed_resource(engine).delete(context, found.id)
     await engine.reconciler.reconcile()
     assert list_cloud_names(cloud) == {}
 
 
 async def test_a_connection_that_was_lost(engine: Engine, faults: Faults) -> None:
     """Given a request that got no answer, then it fails once the vendor can be done with it."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains="/network-volumes", mangle="drop", times=1))
-    await engine.storage.create(owner, STORAGE.request)
+    await engine.storage.create(context, STORAGE.request)
     assert await engine.reconciler.reconcile() is True
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"
     await backdate_requests(engine)
     assert await engine.reconciler.reconcile() is False
-    assert (await get_only_record(engine, STORAGE, owner)).status == "failed"
+    assert (await get_only_record(engine, STORAGE, context)).status == "failed"
 
 
 async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: Faults) -> None:
     """Given an endpoint that the vendor refuses, then it failed, and nothing is left there."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains="/serverless", status=422, times=1))
-    made = await engine.endpoints.create(owner, ENDPOINT.request)
+    made = await engine.endpoints.create(context, ENDPOINT.request)
     assert made.status == "failed"
     assert list_cloud_names(cloud) == {}
     assert await engine.reconciler.reconcile() is False
     assert list_cloud_names(cloud) == {}
-    assert (await engine.endpoints.delete(owner, made.id)).deleted
+    assert (await engine.endpoints.delete(context, made.id)).deleted
 
 
 async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: Starlette) -> None:
     """Given an endpoint with a hidden template, then both go together, here and at the vendor."""
-    owner = await connect_cloud_account(engine)
-    made = await engine.templates.create(owner, TemplateCreate(name="old", image="example/w:1"))
-    endpoint = await engine.endpoints.create(owner, EndpointCreate(template_id=made.id))
+    context = await connect_cloud_account(engine)
+    made = await engine.templates.create(context, TemplateCreate(name="old", image="example/w:1"))
+    endpoint = await engine.endpoints.create(context, EndpointCreate(template_id=made.id))
     doc = made.model_copy(update={"hidden": True}).model_dump_json()
     await engine._core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
-    assert await engine.templates.list(owner, 50, None) == []
+    assert await engine.templates.list(context, 50, None) == []
     with pytest.raises(RequestError, match="hidden"):
-        await engine.templates.delete(owner, made.id)
-    assert (await engine.endpoints.delete(owner, endpoint.id)).deleted
+        await engine.templates.delete(context, made.id)
+    assert (await engine.endpoints.delete(context, endpoint.id)).deleted
     await engine.reconciler.reconcile()
     assert list_cloud_names(cloud) == {}
     assert await list_statuses(engine) == {"deleted"}
@@ -319,91 +321,91 @@ async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: St
 
 async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:
     """Given a pod that is read while it is deleted, then it stays deleted, whatever was seen."""
-    owner = await connect_cloud_account(engine)
-    pod = await engine.compute.create(owner, KINDS[2].request)
+    context = await connect_cloud_account(engine)
+    pod = await engine.compute.create(context, KINDS[2].request)
     faults.add(Fault("runpod", path_contains="/pods/", delay_ms=100, times=1))
-    look = asyncio.create_task(engine.compute.get(owner, pod.id))
+    look = asyncio.create_task(engine.compute.get(context, pod.id))
     await until(lambda: faults.calls[-1].method == "GET" and "/pods/" in faults.calls[-1].path)
-    await engine.compute.delete(owner, pod.id)
+    await engine.compute.delete(context, pod.id)
     await look
-    assert await engine.compute.list(owner, 50, None) == []
+    assert await engine.compute.list(context, 50, None) == []
 
 
 async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
     """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
-    owner = await connect_cloud_account(engine)
-    volume = await engine.storage.create(owner, STORAGE.request)
+    context = await connect_cloud_account(engine)
+    volume = await engine.storage.create(context, STORAGE.request)
     (row,) = await engine._core.store.find_rows("storage")
     detail = f"{row['vendor_id']} is full."
     body = {"title": "Bad Request", "status": 400, "detail": detail}
     faults.add(Fault("runpod", path_contains="/serverless", status=400, body=body, times=1))
-    made = await engine.endpoints.create(owner, EndpointCreate(storage_id=volume.id))
+    made = await engine.endpoints.create(context, EndpointCreate(storage_id=volume.id))
     assert made.error is not None
     assert f"{volume.id} is full" in made.error.message
-    assert (await engine.storage.delete(owner, volume.id)).deleted  # what failed does not use it
+    assert (await engine.storage.delete(context, volume.id)).deleted  # what failed does not use it
 
 
 async def test_a_vendor_that_is_out_of_reach(
     engine: Engine, doomed: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given an outage, then what was left is tried again later, and settled when it is over."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
-    work = doomed.storage.create(owner, STORAGE.request)
+    work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     faults.fail("runpod", status=503)
     assert await engine.reconciler.reconcile() is True
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"
     faults.clear()
     assert await engine.reconciler.reconcile() is False
-    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+    assert (await get_only_record(engine, STORAGE, context)).status == "ready"
 
 
 async def test_a_vendor_that_is_connected_no_more(
     engine: Engine, doomed: Engine, cloud: Starlette
 ) -> None:
     """Given no connection, then nothing is concluded; an equal pointer lets it be settled."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
-    work = doomed.storage.create(owner, STORAGE.request)
+    work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
-    for connection in await engine.connections.list(owner, 50, None):
-        await engine.connections.delete(owner, connection.id)
+    for connection in await engine.connections.list(context, 50, None):
+        await engine.connections.delete(context, connection.id)
     await backdate_requests(engine)
     assert await engine.reconciler.reconcile() is True
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
-    await engine.connections.create(owner, POINTER)
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"
+    await engine.connections.create(context, POINTER)
     assert await engine.reconciler.reconcile() is False
-    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+    assert (await get_only_record(engine, STORAGE, context)).status == "ready"
 
 
 async def test_a_deletion_during_an_outage(
     engine: Engine, cloud: Starlette, faults: Faults
 ) -> None:
     """Given a vendor that does not answer, then the deletion is tried again until it is done."""
-    owner = await connect_cloud_account(engine)
-    made = await engine.storage.create(owner, STORAGE.request)
+    context = await connect_cloud_account(engine)
+    made = await engine.storage.create(context, STORAGE.request)
     faults.fail("runpod", status=503, times=1)
     with pytest.raises(RequestError, match="tried again") as refused:
-        await engine.storage.delete(owner, made.id)
+        await engine.storage.delete(context, made.id)
     assert refused.value.code.name == "CONFLICT"
-    assert (await get_only_record(engine, STORAGE, owner)).status == "deleting"
+    assert (await get_only_record(engine, STORAGE, context)).status == "deleting"
     assert await engine.reconciler.reconcile() is False
     assert list_cloud_names(cloud) == {}
 
 
 async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faults: Faults) -> None:
     """Given a vendor that will not, then the record stands as before, and its id is not told."""
-    owner = await connect_cloud_account(engine)
-    made = await engine.storage.create(owner, STORAGE.request)
+    context = await connect_cloud_account(engine)
+    made = await engine.storage.create(context, STORAGE.request)
     (row,) = await engine._core.store.find_rows("storage")
     body = {"title": "Conflict", "status": 409, "detail": f"{row['vendor_id']} is in use."}
     faults.add(Fault("runpod", path_contains="/network-volumes/", status=409, body=body, times=1))
     with pytest.raises(RequestError, match="is in use") as refused:
-        await engine.storage.delete(owner, made.id)
+        await engine.storage.delete(context, made.id)
     assert row["vendor_id"] not in refused.value.message
     assert made.id in refused.value.message
-    assert (await get_only_record(engine, STORAGE, owner)).status == "ready"
+    assert (await get_only_record(engine, STORAGE, context)).status == "ready"
     assert await engine.reconciler.reconcile() is False
     assert len(list_cloud_names(cloud)["network-volumes"]) == 1
 
@@ -412,13 +414,13 @@ async def test_opening_settles_by_itself(
     engine: Engine, doomed: Engine, cloud: Starlette, settings: Settings
 ) -> None:
     """Given what a dead process left, then an engine that opens settles it without being asked."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
-    work = doomed.storage.create(owner, STORAGE.request)
+    work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     late = await open_engine_on(cloud, settings)
     async with asyncio.timeout(PATIENCE_S):
-        while (await get_only_record(late, STORAGE, owner)).status != "ready":
+        while (await get_only_record(late, STORAGE, context)).status != "ready":
             await asyncio.sleep(0.01)
     await late.close(0)
 
@@ -427,9 +429,9 @@ async def test_real_things_are_not_settled_in_the_sandbox(
     engine: Engine, doomed: Engine, cloud: Starlette
 ) -> None:
     """Given what was left at the real cloud, then an engine in the sandbox does not touch it."""
-    owner = await connect_cloud_account(engine)
+    context = await connect_cloud_account(engine)
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
-    work = doomed.storage.create(owner, STORAGE.request)
+    work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     await backdate_requests(engine)
     store = engine._core.store
@@ -437,4 +439,4 @@ async def test_real_things_are_not_settled_in_the_sandbox(
     real = row["spec"].replace('"sandbox": true', '"sandbox": false')
     await store.write([UpdateRow("storage", row["id"], {"spec": real})])
     assert await engine.reconciler.reconcile() is False
-    assert (await get_only_record(engine, STORAGE, owner)).status == "creating"
+    assert (await get_only_record(engine, STORAGE, context)).status == "creating"

@@ -17,6 +17,7 @@ from toolkit.contract.errors import RequestError
 from toolkit.contract.jobs import Job, Options
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
 from toolkit.settings import Settings
@@ -61,13 +62,13 @@ class BudgetMachine(RuleBasedStateMachine):
         async def prepare() -> None:
             self.engine = await self.open_engine_again()
             account, _ = await self.engine.accounts.open_local_account()
-            self.account = account.id
+            self.context = RequestContext(account.id)
             for provider, variable in VENDORS.items():
                 assert variable in SANDBOX_KEYS
                 pointer = ConnectionCreate(
                     provider=provider, connection_type="environment", secret_ref=variable
                 )
-                await self.engine.connections.create(self.account, pointer)
+                await self.engine.connections.create(self.context, pointer)
 
         self.run(prepare())
 
@@ -98,7 +99,7 @@ class BudgetMachine(RuleBasedStateMachine):
                 options=Options(max_cost_usd=float(limit)),
             )
             try:
-                made = await self.engine.workflows.create(self.account, request)
+                made = await self.engine.workflows.create(self.context, request)
             except RequestError:
                 return  # refused before anything was spent
             self.limits[made.id] = limit
@@ -165,8 +166,8 @@ class BudgetMachine(RuleBasedStateMachine):
         async def end() -> tuple[int, int]:
             async with asyncio.timeout(PATIENCE_S):
                 for workflow_id in self.limits:
-                    await self.engine.wait(self.account, workflow_id, 20)
-                    ended = await self.engine.workflows.get(self.account, workflow_id)
+                    await self.engine.wait(self.context, workflow_id, 20)
+                    ended = await self.engine.workflows.get(self.context, workflow_id)
                     assert ended.status in FINAL
             rows = await self.engine._core.store.find_rows("jobs")
             jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]

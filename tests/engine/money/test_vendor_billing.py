@@ -12,6 +12,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 
 COUNT = load_tokenizers()["o200k_base"]
 TEXTS = {name: PROSE[name] * 3 for name in ("english", "chinese", "amharic", "hindi", "khmer")}
@@ -32,33 +33,33 @@ async def test_most_of_a_budget_can_be_used() -> None:
     assert await measure_usable(COUNT) >= 0.8
 
 
-async def ask(engine: Engine, account_id: str, limit: float | None) -> Run:
+async def ask(engine: Engine, context: RequestContext, limit: float | None) -> Run:
     """A run at one vendor, to its end."""
     request = RunCreate(
         name="llm.generate",
         input={"objective": PROSE["english"]},
         options=Options(provider="openai", max_cost_usd=limit),
     )
-    run = await engine.runs.create(account_id, request)
-    await engine.wait(account_id, run.id, 20)
-    return await engine.runs.get(account_id, run.id)
+    run = await engine.runs.create(context, request)
+    await engine.wait(context, run.id, 20)
+    return await engine.runs.get(context, run.id)
 
 
 async def test_a_model_that_bills_more_is_not_used_under_a_budget_until_somebody_says_so(
     tmp_path: Path,
 ) -> None:
     """Given a bill above its reservation, then it is recorded, and the model is not trusted."""
-    engine, account_id = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
+    engine, context = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
     try:
-        run = await ask(engine, account_id, 0.05)
+        run = await ask(engine, context, 0.05)
         assert run.cost_usd == run.cost_incurred_usd > (run.reservation_usd or 0)
         with pytest.raises(RequestError) as refused:
-            await ask(engine, account_id, 0.05)
+            await ask(engine, context, 0.05)
         assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
         assert "billed more" in str(refused.value)
-        assert (await ask(engine, account_id, None)).status == "completed"
+        assert (await ask(engine, context, None)).status == "completed"
         (connection,) = [
-            c for c in await engine.connections.list(account_id, 50, None)
+            c for c in await engine.connections.list(context, 50, None)
             if c.provider == "openai"
         ]  # fmt: skip
         assert connection.overbilled == ["gpt-6-luna"]
@@ -68,35 +69,35 @@ async def test_a_model_that_bills_more_is_not_used_under_a_budget_until_somebody
     engine, _ = await open_engine_again(tmp_path)
     try:
         with pytest.raises(RequestError):
-            await ask(engine, account_id, 0.05)
-        trusted = await engine.connections.trust(account_id, connection.id)
+            await ask(engine, context, 0.05)
+        trusted = await engine.connections.trust(context, connection.id)
         assert trusted.overbilled == []
-        assert (await ask(engine, account_id, 0.05)).status == "completed"
+        assert (await ask(engine, context, 0.05)).status == "completed"
     finally:
         await engine.close(0)
 
 
 async def test_what_is_trusted_is_known_to_every_engine_at_once(tmp_path: Path) -> None:
     """Given two engines on one directory, then what one learns or is told, the other goes by."""
-    first, account_id = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
+    first, context = await open_engine(tmp_path, Billing(COUNT, Rule(template=9_000)))
     second, _ = await open_engine_again(tmp_path)
     try:
-        assert (await ask(second, account_id, 0.05)).status == "completed"
-        await ask(first, account_id, 0.05)
+        assert (await ask(second, context, 0.05)).status == "completed"
+        await ask(first, context, 0.05)
         for engine in (first, second):
             with pytest.raises(RequestError, match="billed more"):
-                await ask(engine, account_id, 0.05)
+                await ask(engine, context, 0.05)
         # What the other writes of the connection's health does not bring back what was judged.
-        assert (await ask(second, account_id, None)).status == "completed"
+        assert (await ask(second, context, None)).status == "completed"
         with pytest.raises(RequestError, match="billed more"):
-            await ask(second, account_id, 0.05)
+            await ask(second, context, 0.05)
         (connection,) = [
-            c for c in await second.connections.list(account_id, 50, None)
+            c for c in await second.connections.list(context, 50, None)
             if c.provider == "openai"
         ]  # fmt: skip
-        await second.connections.trust(account_id, connection.id)
+        await second.connections.trust(context, connection.id)
         for engine in (second, first):
-            assert (await ask(engine, account_id, 0.05)).status == "completed"
+            assert (await ask(engine, context, 0.05)).status == "completed"
     finally:
         await second.close(0)
         await first.close(0)

@@ -15,6 +15,7 @@ from tests.support.timing import PATIENCE_S
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport.driver import SEND_CHECK
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
@@ -127,14 +128,15 @@ async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object
     )
     try:
         account, _ = await engine.accounts.open_local_account()
+        context = RequestContext(account.id)
         pointer = ConnectionCreate(
             provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
         )
-        await engine.connections.create(account.id, pointer)
+        await engine.connections.create(context, pointer)
         body = {"name": "llm.generate", "input": {"objective": "Tea"}}
-        run = await engine.runs.create(account.id, RunCreate.model_validate(body))
-        await engine.wait(account.id, run.id, 10)
-        return await engine.runs.get(account.id, run.id)
+        run = await engine.runs.create(context, RunCreate.model_validate(body))
+        await engine.wait(context, run.id, 10)
+        return await engine.runs.get(context, run.id)
     finally:
         await engine.close(0)
 

@@ -12,6 +12,7 @@ import pytest
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.transport.redaction import REDACTED, redact_key
 from toolkit.settings import Settings, VendorSettings
 
@@ -79,15 +80,17 @@ async def test_an_echo_is_stored_nowhere(
     real = settings.model_copy(update={"sandbox": False, "vendors": {"openai": own}})
     engine = await Engine.open(real, transport=httpx.MockTransport(answer))
     owner, _ = await engine.accounts.open_local_account()
+    context = RequestContext(owner.id)
     pointer = ConnectionCreate(
         provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
     )
-    await engine.connections.create(owner.id, pointer)
+    await engine.connections.create(context, pointer)
     run = await engine.runs.create(
-        owner.id, RunCreate(name="llm.generate", input={"objective": "What is my key?"})
+        context,
+        RunCreate(name="llm.generate", input={"objective": "What is my key?"}),
     )
-    await engine.wait(owner.id, run.id, 60)
-    done = await engine.runs.get(owner.id, run.id)
+    await engine.wait(context, run.id, 60)
+    done = await engine.runs.get(context, run.id)
     assert done.status == "completed", done.error
     assert REDACTED in str(done.output)
     await engine.close(0)

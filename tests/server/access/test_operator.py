@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from tests.server.conftest import Wire
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
@@ -65,11 +65,6 @@ def read_output(done: Result) -> Any:
     return json.loads(done.stdout)
 
 
-def key_of(client: Client) -> str:
-    """The key that a client sends."""
-    return str(client._http._client.headers["authorization"]).removeprefix("Bearer ")
-
-
 def test_a_disabled_account_s_keys_are_refused_and_its_work_is_ended(
     served: Server, ada: Client, account: Account
 ) -> None:
@@ -77,7 +72,7 @@ def test_a_disabled_account_s_keys_are_refused_and_its_work_is_ended(
     run = ada.runs.create("test.nap", NAP)
     with sign_up_client(served.url, "bob@example.org") as bob:
         other = bob.runs.create("test.nap", NAP)
-        headers = {"Authorization": f"Bearer {key_of(ada)}"}
+        headers = {"Authorization": f"Bearer {read_key(ada)}"}
         path = f"{served.url}/v1/runs/{run.id}/events"
         with httpx.stream("GET", path, headers=headers | STREAM, timeout=PATIENCE_S) as response:
             lines = response.iter_lines()
@@ -174,7 +169,7 @@ def test_an_operator_sees_what_accounts_have(
     for line in (["list"], ["show", listed["id"]], ["keys", listed["id"]]):
         printed = account(*line).output
         assert made.api_key not in printed
-        assert key_of(ada) not in printed
+        assert read_key(ada) not in printed
     over_http = {key.id: key.record for key in ada.account.keys(10)}
     assert over_http[nightly_key["id"]].left_usd_today == nightly_key["left_usd_today"]
     assert over_http[old["id"]].revoked_at is not None

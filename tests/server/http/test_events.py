@@ -8,10 +8,11 @@ import httpx
 import pytest
 
 from tests.conftest import Server
-from tests.contract.conftest import sign_up_client
+from tests.contract.conftest import read_key, sign_up_client
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
+from toolkit.engine.request_context import RequestContext
 from toolkit.local import EngineThread
 from toolkit.settings import Settings
 
@@ -29,8 +30,8 @@ def client(server: Server) -> Iterator[Client]:
 def read_stream(client: Client, path: str, most: int | None = None, **headers: str) -> list[Any]:
     """The events that a stream gives, until it ends or there are so many."""
     found: list[Any] = []
-    sent = {"Authorization": client._http._client.headers["authorization"], **STREAM, **headers}
-    url = str(client._http._client.base_url).rstrip("/") + path
+    sent = {"Authorization": f"Bearer {read_key(client)}", **STREAM, **headers}
+    url = client.access.base_url + path
     with httpx.stream("GET", url, headers=sent, timeout=PATIENCE_S) as response:
         assert response.status_code == 200
         assert response.headers["content-type"].startswith("text/event-stream")
@@ -107,8 +108,8 @@ def test_refusals_come_before_the_stream(
 ) -> None:
     """Given what is not there or no number, then it is refused as ever, in JSON."""
     run = client.workflows.submit(flow()).wait()
-    url = str(client._http._client.base_url).rstrip("/") + path.replace("{id}", run.id)
-    sent = {"Authorization": client._http._client.headers["authorization"], **STREAM, **headers}
+    url = client.access.base_url + path.replace("{id}", run.id)
+    sent = {"Authorization": f"Bearer {read_key(client)}", **STREAM, **headers}
     answer = httpx.get(url, headers=sent)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
 
@@ -121,15 +122,15 @@ def test_a_stream_ends_with_its_key(settings: Settings) -> None:
         with sign_up_client(served.url) as client:
             run = client.runs.create("test.nap", {"seconds": 60})
             path = f"{served.url}/v1/runs/{run.id}/events"
-            key = str(client._http._client.headers["authorization"])
+            key = f"Bearer {read_key(client)}"
             with httpx.stream(
                 "GET", path, headers={"Authorization": key, **STREAM}, timeout=PATIENCE_S
             ) as response:
                 lines = response.iter_lines()
                 assert next(lines) == "id: 1"
                 me = client.account.get()
-                (record,) = other.call(other.engine.keys.list(me.id, 10, None))
-                other.call(other.engine.keys.revoke(me.id, record.id))
+                (record,) = other.call(other.engine.keys.list(RequestContext(me.id), 10, None))
+                other.call(other.engine.keys.revoke(RequestContext(me.id), record.id))
                 assert not any("run.completed" in line for line in lines)  # it ends, so this does
         assert httpx.get(path, headers={"Authorization": key}).status_code == 401
     finally:

@@ -77,6 +77,16 @@ async def test_a_proper_form_is_taken(wire: Wire, quoted: bool) -> None:
     assert content.content == data
 
 
+@pytest.mark.parametrize("short", range(-4, 20, 3))
+async def test_a_form_is_read_wherever_a_chunk_ends(wire: Wire, short: int) -> None:
+    """Given a form whose last boundary lies across the chunks it is read in, then it is kept."""
+    tail = b"\r\n" + END
+    data = b"t" * (CHUNK_BYTES - len(PART) - len(tail) + len(b"tea\r\n") + short)
+    raw = PART.replace(b"tea\r\n", data) + tail
+    answer = await wire.send("POST", "/v1/artifacts", content=raw, headers={"Content-Type": KIND})
+    assert (answer.status_code, answer.json()["data"]["size_bytes"]) == (201, len(data))
+
+
 LARGE = bytes(range(256)) * 4096 * 4  # four megabytes
 
 

@@ -26,6 +26,7 @@ from tests.server.responsiveness.test_loop_blocking import (
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings, VendorSettings
 
 MIB = 1024 * 1024
@@ -150,16 +151,17 @@ async def test_no_reply_holds_the_loop(
     settings = Settings(data_dir=tmp_path / "data", vendors={"minimax": own}, retries=0)
     engine = await Engine.open(settings, transport=LargeAnswerTransport(make()))
     owner, _ = await engine.accounts.open_local_account()
+    context = RequestContext(owner.id)
     pointer = ConnectionCreate(
         provider="minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
     )
-    await engine.connections.create(owner.id, pointer, tested=False)
+    await engine.connections.create(context, pointer, tested=False)
     ended: list[Run] = []
 
     async def run() -> None:
-        made = await engine.runs.create(owner.id, RunCreate(name=capability, input=given))
-        await engine.wait(owner.id, made.id, 60)
-        ended.append(await engine.runs.get(owner.id, made.id))
+        made = await engine.runs.create(context, RunCreate(name=capability, input=given))
+        await engine.wait(context, made.id, 60)
+        ended.append(await engine.runs.get(context, made.id))
 
     longest = await longest_ms(run)
     await engine.close(0)

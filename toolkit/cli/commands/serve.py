@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from toolkit.settings import Settings
 
 SWITCH_INTERVAL_S = 0.001
+SERVER_PACKAGES = ("prometheus_client", "structlog", "uvicorn")  # those of the extra `server`
 
 
 def serve(
@@ -68,6 +70,7 @@ def serve(
     ] = None,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
+    _check_extra()
     with _log_errors(log_format):
         import asyncio
 
@@ -118,6 +121,19 @@ def serve(
                 await serve_engine(engine, host, listener, on_ready=ready, observer=watch)
 
         asyncio.run(run())
+
+
+def _check_extra() -> None:
+    """Refuse to serve without the packages that only a server needs.
+
+    Raises:
+        RequestError: `INVALID_REQUEST`.
+    """
+    if any(find_spec(name) is None for name in SERVER_PACKAGES):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Serving needs an extra: pip install 'capability-toolkit[server]'.",
+        )
 
 
 @contextmanager

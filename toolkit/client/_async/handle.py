@@ -7,11 +7,12 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_view import (
     RecordView,
 )
 from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.display.progress import EventProgress, ProgressMode
@@ -66,8 +67,9 @@ class AsyncWaitable(AsyncHandle[R]):
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         return await self._http.request_events(self.path, after, wait_s)
 
+    @rename_arguments(timeout_s="timeout")
     async def wait(
-        self, timeout_s: float | None = None, *, progress: ProgressMode = True, check: bool = True
+        self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:
         """Wait until it is over, showing progress.
 
@@ -75,24 +77,37 @@ class AsyncWaitable(AsyncHandle[R]):
         is away meanwhile is waited for, and the events go on where they ended.
 
         Args:
-            timeout_s: how long to wait at most, in seconds; none is as long as it takes.
+            timeout: how long to wait at most, in seconds; none is as long as it takes.
             progress: True for what fits the place, "lines" for a line each change, False for none.
             check: raise if it failed.
 
         Raises:
             WorkError: it failed or was cancelled; `check=False` returns it instead.
-            ServiceError: `UNAVAILABLE` when the time was up first.
+            ServiceTimeoutError: `UNAVAILABLE` when the time was up first; it is a `TimeoutError`.
+            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
         """
         shown = EventProgress(progress)
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        until = None if timeout is None else time.monotonic() + timeout
+        try:
+            await self._follow(until, shown)
+        except ServiceError as error:
+            # A server that is away is reported as that only where it was given up before the time.
+            if until is None or not error.is_away or time.monotonic() < until:
+                raise
+        if not self.done:
+            raise ServiceTimeoutError(
+                ErrorCode.UNAVAILABLE,
+                f"{self.id} is still {self.status} after {timeout} s; it goes on.",
+            )
+        return self._raise_if_failed() if check else self
+
+    async def _follow(self, until: float | None, shown: EventProgress) -> None:
+        """Follow the events until it is over, or until a time by the monotonic clock."""
         await self._call("GET", max_wait_s=_compute_remaining_s(until))
         while not self.done:
             left = LONG_POLL_S if until is None else until - time.monotonic()
             if left <= 0:
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
-                    f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
-                )
+                return
             hold_s = min(LONG_POLL_S, max(1, int(left)))
             found = await self._http.request_events(
                 self.path, self._last_event, hold_s, _compute_remaining_s(until)
@@ -103,7 +118,6 @@ class AsyncWaitable(AsyncHandle[R]):
                 self._last_event = event.n
             if not found or any(event.terminal for event in found) or self._may_pause(found):
                 await self._call("GET", max_wait_s=_compute_remaining_s(until))
-        return self._raise_if_failed() if check else self
 
     def _may_pause(self, found: list[Event]) -> bool:
         """Tell whether these events may end the wait without being the last of all."""
@@ -119,7 +133,7 @@ class AsyncWaitable(AsyncHandle[R]):
         return self
 
     def __await__(self) -> Generator[Any, None, Self]:
-        return self.wait(progress=False).__await__()
+        return self.wait().__await__()
 
     async def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""

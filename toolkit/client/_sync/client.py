@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import httpx
 
+from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
+from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
 from toolkit.profiles.resolution import ServerAccess, resolve_access
@@ -58,7 +60,16 @@ class Client:
         profile: the name of a profile of `toolkit login`, an address with its key; by default
             `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
         transport: the transport of requests; the network by default.
-        timeout_s: the longest one request may take, in seconds.
+        http_client: an `httpx.Client` to send requests by, such as one with a proxy, instead
+            of one of our own. Its headers, cookies and hooks are sent along; as with openai-python,
+            closing this client closes it, too. It takes the place of `transport` and `cacert`.
+        timeout: the longest that each part of a request may take (connecting, sending, reading),
+            as in httpx: seconds, an `httpx.Timeout`, or none for no limit. Where it is left out,
+            that of `http_client` if it differs from httpx's default, or else a minute. What takes
+            longer raises `ServiceTimeoutError`, which is a `TimeoutError`.
+        max_retries: send a request again at most so often, whatever failed, and only where its
+            work is done once all the same; 0 never does. By default 3 times for what the service
+            answers, and for as long as `max_wait_s` says while it is away.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
         max_wait_s: wait so long for a server that is away, such as one that restarts, in
             seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. Work under way goes on.
@@ -71,8 +82,10 @@ class Client:
         RequestError: `INVALID_REQUEST` for an address that can be none, and for one beside a
             profile of another; `UNAUTHENTICATED` for a key that can be none; `NOT_FOUND` or
             `UNAUTHENTICATED` for a profile that cannot be used.
+        TypeError: for an `http_client` that is none, or beside what it has of its own.
     """
 
+    @rename_arguments(timeout_s="timeout")
     def __init__(
         self,
         base_url: str | None = None,
@@ -80,14 +93,18 @@ class Client:
         *,
         profile: str | None = None,
         transport: httpx.BaseTransport | None = None,
-        timeout_s: float = 60.0,
+        http_client: httpx.Client | None = None,
+        timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT,
+        max_retries: int | None = None,
         cache: bool | None = None,
         max_wait_s: float | None = None,
         cacert: str | Path | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         access = resolve_access(base_url, api_key, profile)
-        self._http = HttpClient(access, transport, timeout_s, cache, max_wait_s, cacert)
+        self._http = HttpClient(
+            access, transport, http_client, timeout, max_retries, cache, max_wait_s, cacert
+        )
         self._on_close = on_close
         self._thread: EngineThread | None = None  # of the embedded engine; none for a server's
         self._description = ""  # of the embedded engine
@@ -101,6 +118,7 @@ class Client:
         settings: "Settings | None" = None,
         registry: "Registry | None" = None,
         faults: "Faults | None" = None,
+        max_retries: int | None = None,
         cache: bool | None = None,
         cassette: str | Path | None = None,
         mode: "CassetteMode" = "replay",
@@ -115,6 +133,7 @@ class Client:
             settings: more settings, such as vendors' base URLs.
             registry: other capabilities and vendors than the built-in and installed ones.
             faults: what goes wrong in the sandbox (which it implies), and the log of its calls.
+            max_retries: ask the engine again at most so often; 3 times by default.
             cache: use the results of equal jobs again, unless a run or workflow says no.
             cassette: the YAML file that vendors' answers are written to or played from.
             mode: of the cassette. `replay` answers from the file alone, without network and keys;
@@ -152,6 +171,7 @@ class Client:
             base_url=LOCAL_URL,
             api_key=key,
             transport=LoopTransport(thread),
+            max_retries=max_retries,
             cache=cache,
             on_close=thread.close,
         )

@@ -6,12 +6,13 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_view import (
     RecordView,
 )
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.display.progress import EventProgress, ProgressMode
@@ -64,8 +65,9 @@ class Waitable(Handle[R]):
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         return self._http.request_events(self.path, after, wait_s)
 
+    @rename_arguments(timeout_s="timeout")
     def wait(
-        self, timeout_s: float | None = None, *, progress: ProgressMode = True, check: bool = True
+        self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:
         """Wait until it is over, showing progress.
 
@@ -73,24 +75,37 @@ class Waitable(Handle[R]):
         is away meanwhile is waited for, and the events go on where they ended.
 
         Args:
-            timeout_s: how long to wait at most, in seconds; none is as long as it takes.
+            timeout: how long to wait at most, in seconds; none is as long as it takes.
             progress: True for what fits the place, "lines" for a line each change, False for none.
             check: raise if it failed.
 
         Raises:
             WorkError: it failed or was cancelled; `check=False` returns it instead.
-            ServiceError: `UNAVAILABLE` when the time was up first.
+            ServiceTimeoutError: `UNAVAILABLE` when the time was up first; it is a `TimeoutError`.
+            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
         """
         shown = EventProgress(progress)
-        until = None if timeout_s is None else time.monotonic() + timeout_s
+        until = None if timeout is None else time.monotonic() + timeout
+        try:
+            self._follow(until, shown)
+        except ServiceError as error:
+            # A server that is away is reported as that only where it was given up before the time.
+            if until is None or not error.is_away or time.monotonic() < until:
+                raise
+        if not self.done:
+            raise ServiceTimeoutError(
+                ErrorCode.UNAVAILABLE,
+                f"{self.id} is still {self.status} after {timeout} s; it goes on.",
+            )
+        return self._raise_if_failed() if check else self
+
+    def _follow(self, until: float | None, shown: EventProgress) -> None:
+        """Follow the events until it is over, or until a time by the monotonic clock."""
         self._call("GET", max_wait_s=_compute_remaining_s(until))
         while not self.done:
             left = LONG_POLL_S if until is None else until - time.monotonic()
             if left <= 0:
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
-                    f"{self.id} is still {self.status} after {timeout_s} s; it goes on.",
-                )
+                return
             hold_s = min(LONG_POLL_S, max(1, int(left)))
             found = self._http.request_events(
                 self.path, self._last_event, hold_s, _compute_remaining_s(until)
@@ -101,7 +116,6 @@ class Waitable(Handle[R]):
                 self._last_event = event.n
             if not found or any(event.terminal for event in found) or self._may_pause(found):
                 self._call("GET", max_wait_s=_compute_remaining_s(until))
-        return self._raise_if_failed() if check else self
 
     def _may_pause(self, found: list[Event]) -> bool:
         """Tell whether these events may end the wait without being the last of all."""

@@ -11,6 +11,7 @@ import httpx
 from toolkit.client._wire.errors import make_unreachable_error, parse_error
 from toolkit.client._wire.messages import make_headers, parse_data, parse_envelope
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
+from toolkit.client._wire.timeouts import choose_timeout, extend_timeout
 from toolkit.client._wire.tls import choose_ssl_context
 from toolkit.contract.errors import ToolkitError
 from toolkit.profiles.resolution import ServerAccess
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from toolkit.contract.events import Event
 
 R = TypeVar("R", bound="BaseModel")
-RESPONSE_TIMEOUT_S = 30.0  # for a response to arrive, once the service has it
 
 
 class HttpClient:
@@ -31,21 +31,28 @@ class HttpClient:
         self,
         access: ServerAccess,
         transport: httpx.BaseTransport | None,
-        timeout_s: float,
+        http_client: httpx.Client | None,
+        timeout: float | httpx.Timeout | None,
+        max_retries: int | None,
         cache: bool | None,
         max_wait_s: float | None,
         cacert: str | Path | None,
     ) -> None:
+        if http_client is not None:
+            if not isinstance(http_client, httpx.Client):
+                raise TypeError("http_client is an httpx.Client, not " + repr(http_client))
+            if transport is not None or cacert is not None:
+                raise TypeError("http_client has a transport and certificates of its own")
         self.access = access
         self.cache = cache
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
+        self._headers = httpx.Headers(make_headers(access))  # which do not show the key
+        self._timeout = choose_timeout(timeout, http_client)
+        self._max_retries = max_retries
         self._has_answered = False  # whether the service has answered anything yet
-        self._client = httpx.Client(
-            base_url=access.base_url,
-            headers=make_headers(access),
+        self._client = http_client or httpx.Client(
             transport=transport,
-            timeout=timeout_s,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
         )
 
@@ -56,7 +63,7 @@ class HttpClient:
     @property
     def url(self) -> str:
         """The address of `/v1`."""
-        return str(self._client.base_url).rstrip("/")
+        return self.access.base_url
 
     def send(
         self,
@@ -67,12 +74,13 @@ class HttpClient:
         params: Mapping[str, str | int] | None = None,
         files: Any = None,
         headers: Mapping[str, str] | None = None,
-        timeout_s: float | None = None,
+        hold_s: float = 0.0,
         max_wait_s: float | None = None,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
         Args:
+            hold_s: for how long the service may hold the request, beside the timeout.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
 
         Raises:
@@ -80,17 +88,18 @@ class HttpClient:
         """
         request = self._client.build_request(
             method,
-            path,
+            f"{self.url}{path}",
             json=json,
             params=params,
             files=files,
             headers={
+                **self._headers,
                 **make_idempotency_header(method, path, self._transport),
                 **(headers or {}),
             },
-            timeout=timeout_s or httpx.USE_CLIENT_DEFAULT,
+            timeout=extend_timeout(self._timeout, hold_s),
         )
-        retries = RetrySchedule(request, self._limit_wait_s(max_wait_s))
+        retries = RetrySchedule(request, self._max_retries, self._limit_wait_s(max_wait_s))
         while True:
             try:
                 response = self._client.send(request)
@@ -141,9 +150,8 @@ class HttpClient:
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
-        timeout_s = wait_s + RESPONSE_TIMEOUT_S
         found, _ = self.request_page(
-            Event, f"{path}/events", params, timeout_s=timeout_s, max_wait_s=max_wait_s
+            Event, f"{path}/events", params, hold_s=wait_s, max_wait_s=max_wait_s
         )
         return found
 

@@ -4,7 +4,7 @@ import socket
 
 import httpx
 
-from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError, ToolkitError
 from toolkit.profiles.resolution import ServerAccess, make_refused_key_error
 
 AWAY_STATUSES = frozenset({502, 503, 504})
@@ -76,7 +76,8 @@ def make_unreachable_error(
         _find_root_cause(error), socket.gaierror
     ):
         why, away = "its name is not known); is it spelled so?", known
-    raised = ServiceError(
+    is_timeout = isinstance(error, httpx.TimeoutException)
+    raised = (ServiceTimeoutError if is_timeout else ServiceError)(
         ErrorCode.UNAVAILABLE, f"{_format_origin(url)} could not be reached ({why}"
     )
     raised.is_away = away

@@ -11,7 +11,7 @@ import httpx
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 log = logging.getLogger("toolkit.client")
-MAX_RETRIES = 3
+DEFAULT_MAX_RETRIES = 3
 MAX_WAIT_S = 60.0
 RETRY_CAP_S = 5.0
 
@@ -56,12 +56,17 @@ class RetrySchedule:
 
     Args:
         request: the request that is sent.
+        max_retries: how often it is sent again at most, whatever failed; none is the default for
+            what the service answers, and sets no limit while the service is away.
         max_wait_s: how long to wait for a service that is away; none for an embedded engine,
             which is not restarted as a server is.
     """
 
-    def __init__(self, request: httpx.Request, max_wait_s: float | None) -> None:
+    def __init__(
+        self, request: httpx.Request, max_retries: int | None, max_wait_s: float | None
+    ) -> None:
         self._request = request
+        self._max_retries = max_retries
         self._max_wait_s = max_wait_s
         self._attempt = 0
         self._until: float | None = None
@@ -75,15 +80,18 @@ class RetrySchedule:
         """
         request, attempt = self._request, self._attempt
         self._attempt += 1
+        if self._max_retries is not None and attempt >= self._max_retries:
+            return None
         repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
         if self._max_wait_s is None or not error.is_away:
             # New work is not sent again to a service that is overloaded.
             again = error.code.retryable and (
                 request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
+            limit = DEFAULT_MAX_RETRIES if self._max_retries is None else self._max_retries
             return (
                 compute_backoff_s(attempt, error)
-                if repeatable and again and attempt < MAX_RETRIES
+                if repeatable and again and attempt < limit
                 else None
             )
         if sent and not repeatable:

@@ -25,7 +25,6 @@ from toolkit.engine.access import grants
 from toolkit.engine.access.account_status import is_disabled
 from toolkit.engine.access.api_keys import (
     ALL_SCOPES,
-    Principal,
     find_key,
     generate_key,
     has_ended,
@@ -33,6 +32,7 @@ from toolkit.engine.access.api_keys import (
     make_key,
 )
 from toolkit.engine.concurrency.token_buckets import TokenBuckets
+from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
 from toolkit.store import (
     READ_ONLY_ACCOUNT_ID,
@@ -61,7 +61,7 @@ class Accounts:
         )  # limits how often a key's use is recorded
         self._requests = TokenBuckets(settings.rate_limit_per_s, settings.rate_limit_burst)
         # The keys of notebooks in this process: never stored, gone when it ends.
-        self._local_keys: dict[str, Principal] = {}
+        self._local_keys: dict[str, RequestContext] = {}
 
     async def sign_up(self, request: AccountCreate, address: str) -> AccountCreated:
         """Open an account for a caller at a network address.
@@ -116,8 +116,8 @@ class Accounts:
             raise RequestError(ErrorCode.CONFLICT, ADDRESS_TAKEN) from None
         return AccountCreated(**dict(account), api_key=key)
 
-    async def authenticate(self, key: str) -> Principal:
-        """Return the principal of a key, and count the request against the key's rate limit.
+    async def authenticate(self, key: str) -> RequestContext:
+        """Return the context of a key, and count the request against the key's rate limit.
 
         A notebook in this process has no rate limit.
 
@@ -140,7 +140,7 @@ class Accounts:
             )
         self._note_use(record)
         purse = None if record.max_cost_usd_per_day is None else record.allowance_id
-        return Principal(account_id, record.id, frozenset(record.scopes), purse)
+        return RequestContext(account_id, record.id, frozenset(record.scopes), purse)
 
     def _note_use(self, key: ApiKey) -> None:
         """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""
@@ -153,14 +153,14 @@ class Accounts:
             used = PatchDocument("api_keys", key.id, {"last_used_at": format_rfc3339(at)})
             self._store.write([used], eager=False)
 
-    async def is_valid(self, caller: Principal) -> bool:
+    async def is_valid(self, context: RequestContext) -> bool:
         """Tell whether a key that was valid when it was sent still is, whoever revoked it."""
-        if caller in self._local_keys.values():
+        if any(context.key_id == local.key_id for local in self._local_keys.values()):
             return True
-        row = await self._store.get_row("api_keys", caller.key_id, "doc")
+        row = await self._store.get_row("api_keys", context.key_id or "", "doc")
         if row is None or has_ended(ApiKey.model_validate_json(str(row["doc"]))):
             return False
-        return not await is_disabled(self._store, caller.account_id)
+        return not await is_disabled(self._store, context.account_id)
 
     async def open_local_account(self) -> tuple[Account, str]:
         """Open or find the account of whoever runs the embedded engine, and make a key for it."""
@@ -171,17 +171,17 @@ class Accounts:
             rows = await self._store.find_rows("accounts", email=LOCAL_EMAIL)
             account = Account.model_validate_json(str(rows[0]["doc"]))
         key = generate_key()
-        principal = Principal(account.id, new_id(Prefix.KEY), frozenset(ALL_SCOPES))
-        self._local_keys[hash_key(key)] = principal
+        context = RequestContext(account.id, new_id(Prefix.KEY), frozenset(ALL_SCOPES))
+        self._local_keys[hash_key(key)] = context
         return account, key
 
     def make_read_only_key(self) -> str:
         """Make a read-only key for the owner of the directory, which covers all accounts."""
         key = generate_key()
-        principal = Principal(
+        context = RequestContext(
             READ_ONLY_ACCOUNT_ID, new_id(Prefix.KEY), frozenset({"read", "admin"})
         )
-        self._local_keys[hash_key(key)] = principal
+        self._local_keys[hash_key(key)] = context
         return key
 
     async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
@@ -201,19 +201,20 @@ class Accounts:
         await self._store.write([PatchDocument("accounts", account.id, limited)])
         return account
 
-    async def get_caller(self, caller: Principal) -> CallerAccount:
+    async def get_caller(self, context: RequestContext) -> CallerAccount:
         """Return the caller's account and the record of the key that was used."""
-        if caller.account_id == READ_ONLY_ACCOUNT_ID:
+        if context.account_id == READ_ONLY_ACCOUNT_ID:
             raise RequestError(
                 ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
             )
-        row = await self._store.get_row("accounts", caller.account_id)
+        row = await self._store.get_row("accounts", context.account_id)
         if row is None:
-            raise build_not_found("account", caller.account_id)
-        kept = await self._store.get_row("api_keys", caller.key_id)
+            raise build_not_found("account", context.account_id)
+        key_id = context.key_id or ""
+        kept = await self._store.get_row("api_keys", key_id)
         if kept is None:  # the key of a notebook in this process
-            scopes = [scope for scope in ALL_SCOPES if scope in caller.scopes]
-            key = CallerKey(id=caller.key_id, scopes=scopes)
+            scopes = [scope for scope in ALL_SCOPES if scope in context.scopes]
+            key = CallerKey(id=key_id, scopes=scopes)
         else:
             key = CallerKey.model_validate_json(str(kept["doc"]))
         account = Account.model_validate_json(str(row["doc"]))

@@ -4,7 +4,6 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate
@@ -15,24 +14,11 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.access.account_status import check_enabled
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.money.allowance import Allowances, make_key_limit
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import Change, InsertRow, PatchDocument, Row, Store, UpdateRow
 
 KEY_PREFIX = "sk_live_"
 ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """The sender of a request, with the scopes of the key.
-
-    Attributes:
-        allowance_id: the id that the key's spending is counted under, for a key with an allowance.
-    """
-
-    account_id: str
-    key_id: str
-    scopes: frozenset[Scope]
-    allowance_id: str | None = None
 
 
 def generate_key() -> str:
@@ -107,61 +93,63 @@ class ApiKeys:
         self._quotas = quotas
         self._allowances = allowances
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[ApiKey]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[ApiKey]:
         """List a page of the account's key records, newest first; never the keys themselves."""
-        rows = await self._store.list_page("api_keys", account_id, limit=limit, before=before)
+        rows = await self._store.list_page(
+            "api_keys", context.account_id, limit=limit, before=before
+        )
         return [await complete_key(self._allowances, row) for row in rows]
 
-    async def get(self, account_id: str, key_id: str) -> ApiKey:
+    async def get(self, context: RequestContext, key_id: str) -> ApiKey:
         """Return the record of one key, never the key itself.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._store.get_row("api_keys", key_id)
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             raise build_not_found("key", key_id)
         return await complete_key(self._allowances, row)
 
-    async def create(self, maker: Principal, request: KeyCreate) -> KeyCreated:
-        """Make another key for the maker's account; it is shown only once.
+    async def create(self, context: RequestContext, request: KeyCreate) -> KeyCreated:
+        """Make another key for the caller's account; it is shown only once.
 
         Raises:
-            RequestError: `FORBIDDEN` for a scope that the maker's key lacks, and for a maker's key
-                with an allowance, which would gain a second one that way.
+            RequestError: `FORBIDDEN` for a scope that the caller's key lacks, and for a key with an
+                allowance, which would gain a second one that way.
         """
         scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
-        _check_scopes(maker, scopes)
-        if maker.allowance_id is not None:
+        _check_scopes(context, scopes)
+        if context.allowance_id is not None:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance makes no others: use one without."
             )
-        await self._quotas.check_storage(maker.account_id, 1)
+        await self._quotas.check_storage(context.account_id, 1)
         key, inserted, record = make_key(
-            maker.account_id, scopes, request.max_cost_usd_per_day, request.name
+            context.account_id, scopes, request.max_cost_usd_per_day, request.name
         )
         await self._store.write([inserted])
         record.left_usd_today = record.max_cost_usd_per_day
         return KeyCreated(**dict(record), api_key=key)
 
-    async def rotate(self, maker: Principal, key_id: str, request: KeyRotate) -> KeyCreated:
+    async def rotate(self, context: RequestContext, key_id: str, request: KeyRotate) -> KeyCreated:
         """Make a key that replaces another like it; it is shown only once.
 
         Both spend from one allowance, while the old one is still valid and after.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended or was rotated before;
-                `FORBIDDEN` for one that can do more than the maker's.
+                `FORBIDDEN` for one that can do more than the caller's.
         """
-        old = await self.get(maker.account_id, key_id)
+        old = await self.get(context, key_id)
         if old.rotated_to is not None:
             raise RequestError(
                 ErrorCode.CONFLICT, f"It was rotated to `{old.rotated_to}`: rotate that one."
             )
         if has_ended(old):
             raise RequestError(ErrorCode.CONFLICT, "It was revoked: make a new key.")
-        _check_scopes(maker, old.scopes)
-        if maker.allowance_id not in (None, old.allowance_id):
+        _check_scopes(context, old.scopes)
+        if context.allowance_id not in (None, old.allowance_id):
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
             )
@@ -180,17 +168,17 @@ class ApiKeys:
         old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
         ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
         changed = PatchDocument("api_keys", old.id, ends)
-        await self._store.write([_make_insert(maker.account_id, key, record), changed])
+        await self._store.write([_make_insert(context.account_id, key, record), changed])
         record.left_usd_today = old.left_usd_today
         return KeyCreated(**dict(record), api_key=key)
 
-    async def revoke(self, account_id: str, key_id: str) -> ApiKey:
+    async def revoke(self, context: RequestContext, key_id: str) -> ApiKey:
         """Make a key invalid at once.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        key = await self.get(account_id, key_id)
+        key = await self.get(context, key_id)
         if key.revoked_at is None:
             await self._store.write(revoke_key(key))
         return key
@@ -201,9 +189,9 @@ def has_ended(key: ApiKey) -> bool:
     return key.revoked_at is not None or (key.expires_at is not None and key.expires_at <= now())
 
 
-def _check_scopes(maker: Principal, scopes: Sequence[Scope]) -> None:
-    """Refuse scopes that the maker's own key does not have."""
-    if not maker.scopes.issuperset(scopes):
+def _check_scopes(context: RequestContext, scopes: Sequence[Scope]) -> None:
+    """Refuse scopes that the caller's own key does not have."""
+    if not context.scopes.issuperset(scopes):
         raise RequestError(
             ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
         )

@@ -99,7 +99,7 @@ class AdmissionCheck:
         for field, take in capability.accepts.items():
             named = given.get(field)
             if take.mode == "artifact" and isinstance(named, str):
-                await self._artifacts.get(self._account_id, named)
+                await self._artifacts.find(self._account_id, named)
         await self._check_place(options)
 
     async def _check_place(self, options: Options) -> None:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from toolkit.contract.catalog import CatalogModel, Gpu, PriceTier
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.model_offers import list_known_models
 from toolkit.plugins import Model, ProviderError, Vendor
 from toolkit.plugins.infrastructure import GpuListing, GpuOffer
@@ -23,16 +24,16 @@ class Catalog:
         self._core = core
         self._cached_offers: dict[str, tuple[float, tuple[GpuOffer, ...]]] = {}
 
-    async def list_gpus(self, account_id: str) -> list[Gpu]:
+    async def list_gpus(self, context: RequestContext) -> list[Gpu]:
         """List the GPUs of the cloud that the account has connected, with list prices.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
             ServiceError: `UNAVAILABLE` when it did not answer.
         """
-        vendor, _ = await self._core.find_cloud(account_id, GpuListing.kind)
+        vendor, _ = await self._core.find_cloud(context.account_id, GpuListing.kind)
         try:
-            offers = await self._fetch_offers(account_id)
+            offers = await self._fetch_offers(context.account_id)
         except (ProviderError, WorkError) as error:
             if error.code in KEY_ERRORS:
                 raise RequestError(ErrorCode.CREDENTIALS_MISSING, error.message) from None

@@ -12,6 +12,7 @@ from toolkit.engine.infrastructure.catalog import Catalog
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import resolve_refs
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins import ProviderError
 from toolkit.plugins.infrastructure import (
     PodAction,
@@ -44,9 +45,7 @@ class Computes(ManagedResource[Compute, PodState]):
         super().__init__(core)
         self._catalog = catalog
 
-    async def create(
-        self, account_id: str, request: ComputeCreate, *, key_id: str | None = None
-    ) -> Compute:
+    async def create(self, context: RequestContext, request: ComputeCreate) -> Compute:
         """Rent a pod; it is `creating` until its container runs.
 
         Raises:
@@ -55,11 +54,15 @@ class Computes(ManagedResource[Compute, PodState]):
                 is not ready; `INVALID_REQUEST` for a GPU that is not in the catalogue, or a
                 template for endpoints.
         """
-        await self._core.allowances.check_renting(account_id, key_id)
+        await self._core.allowances.check_renting(context)
         given = await resolve_refs(
-            self._core, account_id, request.storage_id, request.template_id, serverless=False
+            self._core,
+            context.account_id,
+            request.storage_id,
+            request.template_id,
+            serverless=False,
         )
-        await self._catalog.check_gpu(account_id, request.gpu_type)
+        await self._catalog.check_gpu(context.account_id, request.gpu_type)
         compute = Compute(id=new_id(Prefix.COMPUTE), created_at=now(), **request.model_dump())
         creation = PodCreation(
             name=make_vendor_name(compute),
@@ -69,18 +72,16 @@ class Computes(ManagedResource[Compute, PodState]):
             volume_id=given.volume_id,
             data_center=given.data_center,
         )
-        await self._create_at_vendor(
-            account_id, compute, creation, named=given.own_ids, key_id=key_id
-        )
+        await self._create_at_vendor(context, compute, creation, named=given.own_ids)
         return compute
 
-    async def get(self, account_id: str, compute_id: str) -> Compute:
+    async def get(self, context: RequestContext, compute_id: str) -> Compute:
         """Return one pod; its vendor is asked for its state until it is ready.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._core.get_owned(self.table, self.word, account_id, compute_id)
+        row = await self._core.get_owned(self.table, self.word, context.account_id, compute_id)
         compute = self._parse_record(row)
         if compute.status != "creating" or row["vendor_id"] is None:
             return compute

@@ -12,6 +12,7 @@ from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import resolve_refs
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
 from toolkit.engine.infrastructure.templates import Templates
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
@@ -37,9 +38,7 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
         self._templates = templates
         self._catalog = catalog
 
-    async def create(
-        self, account_id: str, request: EndpointCreate, *, key_id: str | None = None
-    ) -> Endpoint:
+    async def create(self, context: RequestContext, request: EndpointCreate) -> Endpoint:
         """Create an endpoint at the GPU cloud that the account has connected.
 
         Raises:
@@ -55,18 +54,18 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
                 details=[Detail("workers_min", f"is more than {request.workers_max}")],
             )
         if request.workers_min:
-            await self._core.allowances.check_renting(account_id, key_id)
+            await self._core.allowances.check_renting(context)
         given = await resolve_refs(
-            self._core, account_id, request.storage_id, request.template_id, serverless=True
+            self._core, context.account_id, request.storage_id, request.template_id, serverless=True
         )
-        await self._core.find_cloud(account_id, self.creation.kind)
+        await self._core.find_cloud(context.account_id, self.creation.kind)
         if request.gpu_ids is not None:
-            await self._catalog.check_pool(account_id, request.gpu_ids)
+            await self._catalog.check_pool(context.account_id, request.gpu_ids)
         pool = request.gpu_ids or DEFAULT_POOL
         endpoint = Endpoint(
             id=new_id(Prefix.ENDPOINT),
             created_at=now(),
-            price_per_hour_usd=await self._catalog.find_pool_price(account_id, pool),
+            price_per_hour_usd=await self._catalog.find_pool_price(context.account_id, pool),
             **{**request.model_dump(), "gpu_ids": pool},
         )
         creation = EndpointCreation(
@@ -78,9 +77,7 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
             template_id=given.template_id,
             volume_ids=() if given.volume_id is None else (given.volume_id,),
         )
-        await self._create_at_vendor(
-            account_id, endpoint, creation, named=given.own_ids, key_id=key_id
-        )
+        await self._create_at_vendor(context, endpoint, creation, named=given.own_ids)
         return endpoint
 
     # Earlier versions made a hidden template for each endpoint, which is deleted with it.

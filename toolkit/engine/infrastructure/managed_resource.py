@@ -21,6 +21,7 @@ from datetime import datetime
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.engine.infrastructure.resource_type import K, ResourceType, S
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.transport.driver import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
@@ -35,22 +36,22 @@ MAX_CALL_S = 3600.0  # an older call is not in flight any more, where no lock fi
 class ManagedResource(ResourceType[K, S]):
     """A kind of infrastructure that an account creates, reads and deletes."""
 
-    async def get(self, account_id: str, record_id: str) -> K:
+    async def get(self, context: RequestContext, record_id: str) -> K:
         """Return one record.
 
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
         return self._parse_record(
-            await self._core.get_owned(self.table, self.word, account_id, record_id)
+            await self._core.get_owned(self.table, self.word, context.account_id, record_id)
         )
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[K]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[K]:
         """List a page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
             rows = await self._core.store.list_page(
-                self.table, account_id, limit=limit, before=before, without="deleted"
+                self.table, context.account_id, limit=limit, before=before, without="deleted"
             )
             found += [record for record in map(self._parse_record, rows) if self._is_listed(record)]
             if len(rows) < limit:
@@ -58,16 +59,16 @@ class ManagedResource(ResourceType[K, S]):
             before = str(rows[-1]["id"])
         return found[:limit]
 
-    async def delete(self, account_id: str, record_id: str) -> K:
+    async def delete(self, context: RequestContext, record_id: str) -> K:
         """Have the vendor destroy a resource; return its last state.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
                 vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
-        row = await self._core.get_owned(self.table, self.word, account_id, record_id)
+        row = await self._core.get_owned(self.table, self.word, context.account_id, record_id)
         record = self._parse_record(row)
-        await self._check_deletable(account_id, record)
+        await self._check_deletable(context.account_id, record)
         if row["vendor_id"] is not None:
             await self._destroy(row, record)
         elif record.status == "creating":
@@ -102,33 +103,31 @@ class ManagedResource(ResourceType[K, S]):
 
     async def _create_at_vendor(
         self,
-        account_id: str,
+        context: RequestContext,
         record: K,
         creation: Operation[S],
         *,
         along: Sequence[Change] = (),
         named: Mapping[str, str] = {},
-        key_id: str | None = None,
     ) -> None:
         """Write a record, then have the vendor create the resource.
 
         Args:
-            account_id: the owner.
+            context: who asks.
             record: its record; the status and error tell how the call went.
             creation: the operation that creates it.
             along: changes written together with the record.
             named: our ids of what the request names by the vendor's.
-            key_id: the key that it was requested with.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        vendor, connection = await self._core.find_cloud(account_id, self.creation.kind)
-        await self._core.quotas.check_storage(account_id, 1)
-        inserted = self._make_insert(account_id, record, connection, key_id=key_id)
+        vendor, connection = await self._core.find_cloud(context.account_id, self.creation.kind)
+        await self._core.quotas.check_storage(context.account_id, 1)
+        inserted = self._make_insert(context.account_id, record, connection, key_id=context.key_id)
         self._core.in_flight.add(record.id)
         try:
-            await commit_accepted(self._core, [inserted, *along], record)
+            await commit_accepted(self._core, context, [inserted, *along], record)
             try:
                 state = await self._core.ask_vendor(vendor, connection, creation)
             except (ProviderError, ToolkitError) as error:

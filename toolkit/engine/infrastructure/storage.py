@@ -6,6 +6,7 @@ from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import check_unused
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     VolumeCreation,
     VolumeDeletion,
@@ -25,15 +26,13 @@ class Storages(ManagedResource[Storage, VolumeState]):
     creation = VolumeCreation
     listing = VolumeListing()
 
-    async def create(
-        self, account_id: str, request: StorageCreate, *, key_id: str | None = None
-    ) -> Storage:
+    async def create(self, context: RequestContext, request: StorageCreate) -> Storage:
         """Rent a network volume; it is billed until it is deleted.
 
         Raises:
             RequestError: `FORBIDDEN` for a key with an allowance; `CREDENTIALS_MISSING`.
         """
-        await self._core.allowances.check_renting(account_id, key_id)
+        await self._core.allowances.check_renting(context)
         storage = Storage(
             id=new_id(Prefix.STORAGE),
             created_at=now(),
@@ -44,7 +43,7 @@ class Storages(ManagedResource[Storage, VolumeState]):
         creation = VolumeCreation(
             name=make_vendor_name(storage), size_gb=storage.size_gb, data_center=storage.data_center
         )
-        await self._create_at_vendor(account_id, storage, creation, key_id=key_id)
+        await self._create_at_vendor(context, storage, creation)
         return storage
 
     async def _make_deletion(self, record: Storage, vendor_id: str) -> VolumeDeletion:  # noqa: ARG002

@@ -14,6 +14,7 @@ from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import check_unused
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     TemplateCreation,
     TemplateDeletion,
@@ -32,7 +33,7 @@ class Templates(ManagedResource[Template, TemplateState]):
     creation = TemplateCreation
     listing = TemplateListing()
 
-    async def create(self, account_id: str, request: TemplateCreate) -> Template:
+    async def create(self, context: RequestContext, request: TemplateCreate) -> Template:
         """Make a template to share.
 
         Raises:
@@ -42,7 +43,7 @@ class Templates(ManagedResource[Template, TemplateState]):
         creation = TemplateCreation(
             name=make_vendor_name(template), image=template.image, serverless=template.serverless
         )
-        await self._create_at_vendor(account_id, template, creation)
+        await self._create_at_vendor(context, template, creation)
         return template
 
     async def find_hidden(self, template_id: str | None) -> Row | None:

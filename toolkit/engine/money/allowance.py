@@ -17,6 +17,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import format_usd
 from toolkit.engine.money.budget import Reservation
 from toolkit.engine.money.nano_usd import from_nano_usd, to_nano_usd
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import AddSpending, Change, DeleteRow, InsertRow, Lease, OverLimit, Store
 
 WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
@@ -81,31 +82,30 @@ class Allowances:
         # Reservations of this process whose settlement could not be written: spent, to be deleted.
         self._unwritten: set[str] = set()
 
-    async def check_bound(self, account_id: str, key_id: str | None, bound: Decimal | None) -> None:
+    async def check_bound(self, context: RequestContext, bound: Decimal | None) -> None:
         """Refuse work for which too little of today's allowances is left.
 
         Args:
-            account_id: whose work.
-            key_id: the key that it was requested with.
+            context: who asks.
             bound: the most that the work's first call may cost; none where that is not known.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
         asked = to_nano_usd(bound or Decimal(0), ROUND_CEILING)
-        for limit in await self.find_limits(account_id, key_id):
+        for limit in await self.find_limits(context.account_id, context.key_id):
             spent, _ = await self._read_totals(limit)
             if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
 
-    async def check_renting(self, account_id: str, key_id: str | None) -> None:
+    async def check_renting(self, context: RequestContext) -> None:
         """Refuse to rent what is billed by the hour under a daily allowance, which cannot bound it.
 
         Raises:
             RequestError: `FORBIDDEN`.
         """
-        for limit in await self.find_limits(account_id, key_id):
-            whose = "a key" if limit.allowance_id != account_id else "an account"
+        for limit in await self.find_limits(context.account_id, context.key_id):
+            whose = "a key" if limit.allowance_id != context.account_id else "an account"
             raise RequestError(
                 ErrorCode.FORBIDDEN,
                 f"{limit.holder} has a daily allowance, and what is rented is billed by the hour"
@@ -113,11 +113,11 @@ class Allowances:
                 " one, or an endpoint with workers_min 0.",
             )
 
-    async def find_remaining(self, account_id: str, key_id: str | None) -> Decimal | None:
+    async def find_remaining(self, context: RequestContext) -> Decimal | None:
         """Return what today's calls may still cost; none where nothing limits them."""
         rooms = [
             limit.usd - from_nano_usd((await self._read_totals(limit))[0])
-            for limit in await self.find_limits(account_id, key_id)
+            for limit in await self.find_limits(context.account_id, context.key_id)
         ]
         return min(rooms, default=None)
 
@@ -126,14 +126,14 @@ class Allowances:
         spent, _ = await self._read_totals(limit)
         return float(max(Decimal(0), limit.usd - from_nano_usd(spent)))
 
-    async def raise_exceeded(self, account_id: str, key_id: str | None) -> None:
+    async def raise_exceeded(self, context: RequestContext) -> None:
         """Raise the error for work that today's allowances do not cover.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
         rooms = []
-        for limit in await self.find_limits(account_id, key_id):
+        for limit in await self.find_limits(context.account_id, context.key_id):
             spent, _ = await self._read_totals(limit)
             rooms.append((limit.nano_usd - spent, _explain_exceeded(limit, spent)))
         if rooms:

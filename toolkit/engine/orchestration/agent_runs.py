@@ -15,6 +15,7 @@ from toolkit.engine.execution.admission import PLACE_FIELDS
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.tasks import Tasks
+from toolkit.engine.request_context import RequestContext
 
 # The state of a run whose task has ended; until then it is `running`.
 RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
@@ -31,9 +32,7 @@ class AgentRuns:
         self._plans = plans
         self._tasks = tasks
 
-    async def create(
-        self, account_id: str, request: RunCreate, *, key_id: str | None = None
-    ) -> Run:
+    async def create(self, context: RequestContext, request: RunCreate) -> Run:
         """Accept a run of an agent; it is durable and under way when this returns.
 
         Raises:
@@ -41,12 +40,12 @@ class AgentRuns:
                 input that is not what its objective needs or an option that does not apply,
                 `CREDENTIALS_MISSING`, `CAPABILITY_UNAVAILABLE`.
         """
-        agent = await self._agents.find(account_id, request.name, request.version)
+        agent = await self._agents.find(context, request.name, request.version)
         asked = TaskCreate(
             objective=_fill_objective(agent, request.input),
             constraints=_merge_constraints(agent, request.options),
         )
-        await self._check_plan(account_id, asked)
+        await self._check_plan(context.account_id, asked)
         call = AgentCall(
             agent_id=agent.id,
             name=agent.name,
@@ -55,24 +54,26 @@ class AgentRuns:
             input=request.input,
             options=request.options,
         )
-        task = await self._tasks.create(account_id, asked, key_id=key_id, agent=call, shown=to_run)
+        task = await self._tasks.create(context, asked, agent=call, shown=to_run)
         return to_run(task)
 
-    async def find(self, account_id: str, run_id: str) -> Task | None:
+    async def find(self, context: RequestContext, run_id: str) -> Task | None:
         """Find the task that a run is, if it is an agent's."""
-        rows = await self._core.store.find_rows("tasks", account_id=account_id, run_id=run_id)
+        rows = await self._core.store.find_rows(
+            "tasks", account_id=context.account_id, run_id=run_id
+        )
         return Task.model_validate_json(str(rows[0]["doc"])) if rows else None
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
         """Return a page of agents' runs, newest first."""
         rows = await self._core.store.list_page(
-            "tasks", account_id, limit=limit, before=before, by="run_id"
+            "tasks", context.account_id, limit=limit, before=before, by="run_id"
         )
         return [to_run(Task.model_validate_json(str(row["doc"]))) for row in rows]
 
-    async def cancel(self, account_id: str, task_id: str) -> Run:
+    async def cancel(self, context: RequestContext, task_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""
-        return to_run(await self._tasks.cancel(account_id, task_id))
+        return to_run(await self._tasks.cancel(context, task_id))
 
     async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
         """Refuse what could not be run, before anything is stored or spent."""

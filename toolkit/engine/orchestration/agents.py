@@ -6,6 +6,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.store import Conflict, InsertRow, Row, UpdateRow
 
@@ -16,7 +17,7 @@ class Agents:
     def __init__(self, core: EngineContext) -> None:
         self._core = core
 
-    async def create(self, account_id: str, request: AgentCreate) -> Agent:
+    async def create(self, context: RequestContext, request: AgentCreate) -> Agent:
         """Register a version of an agent.
 
         Raises:
@@ -26,7 +27,9 @@ class Agents:
         constraints = request.constraints
         for name in (*request.capabilities, *(constraints.capabilities or ())):
             self._core.registry.require(name)
-        await check_place(self._core, account_id, constraints.endpoint_id, constraints.compute_id)
+        await check_place(
+            self._core, context.account_id, constraints.endpoint_id, constraints.compute_id
+        )
         agent = Agent(
             id=new_id(Prefix.AGENT),
             parameters=find_parameters(request.objective),
@@ -35,15 +38,15 @@ class Agents:
         )
         row: dict[str, object] = {
             "id": agent.id,
-            "account_id": account_id,
-            "named": _make_name_key(account_id, agent.name, agent.version),
+            "account_id": context.account_id,
+            "named": _make_name_key(context.account_id, agent.name, agent.version),
             "deleted": False,
             "created_at": format_rfc3339(agent.created_at),
             "doc": agent.model_dump_json(),
         }
-        await self._core.quotas.check_storage(account_id, len(str(row["doc"])))
+        await self._core.quotas.check_storage(context.account_id, len(str(row["doc"])))
         try:
-            await commit_accepted(self._core, [InsertRow("agents", row)], agent)
+            await commit_accepted(self._core, context, [InsertRow("agents", row)], agent)
         except Conflict:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -51,29 +54,29 @@ class Agents:
             ) from None
         return agent
 
-    async def get(self, account_id: str, agent_id: str) -> Agent:
+    async def get(self, context: RequestContext, agent_id: str) -> Agent:
         """Return one agent.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._core.store.get_row("agents", agent_id)
-        if row is None or row["account_id"] != account_id or row["deleted"]:
+        if row is None or row["account_id"] != context.account_id or row["deleted"]:
             raise build_not_found("agent", agent_id)
         return _read_agent(row)
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Agent]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Agent]:
         """Return a page of agents, newest first."""
         rows = await self._core.store.list_page(
-            "agents", account_id, limit=limit, before=before, deleted=False
+            "agents", context.account_id, limit=limit, before=before, deleted=False
         )
         return [_read_agent(row) for row in rows]
 
-    async def find(self, account_id: str, name: str, version: str | None) -> Agent:
+    async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
         """Find the agent of a name, in the given or its newest version.
 
         Args:
-            account_id: the account that it belongs to.
+            context: who asks.
             name: its name, or `name@version`.
             version: the version, where it is not in the name.
 
@@ -88,20 +91,20 @@ class Agents:
         wanted = named or version
         if wanted is not None:
             rows = await self._core.store.find_rows(
-                "agents", named=_make_name_key(account_id, bare, wanted)
+                "agents", named=_make_name_key(context.account_id, bare, wanted)
             )
         else:
             living = await self._core.store.find_rows(
-                "agents", account_id=account_id, deleted=False
+                "agents", account_id=context.account_id, deleted=False
             )
             rows = [row for row in living if _read_agent(row).name == bare]
         if not rows:
             raise build_not_found("agent", name if wanted is None else f"{bare}@{wanted}")
         return _read_agent(rows[-1])
 
-    async def delete(self, account_id: str, agent_id: str) -> Agent:
+    async def delete(self, context: RequestContext, agent_id: str) -> Agent:
         """Delete an agent; its runs stay, and its name and version are free again."""
-        agent = await self.get(account_id, agent_id)
+        agent = await self.get(context, agent_id)
         agent.deleted = True
         values = {"deleted": True, "named": agent.id, "doc": agent.model_dump_json()}
         await self._core.store.write([UpdateRow("agents", agent.id, values)])

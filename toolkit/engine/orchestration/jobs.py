@@ -5,6 +5,7 @@ from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability
@@ -17,9 +18,7 @@ class Jobs:
         self._core = core
         self._single_jobs = solo
 
-    async def create(
-        self, account_id: str, request: JobCreate, *, key_id: str | None = None
-    ) -> Job:
+    async def create(self, context: RequestContext, request: JobCreate) -> Job:
         """Accept a job on a compute; it is durable and under way when this returns.
 
         Raises:
@@ -36,7 +35,7 @@ class Jobs:
                 details=[Detail("options.compute_id", "is not compute_id")],
             )
         cloud, asked = (
-            await self._find_provider(account_id, request.compute_id),
+            await self._find_provider(context.account_id, request.compute_id),
             request.options.provider,
         )
         if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
@@ -47,37 +46,38 @@ class Jobs:
             )
         pinned = {"compute_id": request.compute_id, "provider": asked or cloud}
         return await self._single_jobs.accept(
-            account_id,
+            context,
             capability,
             capability.estimate(value),
             request.input,
             request.options.model_copy(update=pinned),
-            key_id=key_id,
         )
 
-    async def get(self, account_id: str, job_id: str) -> Job:
+    async def get(self, context: RequestContext, job_id: str) -> Job:
         """Return one job.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._core.store.get_row("jobs", job_id)
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             raise build_not_found("job", job_id)
         return read_job(row).to_record()
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Job]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
-        rows = await self._core.store.list_page("jobs", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page(
+            "jobs", context.account_id, limit=limit, before=before
+        )
         return [read_job(row).to_record() for row in rows]
 
-    async def cancel(self, account_id: str, job_id: str) -> Job:
+    async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node, which ends with it.
         """
-        job = await self.get(account_id, job_id)
+        job = await self.get(context, job_id)
         if job.status in FINAL_STATUSES:
             return job
         if job.workflow_id is not None:
@@ -85,7 +85,7 @@ class Jobs:
                 ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
             )
         await self._single_jobs.cancel(job.run_id or job.id)
-        return await self.get(account_id, job_id)
+        return await self.get(context, job_id)
 
     def _find_capability(self, job_type: str) -> Capability:
         """Find the capability of a type of job."""

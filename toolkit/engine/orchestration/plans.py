@@ -15,6 +15,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.orchestration.workflows import merge_node_options
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     Estimate,
     estimate_node,
@@ -51,28 +52,30 @@ class Plans:
         self._find_capabilities(wanted)
         await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
-    async def create(self, account_id: str, request: PlanCreate) -> Plan:
+    async def create(self, context: RequestContext, request: PlanCreate) -> Plan:
         """Plan an objective and store the plan; spend nothing."""
-        await self.check(account_id, request)
-        plan = await self.make(account_id, request)
-        await self._core.quotas.check_storage(account_id, 1)
-        await commit_accepted(self._core, [self.to_insert(account_id, plan)], plan)
+        await self.check(context.account_id, request)
+        plan = await self.make(context.account_id, request)
+        await self._core.quotas.check_storage(context.account_id, 1)
+        await commit_accepted(self._core, context, [self.to_insert(context.account_id, plan)], plan)
         return plan
 
-    async def get(self, account_id: str, plan_id: str) -> Plan:
+    async def get(self, context: RequestContext, plan_id: str) -> Plan:
         """Return one plan.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._core.store.get_row("plans", plan_id)
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             raise build_not_found("plan", plan_id)
         return Plan.model_validate_json(str(row["doc"]))
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Plan]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Plan]:
         """Return a page of plans, newest first."""
-        rows = await self._core.store.list_page("plans", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page(
+            "plans", context.account_id, limit=limit, before=before
+        )
         return [Plan.model_validate_json(str(row["doc"])) for row in rows]
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:

@@ -22,6 +22,7 @@ from toolkit.engine.orchestration.task_manager import (
 )
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflows import Workflows
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import Lease
 
 _DEFAULT_SCORES = {"pass": 1.0, "retry": 0.5, "fail": 0.0}
@@ -46,9 +47,7 @@ class Reviews:
         self._tasks = tasks
         self._manager = manager
 
-    async def create(
-        self, account_id: str, task_id: str, request: ReviewCreate, *, key_id: str | None = None
-    ) -> Task:
+    async def create(self, context: RequestContext, task_id: str, request: ReviewCreate) -> Task:
         """Replace the reviewer's verdict on a task that has ended by a person's.
 
         The costs of a retry are charged to the key of the request.
@@ -60,18 +59,18 @@ class Reviews:
                 key's allowance does not cover.
             ServiceError: `RATE_LIMITED` for a retry while too much of the account's is queued.
         """
-        task = await self._tasks.get(account_id, task_id)
+        task = await self._tasks.get(context, task_id)
         if task.status not in FINAL_TASK_STATUSES or not task.workflow_id or not task.plan_id:
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}, with nothing made to judge yet."
             )
-        workflow = await self._workflows.get(account_id, task.workflow_id)
-        plan = await self._plans.get(account_id, task.plan_id)
+        workflow = await self._workflows.get(context, task.workflow_id)
+        plan = await self._plans.get(context, task.plan_id)
         verdict = _make_review(task, workflow, request)
         if verdict.decision == "retry":
-            await self._core.allowances.check_bound(account_id, key_id, None)
-            await self._core.quotas.check_queue(account_id)
-        lease = await self._leases.reacquire(task_id, key_id)
+            await self._core.allowances.check_bound(context, None)
+            await self._core.quotas.check_queue(context.account_id)
+        lease = await self._leases.reacquire(task_id, context.key_id)
         try:
             task.review = verdict
             task.reviews.append(verdict)
@@ -83,7 +82,7 @@ class Reviews:
             self._leases.start(lease)
         else:
             await self._leases.release(lease)
-        return await self._tasks.get(account_id, task_id)
+        return await self._tasks.get(context, task_id)
 
     async def _apply_review(
         self, task: Task, lease: Lease, workflow: Workflow, plan: Plan, verdict: Review

@@ -10,6 +10,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
 from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.routing.router import check_servable, route
 from toolkit.engine.services.stored_jobs import read_job
@@ -27,72 +28,69 @@ class Runs:
         self._admission = admission
         self._agents = agents
 
-    async def create(
-        self, account_id: str, request: RunCreate, *, key_id: str | None = None
-    ) -> Run:
+    async def create(self, context: RequestContext, request: RunCreate) -> Run:
         """Accept a run; it is durable and under way when this returns.
 
         Raises:
             RequestError: whatever admission refuses, and `TARGET_UNSUPPORTED`.
         """
         if request.target == "agent":
-            return await self._agents.create(account_id, request, key_id=key_id)
+            return await self._agents.create(context, request)
         capability, operation = self._resolve_request(request)
         job = await self._single_jobs.accept(
-            account_id,
+            context,
             capability,
             operation,
             request.input,
             request.options,
             run_id=new_id(Prefix.RUN),
-            key_id=key_id,
         )
         return Run.of(job)
 
-    async def get(self, account_id: str, run_id: str) -> Run:
+    async def get(self, context: RequestContext, run_id: str) -> Run:
         """Return one run.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         rows = await self._core.store.find_rows("jobs", run_id=run_id)
-        if rows and rows[0]["account_id"] == account_id:
+        if rows and rows[0]["account_id"] == context.account_id:
             return Run.of(read_job(rows[0]))
-        task = await self._agents.find(account_id, run_id)
+        task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
         return to_run(task)
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Run]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
         """Return a page of runs, newest first."""
         rows = await self._core.store.list_page(
-            "roots", account_id, limit=limit, before=before, kind="run"
+            "roots", context.account_id, limit=limit, before=before, kind="run"
         )
-        runs = [await self.get(account_id, str(row["id"])) for row in rows]
-        runs += await self._agents.list(account_id, limit, before)
+        runs = [await self.get(context, str(row["id"])) for row in rows]
+        runs += await self._agents.list(context, limit, before)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
 
-    async def cancel(self, account_id: str, run_id: str) -> Run:
+    async def cancel(self, context: RequestContext, run_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""
-        run = await self.get(account_id, run_id)
+        run = await self.get(context, run_id)
         if run.task_id is not None:
-            return await self._agents.cancel(account_id, run.task_id)
+            return await self._agents.cancel(context, run.task_id)
         if run.status not in FINAL_STATUSES:
             await self._single_jobs.cancel(run_id)
-        return await self.get(account_id, run_id)
+        return await self.get(context, run_id)
 
-    async def route(self, account_id: str, request: RunCreate) -> Route:
+    async def route(self, context: RequestContext, request: RunCreate) -> Route:
         """Show the choice that `create` would make for the same request, and why; spend nothing.
 
         Raises:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._resolve_request(request)
-        backends = await self._core.find_providers(account_id, capability, request.options)
+        backends = await self._core.find_providers(context.account_id, capability, request.options)
         pin = request.options.provider
         if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
             check_servable(capability, request.options, backends)
-        await self._admission.start_check(account_id).check_references(
+        await self._admission.start_check(context.account_id).check_references(
             capability, request.input, request.options
         )
         routing = route(capability, request.options, operation, backends)

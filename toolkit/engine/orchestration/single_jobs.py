@@ -12,6 +12,7 @@ from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.money.budget import make_budget
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability, Operation
@@ -33,14 +34,13 @@ class SingleJobs:
 
     async def accept(
         self,
-        account_id: str,
+        context: RequestContext,
         capability: Capability,
         operation: Operation[Any] | None,
         given: JsonObject,
         options: Options,
         *,
         run_id: str | None = None,
-        key_id: str | None = None,
     ) -> Job:
         """Accept a job; it is durable and under way when this returns.
 
@@ -48,15 +48,14 @@ class SingleJobs:
             operation: the vendor operation that it would need.
             given: the input.
             run_id: the id of the run that it is, if it is one.
-            key_id: the API key of the request.
 
         Raises:
             RequestError: whatever admission refuses.
         """
-        gate = self._admission.start_check(account_id)
+        gate = self._admission.start_check(context.account_id)
         bound = await gate.admit(capability, given, options, operation)
-        await self._core.allowances.check_bound(account_id, key_id, bound)
-        await self._core.quotas.check_queue(account_id)
+        await self._core.allowances.check_bound(context, bound)
+        await self._core.quotas.check_queue(context.account_id)
         job = Job(
             id=new_id(Prefix.JOB),
             run_id=run_id,
@@ -67,11 +66,13 @@ class SingleJobs:
             created_at=now(),
         )
         kind = "job" if run_id is None else "run"
-        inserted, lease = self._core.store.build_root(run_id or job.id, kind, account_id, key_id)
+        inserted, lease = self._core.store.build_root(
+            run_id or job.id, kind, context.account_id, context.key_id
+        )
         work = self._make_job_run(job, capability, lease)
         work.is_new = True
         shown = job if run_id is None else Run.of(job)
-        await commit_accepted(self._core, [inserted, *work.collect_changes()], shown)
+        await commit_accepted(self._core, context, [inserted, *work.collect_changes()], shown)
         self._leases.start(lease)
         return job
 

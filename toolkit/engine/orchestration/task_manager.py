@@ -23,6 +23,7 @@ from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.money.budget import make_budget
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.stored_jobs import read_job
 from toolkit.planning.reviewer import Evidence, review_results
@@ -79,21 +80,19 @@ class TaskManager:
                 await self.fail(task, lease, make_error_info(ErrorCode.CANCELLED))
             raise
 
-    async def check_allowance(
-        self, account_id: str, key_id: str | None, request: TaskCreate
-    ) -> None:
+    async def check_allowance(self, context: RequestContext, request: TaskCreate) -> None:
         """Refuse a task of which the day's allowance covers nothing that its plan would cost.
 
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        if await self._core.allowances.find_remaining(account_id, key_id) is None:
+        if await self._core.allowances.find_remaining(context) is None:
             return
-        await self._core.allowances.check_bound(account_id, key_id, None)
-        plan = await self._plans.make(account_id, request)
+        await self._core.allowances.check_bound(context, None)
+        plan = await self._plans.make(context.account_id, request)
         if plan.executable:
             flow = make_workflow_request(request.objective, request.constraints, plan.nodes)
-            await self._workflows.check_allowance(account_id, key_id, flow)
+            await self._workflows.check_allowance(context, flow)
 
     async def _plan(self, task: Task, lease: Lease) -> None:
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
@@ -129,7 +128,7 @@ class TaskManager:
             spent = Decimal(str(task.cost_incurred_usd))
             left = float(max(Decimal(0), Decimal(str(left)) - spent))
         checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
-        await self._workflows.check_allowance(lease.account_id, lease.key_id, request, kept)
+        await self._workflows.check_allowance(RequestContext.of_lease(lease), request, kept)
         workflow = self._workflows.draft(request, checked, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
@@ -146,8 +145,9 @@ class TaskManager:
         await self.set_status(task, lease, "reviewing")
 
     async def _review(self, task: Task, lease: Lease) -> None:
-        workflow = await self._workflows.get(lease.account_id, task.workflow_id or "")
-        plan = await self._plans.get(lease.account_id, task.plan_id or "")
+        context = RequestContext.of_lease(lease)
+        workflow = await self._workflows.get(context, task.workflow_id or "")
+        plan = await self._plans.get(context, task.plan_id or "")
         evidence = await self._load_evidence(lease.account_id, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
         verdict = await self._core.driver.run_in_thread(

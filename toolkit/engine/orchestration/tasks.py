@@ -18,6 +18,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.task_manager import TaskManager, make_error_info, make_task_event
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.store import InsertRow
 
@@ -36,28 +37,26 @@ class Tasks:
 
     async def create(
         self,
-        account_id: str,
+        context: RequestContext,
         request: TaskCreate,
         *,
-        key_id: str | None = None,
         agent: AgentCall | None = None,
         shown: Callable[[Task], BaseModel] = lambda task: task,
     ) -> Task:
         """Accept a task; it is durable and being planned when this returns.
 
         Args:
-            account_id: the account that it belongs to.
+            context: who asks.
             request: the objective and its constraints.
-            key_id: the API key of the request.
             agent: the agent that it is a run of, if any.
             shown: makes the record that the response shows.
 
         Raises:
             RequestError: `NOT_FOUND` for an endpoint that is not there.
         """
-        await self._plans.check(account_id, request)
-        await self._manager.check_allowance(account_id, key_id, request)
-        await self._core.quotas.check_queue(account_id)
+        await self._plans.check(context.account_id, request)
+        await self._manager.check_allowance(context, request)
+        await self._core.quotas.check_queue(context.account_id)
         task = Task(
             id=new_id(Prefix.TASK),
             objective=request.objective,
@@ -66,64 +65,69 @@ class Tasks:
             created_at=now(),
         )
         inserted, lease = self._core.store.build_root(
-            task.id, "task", account_id, key_id, agent.agent_id if agent else None
+            task.id, "task", context.account_id, context.key_id, agent.agent_id if agent else None
         )
         row: dict[str, object] = {
             "id": task.id,
-            "account_id": account_id,
+            "account_id": context.account_id,
             "status": task.status,
             "created_at": format_rfc3339(task.created_at),
             "doc": task.model_dump_json(),
             "run_id": agent.run_id if agent else None,
         }
         await commit_accepted(
-            self._core, [inserted, InsertRow("tasks", row), make_task_event(task)], shown(task)
+            self._core,
+            context,
+            [inserted, InsertRow("tasks", row), make_task_event(task)],
+            shown(task),
         )
         self._leases.start(lease)
         return task
 
-    async def get(self, account_id: str, task_id: str) -> Task:
+    async def get(self, context: RequestContext, task_id: str) -> Task:
         """Return one task.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._core.store.get_row("tasks", task_id)
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             raise build_not_found("task", task_id)
         return Task.model_validate_json(str(row["doc"]))
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Task]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Task]:
         """Return a page of tasks, newest first."""
-        rows = await self._core.store.list_page("tasks", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page(
+            "tasks", context.account_id, limit=limit, before=before
+        )
         return [Task.model_validate_json(str(row["doc"])) for row in rows]
 
-    async def cancel(self, account_id: str, task_id: str) -> Task:
+    async def cancel(self, context: RequestContext, task_id: str) -> Task:
         """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""
-        task = await self.get(account_id, task_id)
+        task = await self.get(context, task_id)
         if task.status == "blocked":
             await self._move_blocked(task, "failed", make_error_info(ErrorCode.CANCELLED))
         elif task.status not in FINAL_TASK_STATUSES:
             await self._leases.cancel(task_id)
-        return await self.get(account_id, task_id)
+        return await self.get(context, task_id)
 
-    async def resume(self, account_id: str, task_id: str, *, key_id: str | None = None) -> Task:
+    async def resume(self, context: RequestContext, task_id: str) -> Task:
         """Take a blocked task back to planning; its costs are charged to the key of the request.
 
         Raises:
             RequestError: `CONFLICT` when it is not blocked, `BUDGET_EXCEEDED` for a key whose
                 allowance is used up.
         """
-        task = await self.get(account_id, task_id)
+        task = await self.get(context, task_id)
         if task.status != "blocked":
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
             )
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
-        await self._manager.check_allowance(account_id, key_id, request)
-        await self._core.quotas.check_queue(account_id)
-        await self._move_blocked(task, "planning", None, key_id)
-        return await self.get(account_id, task_id)
+        await self._manager.check_allowance(context, request)
+        await self._core.quotas.check_queue(context.account_id)
+        await self._move_blocked(task, "planning", None, context.key_id)
+        return await self.get(context, task_id)
 
     async def _move_blocked(
         self, task: Task, status: TaskStatus, error: ErrorInfo | None, key_id: str | None = None

@@ -12,6 +12,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.orchestration.workflows import Workflows
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.stored_jobs import read_job
 from toolkit.store import AppendEvent, Change, Lease, UpdateRow
@@ -25,9 +26,7 @@ class WorkflowReruns:
         self._leases = roots
         self._workflows = workflows
 
-    async def retry(
-        self, account_id: str, workflow_id: str, *, key_id: str | None = None
-    ) -> Workflow:
+    async def retry(self, context: RequestContext, workflow_id: str) -> Workflow:
         """Run a workflow that did not complete again, from its failed nodes on.
 
         The id and the completed nodes stay, and so does what has been spent. Further costs are
@@ -37,7 +36,7 @@ class WorkflowReruns:
             RequestError: `NOT_FOUND`; `CONFLICT` unless it is failed or cancelled and not a
                 task's; `BUDGET_EXCEEDED` where the key's allowance covers nothing of it.
         """
-        row = await self._workflows.get_row(account_id, workflow_id)
+        row = await self._workflows.get_row(context, workflow_id)
         workflow = await self._workflows.read_current(row)
         if workflow.status not in ("failed", "cancelled") or workflow.task_id is not None:
             raise RequestError(
@@ -48,18 +47,18 @@ class WorkflowReruns:
             )
         done = [node.id for node in workflow.nodes if node.status == "completed"]
         asked = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
-        await self._workflows.check_allowance(account_id, key_id, asked, done)
-        await self._core.quotas.check_queue(account_id)
-        lease = await self._leases.reacquire(workflow_id, key_id)
+        await self._workflows.check_allowance(context, asked, done)
+        await self._core.quotas.check_queue(context.account_id)
+        lease = await self._leases.reacquire(workflow_id, context.key_id)
         try:
-            await self._requeue(workflow, lease)
+            await self._requeue(context, workflow, lease)
         except BaseException:
             await self._leases.release(lease)  # nothing was changed: it has still ended
             raise
         self._leases.start(lease)
-        return await self._workflows.get(account_id, workflow_id)
+        return await self._workflows.get(context, workflow_id)
 
-    async def _requeue(self, workflow: Workflow, lease: Lease) -> None:
+    async def _requeue(self, context: RequestContext, workflow: Workflow, lease: Lease) -> None:
         """Reset a workflow and its failed jobs in the store, so that they run again."""
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
         changes: list[Change] = []
@@ -76,15 +75,13 @@ class WorkflowReruns:
             UpdateRow("workflows", workflow.id, saved),
             AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at),
         ]
-        await commit_accepted(self._core, changes, workflow, lease=lease)
+        await commit_accepted(self._core, context, changes, workflow, lease=lease)
 
     async def fork(
         self,
-        account_id: str,
+        context: RequestContext,
         workflow_id: str,
         request: WorkflowFork,
-        *,
-        key_id: str | None = None,
     ) -> Workflow:
         """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
 
@@ -92,7 +89,7 @@ class WorkflowReruns:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for a node that is not there or does not
                 run again, and whatever `create` refuses.
         """
-        row = await self._workflows.get_row(account_id, workflow_id)
+        row = await self._workflows.get_row(context, workflow_id)
         source = await self._workflows.read_current(row)
         again = self._find_rerun_nodes(source, request)
         spec = json.loads(str(row["spec"]))
@@ -102,9 +99,7 @@ class WorkflowReruns:
             if node.id not in again and node.status == "completed" and node.job_id is not None
         }
         asked = _rebuild_request(source, spec, request.overrides)
-        return await self._workflows.accept(
-            account_id, asked, kept, forked_from=source.id, key_id=key_id
-        )
+        return await self._workflows.accept(context, asked, kept, forked_from=source.id)
 
     @staticmethod
     def _find_rerun_nodes(source: Workflow, request: WorkflowFork) -> set[str]:

@@ -27,6 +27,7 @@ from toolkit.engine.execution.workflow_graph import build_graph
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget, make_budget
 from toolkit.engine.observer import WatchedWorkflow
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     FREE_ESTIMATE,
     Estimate,
@@ -67,40 +68,39 @@ class Workflows:
         self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
         roots.register_handler("workflow", self._run_leased)
 
-    async def create(
-        self, account_id: str, request: WorkflowCreate, *, key_id: str | None = None
-    ) -> Workflow:
+    async def create(self, context: RequestContext, request: WorkflowCreate) -> Workflow:
         """Accept a workflow; it is durable and under way when this returns.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
         """
-        return await self.accept(account_id, request, {}, key_id=key_id)
+        return await self.accept(context, request, {})
 
     async def accept(
         self,
-        account_id: str,
+        context: RequestContext,
         request: WorkflowCreate,
         kept: Mapping[str, str],
         *,
         forked_from: str | None = None,
-        key_id: str | None = None,
     ) -> Workflow:
         """Accept a graph of which some nodes (`kept`, by node id) have their jobs already.
 
         Raises:
             RequestError: see `create`.
         """
-        checked = await self.check(account_id, request, kept)
-        await self.check_allowance(account_id, key_id, request, kept)
-        await self._core.quotas.check_queue(account_id)
+        checked = await self.check(context.account_id, request, kept)
+        await self.check_allowance(context, request, kept)
+        await self._core.quotas.check_queue(context.account_id)
         workflow = self.draft(request, checked)
         workflow.forked_from = forked_from
-        inserted, lease = self._core.store.build_root(workflow.id, "workflow", account_id, key_id)
+        inserted, lease = self._core.store.build_root(
+            workflow.id, "workflow", context.account_id, context.key_id
+        )
         spec = make_spec(checked.options, kept)
-        changes = self.to_changes(workflow, account_id, workflow.id, spec)
-        await commit_accepted(self._core, [inserted, *changes], workflow)
+        changes = self.to_changes(workflow, context.account_id, workflow.id, spec)
+        await commit_accepted(self._core, context, [inserted, *changes], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
         self._leases.start(lease)
@@ -175,16 +175,14 @@ class Workflows:
 
     async def check_allowance(
         self,
-        account_id: str,
-        key_id: str | None,
+        context: RequestContext,
         request: WorkflowCreate,
         kept: Collection[str] = (),
     ) -> None:
         """Refuse a graph of which the day's allowance covers nothing that costs anything.
 
         Args:
-            account_id: whose it is.
-            key_id: the key that it is asked for with.
+            context: who asks.
             request: the graph, which can be run.
             kept: the nodes that are not run, as their results are there.
 
@@ -192,11 +190,11 @@ class Workflows:
             RequestError: `BUDGET_EXCEEDED`.
         """
         allowances = self._core.allowances
-        left = await allowances.find_remaining(account_id, key_id)
+        left = await allowances.find_remaining(context)
         if left is None:
             return
-        await allowances.check_bound(account_id, key_id, None)
-        gate, options = self._admission.start_check(account_id), merge_node_options(request)
+        await allowances.check_bound(context, None)
+        gate, options = self._admission.start_check(context.account_id), merge_node_options(request)
         by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
         refused: Estimate | None = None
         for node in request.nodes:
@@ -217,7 +215,7 @@ class Workflows:
             elif estimate != FREE_ESTIMATE:
                 return
         if refused is not None:
-            await allowances.raise_exceeded(account_id, key_id)
+            await allowances.raise_exceeded(context)
 
     def draft(
         self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
@@ -268,22 +266,22 @@ class Workflows:
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
         return [InsertRow("workflows", row), event]
 
-    async def get(self, account_id: str, workflow_id: str) -> Workflow:
+    async def get(self, context: RequestContext, workflow_id: str) -> Workflow:
         """Return one workflow, its nodes as they stand.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self.read_current(await self.get_row(account_id, workflow_id))
+        return await self.read_current(await self.get_row(context, workflow_id))
 
-    async def get_row(self, account_id: str, workflow_id: str) -> Row:
+    async def get_row(self, context: RequestContext, workflow_id: str) -> Row:
         """Return one workflow's row.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         row = await self._core.store.get_row("workflows", workflow_id)
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             raise build_not_found("workflow", workflow_id)
         return row
 
@@ -312,18 +310,20 @@ class Workflows:
         workflow.status, workflow.started_at = row["status"], min(started, default=None)
         return workflow
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Workflow]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Workflow]:
         """Return a page of workflows, newest first."""
-        rows = await self._core.store.list_page("workflows", account_id, limit=limit, before=before)
+        rows = await self._core.store.list_page(
+            "workflows", context.account_id, limit=limit, before=before
+        )
         return [await self.read_current(row) for row in rows]
 
-    async def cancel(self, account_id: str, workflow_id: str) -> Workflow:
+    async def cancel(self, context: RequestContext, workflow_id: str) -> Workflow:
         """Cancel a workflow; one that has ended is returned as it is."""
-        row = await self.get_row(account_id, workflow_id)
+        row = await self.get_row(context, workflow_id)
         if row["status"] not in FINAL_STATUSES:
             # A task's workflow has no lease of its own: the task is what is cancelled.
             await self._leases.cancel(row["task_id"] or workflow_id)
-        return await self.get(account_id, workflow_id)
+        return await self.get(context, workflow_id)
 
     async def _run_leased(self, lease: Lease) -> None:
         await self.run(lease.root_id, lease)

@@ -13,6 +13,7 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
 from toolkit.plugins import Blob
@@ -132,7 +133,7 @@ class Artifacts:
         return kept
 
     async def create(
-        self, account_id: str, content: Content, metadata: Mapping[str, object]
+        self, context: RequestContext, content: Content, metadata: Mapping[str, object]
     ) -> Artifact:
         """Store an uploaded artifact; its media type is detected from its bytes.
 
@@ -141,13 +142,15 @@ class Artifacts:
         """
         if len(content) > self._core.settings.upload_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-        media_type = await find_media_type(content, self._core.driver, self._in_memory, account_id)
+        media_type = await find_media_type(
+            content, self._core.driver, self._in_memory, context.account_id
+        )
         artifact_id = self.new_id()
         kept, inserted = await self._store_content(
-            account_id, artifact_id, content, media_type, metadata, None
+            context.account_id, artifact_id, content, media_type, metadata, None
         )
         try:
-            await commit_accepted(self._core, [inserted], kept.artifact)
+            await commit_accepted(self._core, context, [inserted], kept.artifact)
         finally:
             self._core.quotas.remove_pending(kept.artifact.id)
         return kept.artifact
@@ -163,21 +166,21 @@ class Artifacts:
             raise build_not_found("artifact", artifact_id)
         return StoredArtifact.of(row)
 
-    async def get(self, account_id: str, artifact_id: str) -> Artifact:
+    async def get(self, context: RequestContext, artifact_id: str) -> Artifact:
         """Return the record of one artifact.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return (await self.find(account_id, artifact_id)).artifact
+        return (await self.find(context.account_id, artifact_id)).artifact
 
-    async def delete(self, account_id: str, artifact_id: str) -> Artifact:
+    async def delete(self, context: RequestContext, artifact_id: str) -> Artifact:
         """Delete an artifact; its bytes go too, unless another artifact has the same.
 
         Raises:
             RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is unfinished.
         """
-        artifact = await self.get(account_id, artifact_id)
+        artifact = await self.get(context, artifact_id)
         if artifact.job_id is not None:
             job = await self._core.store.get_row("jobs", artifact.job_id, "root_id")
             root = (
@@ -214,18 +217,18 @@ class Artifacts:
         for dropping in self._delete_tasks:
             dropping.cancel()
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Artifact]:
+    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Artifact]:
         """List a page of artifacts, newest first."""
         rows = await self._core.store.list_page(
-            "artifacts", account_id, limit=limit, before=before, deleted=False
+            "artifacts", context.account_id, limit=limit, before=before, deleted=False
         )
         return [Artifact.model_validate_json(str(row["doc"])) for row in rows]
 
     async def read_content(
-        self, account_id: str, artifact_id: str, start: int = 0, end: int | None = None
+        self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:
         """Return the bytes of an artifact, from `start` up to but not including `end`."""
-        kept = await self.find(account_id, artifact_id)
+        kept = await self.find(context.account_id, artifact_id)
         if kept.content is not None:
             return kept.content[start:end]
         return await self._core.store.get_blob(kept.artifact.sha256, start, end)

@@ -11,6 +11,7 @@ from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLin
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.usage import Usage
 
 HOUR = timedelta(hours=1)
@@ -26,12 +27,12 @@ class Billings:
         self._usage = usage
 
     async def get(
-        self, account_id: str, month: date | None = None, *, by: BillingGroup | None = None
+        self, context: RequestContext, month: date | None = None, *, by: BillingGroup | None = None
     ) -> Billing:
         """Return what each vendor bills an account for a month; the current one, by default.
 
         Args:
-            account_id: whose.
+            context: who asks.
             month: its first day.
             by: tell apart what was asked for with each of the account's keys; or, of all that was
                 done by its own connections, whose work it was.
@@ -41,11 +42,11 @@ class Billings:
         lines = {
             (line.billed_by, line.key_id or line.account_id): line
             for line in [
-                *await self._list_call_lines(account_id, first, last, by),
+                *await self._list_call_lines(context, first, last, by),
                 BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
             ]
         }
-        await self._add_pods(account_id, first, last, lines, by)
+        await self._add_pods(context.account_id, first, last, lines, by)
         costs = (Decimal(str(line.cost_usd)) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
@@ -55,10 +56,10 @@ class Billings:
         )
 
     async def _list_call_lines(
-        self, account_id: str, first: date, last: date, by: BillingGroup | None
+        self, context: RequestContext, first: date, last: date, by: BillingGroup | None
     ) -> list[BillingLine]:
         groups: list[UsageGroup] = ["provider"] if by is None else ["provider", by]
-        used = await self._usage.list(account_id, first=first, last=last, groups=groups)
+        used = await self._usage.list(context, first=first, last=last, groups=groups)
         return [
             BillingLine(
                 billed_by=line.provider,

@@ -17,6 +17,7 @@ from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.access.shares import read_connection
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.transport.driver import NO_HOOKS
 from toolkit.plugins import ProviderError, TextRequest, Vendor
@@ -32,12 +33,12 @@ class Connections:
         self._core = core
 
     async def create(
-        self, account_id: str, request: ConnectionCreate, *, tested: bool = True
+        self, context: RequestContext, request: ConnectionCreate, *, tested: bool = True
     ) -> Connection:
         """Store a pointer to a secret, and test it for free; a failure becomes a warning.
 
         Args:
-            account_id: whose.
+            context: who asks.
             request: the pointer.
             tested: whether to test it; not done with a cassette, whose calls are those of the work
                 alone.
@@ -58,19 +59,21 @@ class Connections:
         )
         row: dict[str, object] = {
             "id": connection.id,
-            "account_id": account_id,
+            "account_id": context.account_id,
             "provider": connection.provider,
             "deleted": False,
             "created_at": format_rfc3339(connection.created_at),
             "doc": connection.model_dump_json(),
         }
-        await self._core.quotas.check_storage(account_id, len(str(row["doc"])))
+        await self._core.quotas.check_storage(context.account_id, len(str(row["doc"])))
         changes: list[Change] = [InsertRow("connections", row)]
         if request.share is not None:
             shares = self._core.shares
-            changes += await shares.make_share_changes(account_id, connection.id, request.share)
+            changes += await shares.make_share_changes(
+                context.account_id, connection.id, request.share
+            )
             connection.shared_with = request.share
-        await commit_accepted(self._core, changes, connection)
+        await commit_accepted(self._core, context, changes, connection)
         timeout_s = self._core.settings.connection_test_s
         if tested and timeout_s and not self._core.is_reproducible:
             connection.warning = await self._find_error(connection, timeout_s)
@@ -88,34 +91,38 @@ class Connections:
                 " test the connection again later.",
             )
 
-    async def get(self, account_id: str, connection_id: str) -> Connection:
+    async def get(self, context: RequestContext, connection_id: str) -> Connection:
         """Return one connection, the account's own or one that is shared with it.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
         shares = self._core.shares
-        return await shares.show(await shares.find(account_id, connection_id))
+        return await shares.show(await shares.find(context.account_id, connection_id))
 
-    async def list(self, account_id: str, limit: int, before: str | None) -> list[Connection]:
+    async def list(
+        self, context: RequestContext, limit: int, before: str | None
+    ) -> list[Connection]:
         """List a page of connections, the account's own and those shared with it, newest first."""
         shares = self._core.shares
         rows = await self._core.store.list_page(
-            "connections", account_id, limit=limit, before=before, deleted=False
+            "connections", context.account_id, limit=limit, before=before, deleted=False
         )
         lent = [
-            one for one, _ in await shares.list_shared(account_id) if not before or one.id < before
+            one
+            for one, _ in await shares.list_shared(context.account_id)
+            if not before or one.id < before
         ]
         found = sorted([*map(read_connection, rows), *lent], key=lambda one: one.id, reverse=True)
         return [await shares.show(one) for one in found[:limit]]
 
-    async def test(self, account_id: str, connection_id: str) -> ConnectionTest:
+    async def test(self, context: RequestContext, connection_id: str) -> ConnectionTest:
         """Test whether a connection works, by a call that costs nothing.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        found = await self._core.shares.find(account_id, connection_id)
+        found = await self._core.shares.find(context.account_id, connection_id)
         result = await self._run_test(found)
         if found.shared:  # the models that its owner has, or should name, are private to the owner
             result.models, result.next_step = [], ""
@@ -167,24 +174,24 @@ class Connections:
             f" [vendors.{vendor.id}] models = {{ text = {json.dumps(listed[0])} }}."
         )
 
-    async def trust(self, account_id: str, connection_id: str) -> Connection:
+    async def trust(self, context: RequestContext, connection_id: str) -> Connection:
         """Allow models under budgets again that billed more than was reserved for them.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
         """
-        connection = await self._core.shares.find_own(account_id, connection_id)
+        connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.overbilled = []
         await self._core.save_connection(connection)
         return await self._core.shares.show(connection)
 
     async def share(
-        self, account_id: str, connection_id: str, accounts: Everyone | Sequence[str]
+        self, context: RequestContext, connection_id: str, accounts: Everyone | Sequence[str]
     ) -> Connection:
         """Share a connection with other accounts, whose work by it is at their own expense.
 
         Args:
-            account_id: whose it is: an operator's.
+            context: who asks.
             connection_id: the connection.
             accounts: the ids of the accounts that it is shared with from now on, beside those that
                 it is shared with already, or `all`.
@@ -195,13 +202,13 @@ class Connections:
                 accounts where it is shared with all; `INVALID_REQUEST` for the account itself.
         """
         shares = self._core.shares
-        connection = await shares.find_own(account_id, connection_id)
-        changes = await shares.make_share_changes(account_id, connection_id, accounts)
+        connection = await shares.find_own(context.account_id, connection_id)
+        changes = await shares.make_share_changes(context.account_id, connection_id, accounts)
         await self._core.store.write(changes)
         return await shares.show(connection)
 
     async def unshare(
-        self, account_id: str, connection_id: str, member_id: str | None = None
+        self, context: RequestContext, connection_id: str, member_id: str | None = None
     ) -> Connection:
         """Stop sharing a connection with an account; with all, by default.
 
@@ -210,17 +217,17 @@ class Connections:
                 `CONFLICT` for one account where it is shared with all.
         """
         shares = self._core.shares
-        connection = await shares.find_own(account_id, connection_id)
+        connection = await shares.find_own(context.account_id, connection_id)
         await self._core.store.write(await shares.make_unshare_changes(connection_id, member_id))
         return await shares.show(connection)
 
-    async def delete(self, account_id: str, connection_id: str) -> Connection:
+    async def delete(self, context: RequestContext, connection_id: str) -> Connection:
         """Delete a connection and end its shares; return its last state.
 
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with the account.
         """
-        connection = await self._core.shares.find_own(account_id, connection_id)
+        connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.deleted = True
         values = {"deleted": True, "doc": connection.model_dump_json()}
         ended = await self._core.shares.make_unshare_changes(connection_id)
@@ -234,10 +241,10 @@ class Providers:
     def __init__(self, core: EngineContext) -> None:
         self._core = core
 
-    async def list(self, account_id: str) -> list[Provider]:
+    async def list(self, context: RequestContext) -> list[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.find_connections(account_id)
+        connected = await self._core.find_connections(context.account_id)
         return [
             Provider(
                 id=vendor.id,

@@ -9,6 +9,7 @@ from toolkit.contract.events import TERMINAL_EVENTS, Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import ReadOnlyStore
 
 # The table of each kind of resource, by the prefix of its id.
@@ -27,7 +28,7 @@ class Events:
         self._core = core
 
     async def list(
-        self, account_id: str, resource_id: str, *, after: int, wait_s: float
+        self, context: RequestContext, resource_id: str, *, after: int, wait_s: float
     ) -> list[Event]:
         """List the events numbered above `after`, waiting up to `wait_s` seconds for the first.
 
@@ -36,7 +37,7 @@ class Events:
         """
         store, until = self._core.store, time.monotonic() + wait_s
         while True:
-            source = await self._find_source(account_id, resource_id)
+            source = await self._find_source(context.account_id, resource_id)
             # Read before the events, so that none that arrives meanwhile is missed by the wait.
             last = await store.get_last_event_number(source.id)
             events = await self._read_events(source, after)
@@ -51,21 +52,21 @@ class Events:
                 source.id, after=last, timeout_s=BATCH_WINDOW_S, types=TERMINAL_EVENTS
             )
 
-    async def wait(self, account_id: str, resource_id: str, seconds: float) -> None:
+    async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> None:
         """Wait until a run, workflow or task has ended, or the time is up.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        source = await self._find_source(account_id, resource_id)
+        source = await self._find_source(context.account_id, resource_id)
         if not source.is_over:
             await self._core.store.wait_for_event(
                 source.id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
             )
 
-    async def is_exhausted(self, account_id: str, resource_id: str, after: int) -> bool:
+    async def is_exhausted(self, context: RequestContext, resource_id: str, after: int) -> bool:
         """Tell whether no event will follow a number: the resource has ended, and all are read."""
-        source = await self._find_source(account_id, resource_id)
+        source = await self._find_source(context.account_id, resource_id)
         return source.is_over and not await self._read_events(source, after)
 
     async def _check_not_abandoned(self, resource_id: str) -> None:

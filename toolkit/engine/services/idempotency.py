@@ -5,9 +5,8 @@ request asks for: after a crash either both are there or neither is.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 
 from pydantic import BaseModel
@@ -15,7 +14,8 @@ from pydantic import BaseModel
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine.context import EngineContext
-from toolkit.store import Change, Conflict, DeleteRow, InsertRow, Lease, UpdateRow
+from toolkit.engine.request_context import IdempotencyClaim, RequestContext
+from toolkit.store import Change, Conflict, DeleteRow, Lease, UpdateRow
 from toolkit.store.maintenance.prune import IDEMPOTENCY_RETENTION
 from toolkit.store.writing.writer import REQUEST_WAIT_S
 
@@ -31,48 +31,19 @@ class StoredResponse:
     body: str
 
 
-@dataclass(slots=True)
-class IdempotencyClaim:
-    """The claim of a request on its idempotency key, while it is being answered.
-
-    Attributes:
-        id: made of the account and a hash of the key.
-        fingerprint: of the request; the same key must not be used for another one.
-        render_response: renders a record as the response, which is HTTP status and body.
-        stored: the response that is stored with it; none before it is.
-        is_lost: whether another process has written it first.
-    """
-
-    id: str
-    account_id: str
-    fingerprint: str
-    render_response: Callable[[BaseModel], tuple[int, str]]
-    stored: tuple[int, str] | None = None
-    is_lost: bool = False
-
-    def to_insert(self, status: int, body: str) -> InsertRow:
-        """Make the insert of the claim's row."""
-        row: dict[str, object] = {
-            "id": self.id,
-            "account_id": self.account_id,
-            "fingerprint": self.fingerprint,
-            "status": status,
-            "body": body,
-            "created_at": format_rfc3339(now()),
-        }
-        return InsertRow("idempotency", row)
-
-
-# The claim of the request that is being answered in this context, if it has a key.
-CURRENT_CLAIM: ContextVar[IdempotencyClaim | None] = ContextVar("toolkit_claim", default=None)
-
-
 async def commit_accepted(
-    core: EngineContext, changes: Sequence[Change], record: BaseModel, *, lease: Lease | None = None
+    core: EngineContext,
+    context: RequestContext,
+    changes: Sequence[Change],
+    record: BaseModel,
+    *,
+    lease: Lease | None = None,
 ) -> None:
     """Commit what a request asked for, together with the claim of its idempotency key.
 
     Args:
+        core: the engine's parts.
+        context: who asks, with the claim.
         changes: what the request changes.
         record: the record that the response shows.
         lease: the lease that it is written under.
@@ -80,7 +51,7 @@ async def commit_accepted(
     Raises:
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
     """
-    claim = CURRENT_CLAIM.get()
+    claim = context.claim
     if claim is None or claim.stored is not None:
         await core.store.write(changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
         return

@@ -7,6 +7,7 @@ from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.errors import RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.engine.context import EngineContext
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.engine.services.stored_jobs import read_job
 
@@ -20,21 +21,21 @@ class Lineages:
         self._core = core
         self._artifacts = artifacts
 
-    async def get(self, account_id: str, artifact_id: str) -> Lineage:
+    async def get(self, context: RequestContext, artifact_id: str) -> Lineage:
         """Return the jobs and artifacts that an artifact came from.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        await self._artifacts.get(account_id, artifact_id)
+        await self._artifacts.get(context, artifact_id)
         lineage = Lineage(id=artifact_id)
         waiting, seen = deque([artifact_id]), {artifact_id}
         while waiting and len(lineage.jobs) < MAX_JOBS:
-            artifact = await self._find_artifact(account_id, waiting.popleft())
+            artifact = await self._find_artifact(context, waiting.popleft())
             if artifact is None:
                 continue
             lineage.artifacts.append(artifact)
-            job = await self._find_job(account_id, artifact)
+            job = await self._find_job(context, artifact)
             if job is None:
                 continue
             lineage.jobs.append(job)
@@ -44,16 +45,16 @@ class Lineages:
         lineage.complete = not waiting
         return lineage
 
-    async def _find_artifact(self, account_id: str, artifact_id: str) -> Artifact | None:
+    async def _find_artifact(self, context: RequestContext, artifact_id: str) -> Artifact | None:
         try:
-            return await self._artifacts.get(account_id, artifact_id)
+            return await self._artifacts.get(context, artifact_id)
         except RequestError:
             return None
 
-    async def _find_job(self, account_id: str, artifact: Artifact) -> LineageJob | None:
+    async def _find_job(self, context: RequestContext, artifact: Artifact) -> LineageJob | None:
         """Find the job that made an artifact; none for an upload, or where it was pruned."""
         row = await self._core.store.get_row("jobs", artifact.job_id or "")
-        if row is None or row["account_id"] != account_id:
+        if row is None or row["account_id"] != context.account_id:
             return None
         job = read_job(row)
         return LineageJob(

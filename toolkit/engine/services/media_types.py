@@ -1,26 +1,17 @@
 """Detection of the media type of bytes, whatever their sender declares."""
 
 import codecs
-import re
 
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.driver import Driver
+from toolkit.media.signatures import match_signature
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.store import Content, iter_chunks
 from toolkit.workers.json_check import is_json
 
 # Content up to this size is scanned on the event loop.
 MAX_INLINE_BYTES = 64 * 1024
-_HEAD_BYTES = 16
-_SIGNATURES = (
-    (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
-    (re.compile(rb"\xff\xd8\xff"), "image/jpeg"),
-    (re.compile(rb"RIFF....WEBP", re.S), "image/webp"),
-    (re.compile(rb"RIFF....WAVE", re.S), "audio/wav"),
-    (re.compile(rb"ID3|\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]"), "audio/mpeg"),
-    (re.compile(rb"....ftyp", re.S), "audio/mp4"),
-)
 _JSON_BEGINS = frozenset(b'{["-0123456789tfn')
 _JSON_ENDS = frozenset(b'}]"0123456789el')
 _BLANK = b" \t\r\n"
@@ -64,9 +55,9 @@ def detect_media_type(content: Content) -> str | None:
     for n, piece in enumerate(iter_chunks(content)):
         data = bytes(piece)
         if n == 0:
-            for signature, media_type in _SIGNATURES:
-                if signature.match(data[:_HEAD_BYTES]):
-                    return media_type
+            found = match_signature(data)
+            if found is not None:
+                return found
         try:
             decode(data)
         except UnicodeDecodeError:

@@ -11,6 +11,7 @@ from toolkit.contract.jobs import Attempt, Job
 from toolkit.contract.usage import DEFAULT_GROUPS, UsageLine
 from toolkit.engine.context import EngineContext
 from toolkit.engine.money.nano_usd import from_nano_usd, to_nano_usd
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import IncrementColumns, Lease
 
 DEFAULT_DAYS = 30
@@ -38,7 +39,7 @@ class Usage:
 
     async def list(
         self,
-        account_id: str,
+        context: RequestContext,
         *,
         first: date | None = None,
         last: date | None = None,
@@ -47,7 +48,7 @@ class Usage:
         """List what an account used, summed up by the requested groups, the newest day first.
 
         Args:
-            account_id: whose.
+            context: who asks.
             first, last: the days from and up to which, by UTC; the last 30 days by default.
             groups: what to group by. With `account`, it covers all that was done by the account's
                 own connections, whoever requested it, instead of all that the account requested.
@@ -75,7 +76,7 @@ class Usage:
         columns = [_COLUMNS[group] for group in groups]
         days = (first.isoformat(), last.isoformat())
         rows = await self._core.store.sum_rows(
-            "usage", _SUM_COLUMNS, columns, account_id, "day", days, through=through
+            "usage", _SUM_COLUMNS, columns, context.account_id, "day", days, through=through
         )
         return [
             UsageLine(

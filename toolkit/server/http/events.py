@@ -14,7 +14,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
-from toolkit.engine.access.api_keys import Principal
+from toolkit.engine.request_context import RequestContext
 from toolkit.server.http.envelope import render_page
 from toolkit.server.http.query import MAX_POLL_S, check_id_kind, parse_events_query
 
@@ -26,45 +26,44 @@ KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
 
 
 async def serve_events(
-    request: Request, engine: Engine, caller: Principal, resource_id: str, prefix: Prefix
+    request: Request, engine: Engine, context: RequestContext, resource_id: str, prefix: Prefix
 ) -> Response:
     """Answer with the events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
     """
-    account_id = caller.account_id
     after, wait_s = parse_events_query(request, MAX_POLL_S)
     last_seen = _read_last_event_id(request)
     check_id_kind(resource_id, prefix)
     if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
-        found = await engine.events.list(account_id, resource_id, after=after, wait_s=wait_s)
+        found = await engine.events.list(context, resource_id, after=after, wait_s=wait_s)
         return await render_page(found)
     after = max(after, last_seen)
-    await engine.events.list(account_id, resource_id, after=after, wait_s=0)  # refused before sent
+    await engine.events.list(context, resource_id, after=after, wait_s=0)  # refused before sent
     return StreamingResponse(
-        _stream_events(engine, caller, resource_id, after),
+        _stream_events(engine, context, resource_id, after),
         media_type=STREAM_MEDIA_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
 async def _stream_events(
-    engine: Engine, caller: Principal, resource_id: str, after: int
+    engine: Engine, context: RequestContext, resource_id: str, after: int
 ) -> AsyncIterator[str]:
     """Yield server-sent events, up to the terminal one that nothing comes after.
 
     It ends early if the key that asked for it is revoked, even by another process.
     """
-    account_id, silent_since = caller.account_id, time.monotonic()
-    while await engine.accounts.is_valid(caller):
-        events = await engine.events.list(account_id, resource_id, after=after, wait_s=KEY_CHECK_S)
+    silent_since = time.monotonic()
+    while await engine.accounts.is_valid(context):
+        events = await engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
         for event in events:
             yield _format_event(event)
             after = event.n
         if events and events[-1].terminal:
             return
-        if await engine.events.is_exhausted(account_id, resource_id, after):
+        if await engine.events.is_exhausted(context, resource_id, after):
             return
         if events:
             silent_since = time.monotonic()

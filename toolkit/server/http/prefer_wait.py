@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from starlette.responses import Response
 
 from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
 from toolkit.server.http.envelope import render_resource
 from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait
 
@@ -16,17 +17,21 @@ class ReadableResource(Protocol):
     """A service of the engine whose records can be read again."""
 
     @property
-    def get(self) -> Callable[[str, str], Awaitable[BaseModel]]:
+    def get(self) -> Callable[[RequestContext, str], Awaitable[BaseModel]]:
         """The method that reads one record of an account."""
 
 
 async def apply_prefer_wait(
-    request: Request, engine: Engine, account_id: str, area: ReadableResource, accepted_id: str
+    request: Request,
+    engine: Engine,
+    context: RequestContext,
+    area: ReadableResource,
+    accepted_id: str,
 ) -> Response | None:
     """Return the state that was reached within the wait asked for; none where none was."""
     seconds = parse_preferred_wait(request, MAX_WAIT_S)
     if seconds is None:
         return None
-    await engine.wait(account_id, accepted_id, seconds)
-    reached = await area.get(account_id, accepted_id)
+    await engine.wait(context, accepted_id, seconds)
+    reached = await area.get(context, accepted_id)
     return render_resource(reached, 202, {"Preference-Applied": f"wait={seconds}"})

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+from dataclasses import replace
 
 from pydantic import BaseModel
 from starlette.datastructures import Headers
@@ -14,7 +15,8 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitErro
 from toolkit.contract.ids import Prefix
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
-from toolkit.engine.services.idempotency import CURRENT_CLAIM, IdempotencyClaim, StoredResponse
+from toolkit.engine.request_context import IdempotencyClaim
+from toolkit.engine.services.idempotency import StoredResponse
 from toolkit.server.auth import authenticate_request, check_scope
 from toolkit.server.errors import render_error
 from toolkit.server.http.envelope import render_resource
@@ -79,6 +81,7 @@ class IdempotencyMiddleware:
         async with self._locks.hold(claim.id):
             known = await self._engine.idempotency.find(claim)
             if known is None:
+                scope["state"]["caller"] = replace(caller, claim=claim)
                 response = await self._respond_first(claim, scope, receive, body)
                 if not claim.is_lost:
                     return response
@@ -89,13 +92,9 @@ class IdempotencyMiddleware:
         self, claim: IdempotencyClaim, scope: Scope, receive: Receive, body: Content
     ) -> Response:
         """Have the request answered, and store the answer unless it is a refusal."""
-        token = CURRENT_CLAIM.set(claim)
-        try:
-            answer = _CapturedResponse()
-            again = _replay_body(body) if isinstance(body, bytes) else receive
-            await self._app(scope, again, answer)
-        finally:
-            CURRENT_CLAIM.reset(token)
+        answer = _CapturedResponse()
+        again = _replay_body(body) if isinstance(body, bytes) else receive
+        await self._app(scope, again, answer)
         response = answer.to_response()
         if 200 <= response.status_code < 300 and not claim.is_lost:
             await self._engine.idempotency.save(

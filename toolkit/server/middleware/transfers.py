@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine import Engine
-from toolkit.engine.access.api_keys import Principal
+from toolkit.engine.request_context import RequestContext
 from toolkit.server.auth import authenticate_request, check_scope
 from toolkit.server.errors import render_error
 from toolkit.server.http.uploads import FORM_OVERHEAD_BYTES
@@ -35,7 +35,7 @@ class UploadMiddleware:
         self._app = app
         self._engine = engine
         self._limit = engine.settings.upload_limit_bytes + FORM_OVERHEAD_BYTES
-        self._incoming_bytes: Counter[str] = Counter()
+        self._incoming_bytes: Counter[str | None] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -70,7 +70,7 @@ class UploadMiddleware:
         return int(declared)
 
     @contextmanager
-    def _count_upload(self, key_id: str, size_bytes: int) -> Iterator[None]:
+    def _count_upload(self, key_id: str | None, size_bytes: int) -> Iterator[None]:
         """Count an upload while it is under way.
 
         Raises:
@@ -141,9 +141,9 @@ class DownloadReader:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._active_downloads: Counter[str] = Counter()
+        self._active_downloads: Counter[str | None] = Counter()
 
-    def check_capacity(self, key_id: str) -> None:
+    def check_capacity(self, key_id: str | None) -> None:
         """Refuse a download where the key has as many under way as it may.
 
         Raises:
@@ -158,24 +158,24 @@ class DownloadReader:
             )
 
     async def stream_content(
-        self, caller: Principal, artifact_id: str, first: bytes, start: int, end: int
+        self, context: RequestContext, artifact_id: str, first: bytes, start: int, end: int
     ) -> AsyncIterator[bytes]:
         """Yield the bytes chunk by chunk, each once the one before was taken.
 
         Args:
-            caller: the account that owns the artifact, and its key.
+            context: who asks.
             artifact_id: the artifact.
             first: the bytes that were read already.
             start: the offset at which they end.
             end: the offset at which all bytes end.
         """
-        self._active_downloads[caller.key_id] += 1
+        self._active_downloads[context.key_id] += 1
         try:
             yield first
             while start < end:
                 upto = min(end, start + CHUNK_BYTES)
                 read = self._engine.artifacts.read_content
-                chunk = await read(caller.account_id, artifact_id, start, upto)
+                chunk = await read(context, artifact_id, start, upto)
                 if not chunk:
                     raise ServiceError(
                         ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early."
@@ -183,6 +183,6 @@ class DownloadReader:
                 yield chunk
                 start += len(chunk)
         finally:
-            self._active_downloads[caller.key_id] -= 1
-            if not self._active_downloads[caller.key_id]:
-                del self._active_downloads[caller.key_id]
+            self._active_downloads[context.key_id] -= 1
+            if not self._active_downloads[context.key_id]:
+                del self._active_downloads[context.key_id]

@@ -51,9 +51,7 @@ async def read(engine: ServedEngine, caller: ReadCaller) -> Response:
 async def keys(request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """List keys: their last four characters only."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.keys.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.keys.list(caller, query.limit, query.before), query)
 
 
 @router.post(
@@ -75,7 +73,7 @@ async def create_key(request: Request, engine: ServedEngine, caller: AdminCaller
 )
 async def read_key(id: str, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Read what is known of a key: its last four characters only."""
-    return render_resource(await engine.keys.get(caller.account_id, id))
+    return render_resource(await engine.keys.get(caller, id))
 
 
 @router.post(
@@ -102,4 +100,4 @@ async def rotate(id: str, request: Request, engine: ServedEngine, caller: AdminC
 )
 async def revoke(id: str, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Revoke a key at once."""
-    return render_resource(await engine.keys.revoke(caller.account_id, id))
+    return render_resource(await engine.keys.revoke(caller, id))

@@ -27,16 +27,14 @@ router = APIRouter(prefix="/v1/agents", tags=["agents"])
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Register a version of an agent; `POST /v1/runs` with `target: agent` runs it."""
     body = await read_model(request, AgentCreate)
-    return render_resource(await engine.agents.create(caller.account_id, body), 201)
+    return render_resource(await engine.agents.create(caller, body), 201)
 
 
 @router.get("", **describe_route("agents_list", Agent, listed=True, query=PAGE_PARAMS))
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.agents.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.agents.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -46,7 +44,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.agents.get(caller.account_id, id))
+    return render_resource(await engine.agents.get(caller, id))
 
 
 @router.delete(
@@ -56,4 +54,4 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Take one back; its runs stay."""
-    return render_resource(await engine.agents.delete(caller.account_id, id))
+    return render_resource(await engine.agents.delete(caller, id))

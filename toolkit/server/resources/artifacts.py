@@ -82,7 +82,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
             metadata = await check_json(form.metadata or b"{}", sizes, pacer)
     except RequestError:
         raise make_upload_error("metadata", "is not a JSON object that can be kept") from None
-    artifact = await engine.artifacts.create(caller.account_id, form.file, metadata)
+    artifact = await engine.artifacts.create(caller, form.file, metadata)
     return render_resource(artifact, 201)
 
 
@@ -90,9 +90,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.artifacts.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.artifacts.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -102,7 +100,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read what is known of one."""
-    return render_resource(await engine.artifacts.get(caller.account_id, id))
+    return render_resource(await engine.artifacts.get(caller, id))
 
 
 @router.delete(
@@ -114,7 +112,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Delete one with its bytes; the job that made it stays."""
-    return render_resource(await engine.artifacts.delete(caller.account_id, id))
+    return render_resource(await engine.artifacts.delete(caller, id))
 
 
 @router.get(
@@ -124,13 +122,13 @@ async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response
 )
 async def lineage(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Tell which jobs and artifacts it came from."""
-    return render_resource(await engine.lineage.get(caller.account_id, id))
+    return render_resource(await engine.lineage.get(caller, id))
 
 
 @router.get("/{id}/content", dependencies=[Depends(reject_query)], **_content_docs)
 async def content(id: str, request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read its bytes, or a range of them."""
-    artifact = await engine.artifacts.get(caller.account_id, id)
+    artifact = await engine.artifacts.get(caller, id)
     headers = {
         "Accept-Ranges": "bytes",
         "Content-Disposition": f'attachment; filename="{artifact.filename}"',
@@ -152,7 +150,7 @@ async def content(id: str, request: Request, engine: ServedEngine, caller: ReadC
     if upto < end:
         downloads.check_capacity(caller.key_id)
     # Read before the answer begins, as one that has begun cannot say that bytes are missing.
-    first = await engine.artifacts.read_content(caller.account_id, id, start, upto)
+    first = await engine.artifacts.read_content(caller, id, start, upto)
     if upto >= end:
         return Response(first, status, headers, media_type=artifact.media_type)
     rest = downloads.stream_content(caller, id, first, upto, end)

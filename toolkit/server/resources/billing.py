@@ -27,4 +27,4 @@ BILLING_PARAMS = (
 async def read(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Tell what each vendor bills for a month; the platform's own line is 0 here."""
     month, by = parse_billing_query(request)
-    return render_resource(await engine.billing.get(caller.account_id, month, by=by))
+    return render_resource(await engine.billing.get(caller, month, by=by))

@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/catalog", tags=["catalog"])
 )
 async def gpus(engine: ServedEngine, caller: ReadCaller) -> Response:
     """List the GPUs of the cloud that is connected."""
-    return await render_page(await engine.catalog.list_gpus(caller.account_id))
+    return await render_page(await engine.catalog.list_gpus(caller))
 
 
 @router.get(

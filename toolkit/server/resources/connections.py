@@ -34,7 +34,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
     body = await read_model(request, ConnectionCreate)
     if body.share is not None:
         check_scope(caller, "admin")
-    return render_resource(await engine.connections.create(caller.account_id, body), 201)
+    return render_resource(await engine.connections.create(caller, body), 201)
 
 
 @router.get(
@@ -44,7 +44,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
     """List them, newest first, those that are shared with the account among them."""
     query = parse_page_query(request)
     return await render_page(
-        await engine.connections.list(caller.account_id, query.limit, query.before), query
+        await engine.connections.list(caller, query.limit, query.before), query
     )
 
 
@@ -55,7 +55,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.connections.get(caller.account_id, id))
+    return render_resource(await engine.connections.get(caller, id))
 
 
 @router.post(
@@ -65,7 +65,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def test(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Say whether the pointer resolves, and whether the vendor takes the key."""
-    return render_resource(await engine.connections.test(caller.account_id, id))
+    return render_resource(await engine.connections.test(caller, id))
 
 
 @router.post(
@@ -75,7 +75,7 @@ async def test(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
 )
 async def trust(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Use models under budgets again that billed more than was reserved for them."""
-    return render_resource(await engine.connections.trust(caller.account_id, id))
+    return render_resource(await engine.connections.trust(caller, id))
 
 
 @router.post(
@@ -91,7 +91,7 @@ async def trust(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
 async def share(id: str, request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Have other accounts use an operator's connection, each billed and limited by itself."""
     body = await read_model(request, ConnectionShare)
-    return render_resource(await engine.connections.share(caller.account_id, id, body.accounts))
+    return render_resource(await engine.connections.share(caller, id, body.accounts))
 
 
 @router.delete(
@@ -106,7 +106,7 @@ async def share(id: str, request: Request, engine: ServedEngine, caller: AdminCa
 async def unshare(id: str, request: Request, engine: ServedEngine, caller: AdminCaller) -> Response:
     """Share a connection no longer: with one account, or with nobody."""
     member_id = read_query(request, "account").get("account")
-    return render_resource(await engine.connections.unshare(caller.account_id, id, member_id))
+    return render_resource(await engine.connections.unshare(caller, id, member_id))
 
 
 @router.delete(
@@ -116,4 +116,4 @@ async def unshare(id: str, request: Request, engine: ServedEngine, caller: Admin
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Forget a connection."""
-    return render_resource(await engine.connections.delete(caller.account_id, id))
+    return render_resource(await engine.connections.delete(caller, id))

@@ -30,18 +30,14 @@ router = APIRouter(prefix="/v1/endpoints", tags=["endpoints"])
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Create a serverless endpoint."""
     body = await read_model(request, EndpointCreate)
-    return render_resource(
-        await engine.endpoints.create(caller.account_id, body, key_id=caller.key_id), 201
-    )
+    return render_resource(await engine.endpoints.create(caller, body), 201)
 
 
 @router.get("", **describe_route("endpoints_list", Endpoint, listed=True, query=PAGE_PARAMS))
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.endpoints.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.endpoints.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -51,7 +47,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.endpoints.get(caller.account_id, id))
+    return render_resource(await engine.endpoints.get(caller, id))
 
 
 @router.delete(
@@ -65,4 +61,4 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Destroy an endpoint."""
-    return render_resource(await engine.endpoints.delete(caller.account_id, id))
+    return render_resource(await engine.endpoints.delete(caller, id))

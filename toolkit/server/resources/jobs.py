@@ -39,10 +39,8 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 )
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.jobs.create(
-        caller.account_id, await read_model(request, JobCreate), key_id=caller.key_id
-    )
-    reached = await apply_prefer_wait(request, engine, caller.account_id, engine.jobs, accepted.id)
+    accepted = await engine.jobs.create(caller, await read_model(request, JobCreate))
+    reached = await apply_prefer_wait(request, engine, caller, engine.jobs, accepted.id)
     return reached or render_resource(accepted, 202)
 
 
@@ -50,9 +48,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.jobs.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.jobs.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -62,7 +58,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.jobs.get(caller.account_id, id))
+    return render_resource(await engine.jobs.get(caller, id))
 
 
 @router.post(
@@ -72,7 +68,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """End one asked for alone; one that has ended is answered as it is."""
-    return render_resource(await engine.jobs.cancel(caller.account_id, id))
+    return render_resource(await engine.jobs.cancel(caller, id))
 
 
 @router.get(

@@ -30,16 +30,14 @@ router = APIRouter(prefix="/v1/plans", tags=["plans"])
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Plan an objective without doing it."""
     body = await read_model(request, PlanCreate)
-    return render_resource(await engine.plans.create(caller.account_id, body), 202)
+    return render_resource(await engine.plans.create(caller, body), 202)
 
 
 @router.get("", **describe_route("plans_list", Plan, listed=True, query=PAGE_PARAMS))
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.plans.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.plans.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -49,4 +47,4 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.plans.get(caller.account_id, id))
+    return render_resource(await engine.plans.get(caller, id))

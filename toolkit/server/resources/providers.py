@@ -18,4 +18,4 @@ router = APIRouter(prefix="/v1/providers", tags=["providers"])
 )
 async def list_all(engine: ServedEngine, caller: ReadCaller) -> Response:
     """List the vendor catalogue."""
-    return await render_page(await engine.providers.list(caller.account_id))
+    return await render_page(await engine.providers.list(caller))

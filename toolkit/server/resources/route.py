@@ -31,4 +31,4 @@ router = APIRouter(prefix="/v1/route", tags=["runs"])
 async def preview(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Tell which provider and model a run would take, and why; nothing is spent."""
     body = await read_model(request, RunCreate)
-    return render_resource(await engine.runs.route(caller.account_id, body))
+    return render_resource(await engine.runs.route(caller, body))

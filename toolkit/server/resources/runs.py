@@ -41,10 +41,8 @@ router = APIRouter(prefix="/v1/runs", tags=["runs"])
 )
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.runs.create(
-        caller.account_id, await read_model(request, RunCreate), key_id=caller.key_id
-    )
-    reached = await apply_prefer_wait(request, engine, caller.account_id, engine.runs, accepted.id)
+    accepted = await engine.runs.create(caller, await read_model(request, RunCreate))
+    reached = await apply_prefer_wait(request, engine, caller, engine.runs, accepted.id)
     return reached or render_resource(accepted, 202)
 
 
@@ -52,9 +50,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.runs.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.runs.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -64,7 +60,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.runs.get(caller.account_id, id))
+    return render_resource(await engine.runs.get(caller, id))
 
 
 @router.post(
@@ -74,7 +70,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """End a run; one that has ended is answered as it is."""
-    return render_resource(await engine.runs.cancel(caller.account_id, id))
+    return render_resource(await engine.runs.cancel(caller, id))
 
 
 @router.get(

@@ -27,18 +27,14 @@ router = APIRouter(prefix="/v1/storage", tags=["storage"])
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Rent a network volume."""
     body = await read_model(request, StorageCreate)
-    return render_resource(
-        await engine.storage.create(caller.account_id, body, key_id=caller.key_id), 201
-    )
+    return render_resource(await engine.storage.create(caller, body), 201)
 
 
 @router.get("", **describe_route("storage_list", Storage, listed=True, query=PAGE_PARAMS))
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.storage.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.storage.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -48,7 +44,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.storage.get(caller.account_id, id))
+    return render_resource(await engine.storage.get(caller, id))
 
 
 @router.delete(
@@ -62,4 +58,4 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Delete a volume, with all that is on it."""
-    return render_resource(await engine.storage.delete(caller.account_id, id))
+    return render_resource(await engine.storage.delete(caller, id))

@@ -34,10 +34,8 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 )
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.tasks.create(
-        caller.account_id, await read_model(request, TaskCreate), key_id=caller.key_id
-    )
-    reached = await apply_prefer_wait(request, engine, caller.account_id, engine.tasks, accepted.id)
+    accepted = await engine.tasks.create(caller, await read_model(request, TaskCreate))
+    reached = await apply_prefer_wait(request, engine, caller, engine.tasks, accepted.id)
     return reached or render_resource(accepted, 202)
 
 
@@ -45,9 +43,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.tasks.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.tasks.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -57,7 +53,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.tasks.get(caller.account_id, id))
+    return render_resource(await engine.tasks.get(caller, id))
 
 
 @router.post(
@@ -67,7 +63,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """End a task; one that has ended is answered as it is."""
-    return render_resource(await engine.tasks.cancel(caller.account_id, id))
+    return render_resource(await engine.tasks.cancel(caller, id))
 
 
 @router.post(
@@ -81,7 +77,7 @@ async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response
 )
 async def resume(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Take a blocked task back to planning."""
-    return render_resource(await engine.tasks.resume(caller.account_id, id, key_id=caller.key_id))
+    return render_resource(await engine.tasks.resume(caller, id))
 
 
 @router.post(
@@ -97,7 +93,7 @@ async def resume(id: str, engine: ServedEngine, caller: WriteCaller) -> Response
 async def review(id: str, request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Have a person pass or fail a task that has ended, or run part of it again."""
     body = await read_model(request, ReviewCreate)
-    judged = await engine.reviews.create(caller.account_id, id, body, key_id=caller.key_id)
+    judged = await engine.reviews.create(caller, id, body)
     return render_resource(judged)
 
 

@@ -27,16 +27,14 @@ router = APIRouter(prefix="/v1/templates", tags=["templates"])
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Make a template to share."""
     body = await read_model(request, TemplateCreate)
-    return render_resource(await engine.templates.create(caller.account_id, body), 201)
+    return render_resource(await engine.templates.create(caller, body), 201)
 
 
 @router.get("", **describe_route("templates_list", Template, listed=True, query=PAGE_PARAMS))
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first, without the hidden ones."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.templates.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.templates.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -46,7 +44,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one, hidden or shared."""
-    return render_resource(await engine.templates.get(caller.account_id, id))
+    return render_resource(await engine.templates.get(caller, id))
 
 
 @router.delete(
@@ -60,4 +58,4 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def delete(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Delete a shared template."""
-    return render_resource(await engine.templates.delete(caller.account_id, id))
+    return render_resource(await engine.templates.delete(caller, id))

@@ -27,5 +27,5 @@ USAGE_PARAMS = (
 async def list_lines(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Sum up what was used, by day, capability, provider, connection, agent, key or account."""
     first, last, groups = parse_usage_query(request)
-    lines = await engine.usage.list(caller.account_id, first=first, last=last, groups=groups)
+    lines = await engine.usage.list(caller, first=first, last=last, groups=groups)
     return await render_page(lines)

@@ -41,12 +41,8 @@ router = APIRouter(prefix="/v1/workflows", tags=["workflows"])
 )
 async def create(request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
-    accepted = await engine.workflows.create(
-        caller.account_id, await read_model(request, WorkflowCreate), key_id=caller.key_id
-    )
-    reached = await apply_prefer_wait(
-        request, engine, caller.account_id, engine.workflows, accepted.id
-    )
+    accepted = await engine.workflows.create(caller, await read_model(request, WorkflowCreate))
+    reached = await apply_prefer_wait(request, engine, caller, engine.workflows, accepted.id)
     return reached or render_resource(accepted, 202)
 
 
@@ -54,9 +50,7 @@ async def create(request: Request, engine: ServedEngine, caller: WriteCaller) ->
 async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) -> Response:
     """List them, newest first."""
     query = parse_page_query(request)
-    return await render_page(
-        await engine.workflows.list(caller.account_id, query.limit, query.before), query
-    )
+    return await render_page(await engine.workflows.list(caller, query.limit, query.before), query)
 
 
 @router.get(
@@ -66,7 +60,7 @@ async def list_page(request: Request, engine: ServedEngine, caller: ReadCaller) 
 )
 async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
     """Read one."""
-    return render_resource(await engine.workflows.get(caller.account_id, id))
+    return render_resource(await engine.workflows.get(caller, id))
 
 
 @router.post(
@@ -76,7 +70,7 @@ async def read(id: str, engine: ServedEngine, caller: ReadCaller) -> Response:
 )
 async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """End a workflow; one that has ended is answered as it is."""
-    return render_resource(await engine.workflows.cancel(caller.account_id, id))
+    return render_resource(await engine.workflows.cancel(caller, id))
 
 
 @router.post(
@@ -91,7 +85,7 @@ async def cancel(id: str, engine: ServedEngine, caller: WriteCaller) -> Response
 )
 async def retry(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Run one that did not complete again, from its failed nodes on; id and results stay."""
-    again = await engine.reruns.retry(caller.account_id, id, key_id=caller.key_id)
+    again = await engine.reruns.retry(caller, id)
     return render_resource(again, 202)
 
 
@@ -114,9 +108,7 @@ async def retry(id: str, engine: ServedEngine, caller: WriteCaller) -> Response:
 async def fork(id: str, request: Request, engine: ServedEngine, caller: WriteCaller) -> Response:
     """Run a node and what depends on it again, in a new one that keeps the other results."""
     body = await read_model(request, WorkflowFork)
-    return render_resource(
-        await engine.reruns.fork(caller.account_id, id, body, key_id=caller.key_id), 202
-    )
+    return render_resource(await engine.reruns.fork(caller, id, body), 202)
 
 
 @router.get(

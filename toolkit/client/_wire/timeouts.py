@@ -1,0 +1,34 @@
+"""Timeouts: how long a request may take."""
+
+import httpx
+
+DEFAULT_TIMEOUT = httpx.Timeout(60.0)
+HTTPX_DEFAULT_TIMEOUT = httpx.Timeout(5.0)
+
+
+def choose_timeout(
+    given: float | httpx.Timeout | None, http_client: httpx.Client | httpx.AsyncClient | None
+) -> httpx.Timeout:
+    """Choose the timeout of requests: as given, or that of the HTTP client, or a minute.
+
+    As in openai-python, an HTTP client that has httpx's own default is taken to have none.
+
+    Args:
+        given: `DEFAULT_TIMEOUT` itself where the caller left it out.
+        http_client: the caller's own HTTP client, where there is one.
+
+    >>> choose_timeout(None, None), choose_timeout(DEFAULT_TIMEOUT, None)
+    (Timeout(timeout=None), Timeout(timeout=60.0))
+    >>> choose_timeout(DEFAULT_TIMEOUT, httpx.Client(timeout=9))
+    Timeout(timeout=9)
+    """
+    left_out = given is DEFAULT_TIMEOUT
+    if left_out and http_client is not None and http_client.timeout != HTTPX_DEFAULT_TIMEOUT:
+        return http_client.timeout
+    return httpx.Timeout(given)
+
+
+def extend_timeout(timeout: httpx.Timeout, hold_s: float) -> httpx.Timeout:
+    """Return the timeout of a request that the service holds for up to `hold_s` seconds."""
+    read = None if timeout.read is None else timeout.read + hold_s
+    return httpx.Timeout(connect=timeout.connect, read=read, write=timeout.write, pool=timeout.pool)

@@ -1,0 +1,28 @@
+"""The types and sizes of pictures; they are unpacked, so call it in a worker process."""
+
+import io
+
+PICTURE_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp"}
+MAX_PIXELS = 4096 * 4096  # far over what can be asked for; a small file may unpack to gigabytes
+
+
+def read_picture(data: bytes) -> tuple[str, int, int]:
+    """Return a picture's media type, width and height in pixels.
+
+    Raises:
+        ValueError: it does not open, or is too large; the text says so.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    too_large = f"is larger than {MAX_PIXELS} pixels"
+    try:
+        with Image.open(io.BytesIO(data), formats=tuple(PICTURE_TYPES)) as image:
+            width, height = image.size
+            if width * height <= MAX_PIXELS:
+                image.load()
+                return PICTURE_TYPES[image.format or ""], width, height
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise ValueError(too_large) from None
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError):
+        raise ValueError("does not open as PNG, JPEG or WebP") from None
+    raise ValueError(too_large)
