@@ -3,10 +3,11 @@
 import base64
 import binascii
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 from toolkit.contract.base import JsonObject
 from toolkit.contract.billing import BILLING_GROUPS, MONTH_PATTERN, BillingGroup
@@ -30,12 +31,13 @@ class QueryParameter:
     schema: JsonObject = field(default_factory=lambda: {"type": "string"})
 
 
-class OperationQuery(Protocol):
+class OperationQuery(ABC):
     """A kind of query."""
 
     PARAMETERS: ClassVar[tuple[QueryParameter, ...]]
 
     @classmethod
+    @abstractmethod
     def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
         """Parse the parameters that were given, of which each is known and given once.
 
@@ -49,13 +51,13 @@ class OperationQuery(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class PageQuery:
+class PageQuery(OperationQuery):
     """The page of a list that is asked for: `limit` items from below the id `before`."""
 
     limit: int = DEFAULT_LIMIT
     before: str | None = None
 
-    PARAMETERS: ClassVar = (
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "limit",
             "how many items at most",
@@ -88,13 +90,13 @@ def make_cursor(last_id: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class EventsQuery:
+class EventsQuery(OperationQuery):
     """The events that are asked for: those after a number, waited for while there is none."""
 
     after: int = 0
     wait_s: float = 0.0
 
-    PARAMETERS: ClassVar = (
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "after",
             "the number of the last event seen",
@@ -115,14 +117,14 @@ class EventsQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class UsageQuery:
+class UsageQuery(OperationQuery):
     """The usage that is asked for: the days from `first` to `last`, by some features."""
 
     first: date | None = None
     last: date | None = None
     groups: tuple[UsageGroup, ...] = DEFAULT_GROUPS
 
-    PARAMETERS: ClassVar = (
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter("from", "the first day, by UTC; 30 days up to `to` by default", _DAY_SCHEMA),
         QueryParameter("to", "the last day; today by default", _DAY_SCHEMA),
         QueryParameter(
@@ -150,13 +152,13 @@ class UsageQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class BillingQuery:
+class BillingQuery(OperationQuery):
     """The bill that is asked for: that of a month, by its first day, and how it is told apart."""
 
     month: date | None = None
     by: BillingGroup | None = None
 
-    PARAMETERS: ClassVar = (
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter(
             "month",
             "as 2026-11, by UTC; the present one by default",
@@ -186,12 +188,12 @@ class BillingQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class UnshareQuery:
+class UnshareQuery(OperationQuery):
     """The account that a connection is shared with no longer; none for all of them."""
 
     account_id: str | None = None
 
-    PARAMETERS: ClassVar = (
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
         QueryParameter("account", "the id of the one that it is shared with no longer"),
     )
 

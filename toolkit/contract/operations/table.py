@@ -21,3 +21,8 @@ OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
         key=lambda operation: operation.resource.tag,
     )
 )
+
+
+def find_operation(method: str, path: str) -> ApiOperation[Any, Any] | None:
+    """Find the operation that a request asks for; none for a path or method that is not there."""
+    return next((one for one in OPERATIONS if one.matches(method, path)), None)

@@ -6,8 +6,8 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from toolkit.contract.operations.queries import PageQuery, make_cursor
 from toolkit.engine.concurrency.pacing import Pacer
-from toolkit.server.http.query import PageQuery, make_cursor
 
 TOP_LEVEL_FIELDS = ("id", "status")
 
