@@ -1,5 +1,6 @@
 """Examples for `code.yaml`: a line below `ruleid` is found, one below `ok` is left alone."""
 
+import decimal
 import importlib
 import pkgutil
 import re
@@ -82,3 +83,18 @@ def imported(name: str, resources, module) -> None:
     importlib.import_module(f"{resources.__name__}.{module.name}")
     # ok: no-import-of-data
     importlib.import_module(_EXPORTS[name])
+
+
+def money(number: float, amount: decimal.Decimal, cost_usd: decimal.Decimal, batch: str) -> None:
+    # ruleid: no-inexact-money
+    decimal.Decimal(str(number))
+    # ruleid: no-inexact-money
+    float(cost_usd)
+    # ruleid: no-inexact-money
+    round(job.cost_usd, 9)
+    # ok: no-inexact-money
+    to_wire_usd(cost_usd)
+    # ok: no-inexact-money
+    from_wire_usd(number)
+    # ok: no-inexact-money
+    float(batch)

@@ -185,9 +185,9 @@ def signature_of(name: str, function: Any, made: str = "") -> str:
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The public methods of a class."""
+    """The public methods of a class; no old names."""
     for name, function in inspect.getmembers(kind, inspect.isfunction):
-        if not name.startswith("_"):
+        if not name.startswith("_") and not hasattr(function, "__deprecated__"):
             yield name, function
 
 

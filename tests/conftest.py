@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from tests.support.reused_workers import ReusedWorker, end_spare_workers
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit import capabilities, vendors
 from toolkit.engine import Registry
 from toolkit.engine.transport import worker_pool
@@ -129,14 +129,16 @@ class PromptServer(uvicorn.Server):
             for one in server.sockets:
                 asyncio.get_running_loop().remove_reader(one)
         # A server that was closed would drop what it has just accepted without closing it.
-        for _ in range(ACCEPTING_TURNS):
-            await asyncio.sleep(0)
+        await yield_turns(ACCEPTING_TURNS)
         for listens in (*self.servers, *(sockets or ())):
             listens.close()
-        while self.server_state.connections or self.server_state.tasks:
+
+        def is_idle() -> bool:
             for connection in list(self.server_state.connections):
                 connection.shutdown()
-            await asyncio.sleep(0.001)
+            return not (self.server_state.connections or self.server_state.tasks)
+
+        await wait_until_async(is_idle)
 
 
 class Server:

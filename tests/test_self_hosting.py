@@ -8,7 +8,6 @@ import signal
 import sqlite3
 import ssl
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -20,7 +19,7 @@ from tests.conftest import Server
 from tests.support.code_blocks import ROOT, find_blocks
 from tests.support.forked_cli import install_forked_toolkit
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 
@@ -177,14 +176,14 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
     trusted = ssl.create_default_context(cafile=str(certificate))
     base = f"https://127.0.0.1:{port}"
     with httpx.Client(base_url=base, verify=trusted, trust_env=False) as http:
-        until = time.monotonic() + PATIENCE_S
-        while True:
+
+        def answers() -> bool:
             try:
-                http.get("/v1/health")
-                break
+                return http.get("/v1/health").is_success
             except httpx.ConnectError:
-                assert time.monotonic() < until
-                time.sleep(0.02)
+                return False
+
+        wait_until(answers)
         yield http
     nginx.terminate()
     nginx.wait(10)

@@ -16,7 +16,7 @@ LARGE = b"tea " * 4096  # too large to stand in its record's row
 def test_a_key_is_kept_as_its_digest(settings: Settings) -> None:
     """Given a key, then it has 256 random bits, and the directory has its SHA-256 and not it."""
     with Client.local(settings=settings) as client:
-        keys = [client.account.create_key(name=name).api_key for name in ("one", "two")]
+        keys = [client.api_keys.create(name=name).api_key for name in ("one", "two")]
     kept = b"".join(p.read_bytes() for p in settings.data_dir.rglob("*") if p.is_file())
     for key in keys:
         assert len(urlsafe_b64decode(key.removeprefix("sk_live_") + "=")) == 32

@@ -53,11 +53,11 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 # Where a method is not named as its operation is (see `named`).
 NAMED = {
-    ("GET", "/v1/account/keys"): "account.keys",  # keys belong to the account
-    ("POST", "/v1/account/keys"): "account.create_key",
-    ("GET", "/v1/account/keys/{id}"): "account.key",
-    ("POST", "/v1/account/keys/{id}/rotate"): "account.rotate_key",
-    ("DELETE", "/v1/account/keys/{id}"): "account.revoke",
+    ("GET", "/v1/account/keys"): "api_keys.list",  # a resource of its own
+    ("POST", "/v1/account/keys"): "api_keys.create",
+    ("GET", "/v1/account/keys/{id}"): "api_keys.get",
+    ("POST", "/v1/account/keys/{id}/rotate"): "api_keys.rotate",
+    ("DELETE", "/v1/account/keys/{id}"): "api_keys.delete",
     ("DELETE", "/v1/providers/connections/{id}/share"): "connections.unshare",
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
     ("GET", "/v1/health"): "health",  # of the service itself
@@ -189,7 +189,7 @@ class ExampleService:
 
 
 def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signature]:
-    """The public methods of a client and of its areas, such as `runs.create`."""
+    """The public methods of a client and of its areas, such as `runs.create`; no old names."""
     found = {}
     client = kind("http://service.test", "sk_live_x")
     areas = {
@@ -200,7 +200,8 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
             # These are about this process: its connections, and its embedded engine.
-            if not name.startswith("_") and name not in ("close", "aclose", "take_up"):
+            old = hasattr(function, "__deprecated__")
+            if not (old or name.startswith("_") or name in ("close", "aclose", "take_up")):
                 found[prefix + name] = inspect.signature(function)
     return found
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolkit.client import (
         Agent,
+        ApiKey,
         Artifact,
         AsyncClient,
         Client,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 # The module of each public name: importing `toolkit` alone imports none of them (PEP 562).
 _EXPORTS = {
     "Agent": "toolkit.client",
+    "ApiKey": "toolkit.client",
     "Artifact": "toolkit.client",
     "AsyncClient": "toolkit.client",
     "Client": "toolkit.client",
@@ -65,6 +67,7 @@ _EXPORTS = {
 
 __all__ = [
     "Agent",
+    "ApiKey",
     "Artifact",
     "AsyncClient",
     "Client",

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.batch.conftest import Write, write_notebook
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import batch
 from toolkit.batch.progress import BatchProgress
 from toolkit.batch.table import RowOutcome
@@ -217,9 +216,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     # Where the tests themselves were started in the background, Ctrl-C is ignored.
     heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeded) as process:
-        give_up = time.monotonic() + PATIENCE_S
-        while not list(out.glob("*.ipynb")) and time.monotonic() < give_up:
-            time.sleep(0.01)
+        wait_until(lambda: list(out.glob("*.ipynb")))
         process.send_signal(signal.SIGINT)
         try:
             _, told = process.communicate(timeout=PATIENCE_S)

@@ -6,8 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.timing import wait_until
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -108,15 +108,15 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def _until_it_answers(url: str, server: "subprocess.Popen[bytes]") -> None:
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
+    def answers() -> bool:
         assert server.poll() is None, "JupyterLab did not start"
         try:
             with urlopen(url):
-                return
+                return True
         except OSError:
-            time.sleep(0.1)
-    raise TimeoutError("JupyterLab did not answer")
+            return False
+
+    wait_until(answers, "JupyterLab answers", 90)
 
 
 class Tab:
@@ -204,16 +204,3 @@ def tab(lab: Lab, browser: Any) -> Iterator[Tab]:
     page.close()
     assert tab.outside == []
     assert tab.errors == []
-
-
-@pytest.fixture
-def until() -> Callable[..., None]:
-    """Waits for a condition on this side, such as a file that is written."""
-
-    def wait(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
-        end = time.monotonic() + timeout_s
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.05)
-
-    return wait

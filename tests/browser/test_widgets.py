@@ -1,12 +1,12 @@
 """The widgets in JupyterLab and Voilà, clicked and typed into as a person does."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, playwright
+from tests.support.timing import wait_until
 
 pytestmark = pytest.mark.browser
 expect: Any = playwright.expect
@@ -29,7 +29,7 @@ SEEN = """(nodes) => {
 }"""
 
 
-def test_a_workflow_in_jupyterlab(tab: Tab, until: Callable[..., None]) -> None:
+def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     """Given a notebook of all widgets, when it is run and they are used, then they answer.
 
     Nodes change while they run; the keyboard reaches them; a workflow that hangs is cancelled; a
@@ -90,7 +90,7 @@ def test_a_workflow_in_jupyterlab(tab: Tab, until: Callable[..., None]) -> None:
 
     tab.command("docmanager:save")
     saved = tab.lab.folder / "widgets.ipynb"
-    until(lambda: "widget-view+json" in saved.read_text())
+    wait_until(lambda: "widget-view+json" in saved.read_text())
     assert CANARY[:12] not in saved.read_text()
 
 

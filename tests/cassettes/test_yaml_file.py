@@ -97,6 +97,7 @@ def quote_request(request: httpx.Request) -> httpx.Response:
 
 
 SOUND = mp3(1.0)
+LINES = 5
 
 
 @pytest.mark.parametrize("vendor", ASKED)
@@ -180,19 +181,23 @@ def test_the_same_request_is_answered_in_order_and_then_by_the_last(
 def test_answers_that_cross_are_kept_in_the_order_of_the_requests(
     tape: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given answers that come in the opposite order, then the file is as they were asked for."""
+    """Given every other answer after the next one, then the file is as they were asked for."""
     asked: list[str] = []
+    answered = [asyncio.Event() for _ in range(LINES)]
 
-    async def slow(request: httpx.Request) -> httpx.Response:
+    async def cross(request: httpx.Request) -> httpx.Response:
         text = json.loads(request.content)["messages"][0]["content"]
+        place = len(asked)
         asked.append(text)
-        await asyncio.sleep(0.3 - 0.05 * len(asked))
+        if place % 2 == 0 and place + 1 < LINES:
+            await answered[place + 1].wait()
+        answered[place].set()
         return httpx.Response(200, json=chat(text))
 
-    answer_by(monkeypatch, slow)
+    answer_by(monkeypatch, cross)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
     wf = Workflow("lines")
-    for i in range(5):
+    for i in range(LINES):
         wf.add(f"n{i}", "llm.generate", objective=f"Line {i}")
     with open_tape(tape, "a", "record") as client:
         client.connections.create("openai", "environment", "OPENAI_API_KEY")

@@ -92,7 +92,7 @@ def made(service: Server) -> dict[str, str]:
             "key": key,
             "agent": agent.id,
             "plan": plan.id,
-            "account_key": client.account.keys()[0].record.id,
+            "account_key": client.api_keys.list()[0].record.id,
         }
 
 

@@ -4,7 +4,6 @@ import json
 import socket
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import uvicorn
 from typer.testing import CliRunner
 
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.sandbox import SANDBOX_KEYS, create_app
@@ -128,10 +127,9 @@ def test_what_is_in_between(folder: Path) -> None:
     assert sorted(one["what"][1:4] for one in found) == ["ep_", "sto"]
     assert all("open the directory" in one["what"] for one in found)
     with Client.local(settings=Settings(data_dir=folder)) as client:
-        until = time.monotonic() + PATIENCE_S
-        while client.storage.list()[0].status != "ready" or list(client.endpoints.list()):
-            assert time.monotonic() < until, "it was not settled"
-            time.sleep(0.01)
+        wait_until(
+            lambda: client.storage.list()[0].status == "ready" and not list(client.endpoints.list())
+        )
     assert doctor(folder) == (0, [])
 
 

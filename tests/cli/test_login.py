@@ -113,7 +113,7 @@ def test_who_is_logged_in_works_on_the_server(
 def test_a_key_is_named_by_whoami(login: Login, service: Server, key: str) -> None:
     """Given a key with a name and a scope, then `whoami` tells both."""
     with Client(service.url, key) as client:
-        made = client.account.create_key(name="nightly", scopes=["read"])
+        made = client.api_keys.create(name="nightly", scopes=["read"])
     assert "nightly (read)" in login("--profile", "night", given=made.api_key).stdout
     shown = json.loads(toolkit("whoami", "--profile", "night", "--json").stdout)
     assert (shown["key"], shown["key_id"], shown["scopes"]) == ("nightly", made.id, ["read"])
@@ -227,10 +227,10 @@ def test_what_cannot_be_used_is_told_with_the_next_step(login: Login, config: Pa
 def test_a_revoked_key_says_how_to_log_in_again(login: Login, service: Server, key: str) -> None:
     """Given a key that was revoked, then one line names the profile and the command."""
     with Client(service.url, key) as client:
-        made = client.account.create_key(name="brief")
+        made = client.api_keys.create(name="brief")
     login("--profile", "team", given=made.api_key)
     with Client(service.url, key) as client:
-        client.account.revoke(made.id)
+        client.api_keys.delete(made.id)
     said = get_output(toolkit("runs", "--profile", "team"))
     assert f"`toolkit login {service.url} --profile team`" in said
     with Client(profile="team") as client, pytest.raises(RequestError) as refused:

@@ -1,11 +1,18 @@
 """Handles offer what their records hold: `.record` is for what few reach for."""
 
 import importlib
+import inspect
 import typing
+from collections.abc import Callable, Iterator
+from functools import cached_property
 
+import httpx
 import pytest
 
+from tests.client.test_client import KEY, RUN, ListedService, envelope, events
+from toolkit import AsyncClient, Client
 from toolkit.client._async.handle import AsyncHandle
+from toolkit.server.openapi.document import build_openapi
 
 # What a caller has sent, and bookkeeping that few reach for: `.record` has it.
 RECORD_ALONE = {
@@ -13,6 +20,8 @@ RECORD_ALONE = {
     "connection_id", "queue_ms", "cached_from", "cost_source", "run_id", "job_id", "target",
     "started_at", "planner", "from_artifacts",
 }  # fmt: skip
+# What a record calls otherwise: pydantic has `model_…`, and `task.review()` makes a review.
+NAMED = {"model": "model_name", "review": "last_review"}
 KINDS = [
     ("runs", "AsyncRun"), ("jobs", "AsyncJob"), ("workflows", "AsyncWorkflowRun"),
     ("tasks", "AsyncTask"), ("plans", "AsyncPlan"),
@@ -26,7 +35,90 @@ def test_a_handle_offers_what_its_record_holds(area: str, name: str) -> None:
         module = importlib.import_module(f"toolkit.client.{package}.resources.{area}")
         handle: type[AsyncHandle] = getattr(module, called)
         for field in handle.model.model_fields.keys() - RECORD_ALONE:
-            offered = getattr(handle, "model_name" if field == "model" else field)
+            offered = getattr(handle, NAMED.get(field, field))
             assert isinstance(offered, property), field
             assert typing.get_type_hints(offered.fget)["return"] is not None
             assert offered.__doc__
+
+
+def list_resources(kind: type[Client] | type[AsyncClient]) -> Iterator[tuple[str, type, type]]:
+    """The resources of a client that have handles: name, class, and class of the handle."""
+    client = kind("http://service.test", KEY)
+    for name, value in vars(kind).items():
+        if isinstance(value, cached_property):
+            resource = type(getattr(client, name))
+            if hasattr(resource, "handle"):
+                yield name, resource, resource.handle
+
+
+def spell_rest(function: Callable[..., object], leave_out: int) -> list[str]:
+    """The parameters of a function after the first ones, as they are written."""
+    return [str(each) for each in inspect.signature(function).parameters.values()][leave_out:]
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_handle_does_what_its_resource_does_by_id(
+    kind: type[Client] | type[AsyncClient],
+) -> None:
+    """Given a method that takes an id, then the handle has it too, and takes all but the id."""
+    compared = 0
+    for area, resource, handle in list_resources(kind):
+        for name, function in inspect.getmembers(resource, inspect.isfunction):
+            own = inspect.signature(function).parameters
+            if name == "get" or name.startswith("_") or "id" not in own:
+                continue
+            offered = getattr(handle, name, None)
+            assert inspect.isfunction(offered), f"{handle.__name__}.{name}, as client.{area} has it"
+            assert spell_rest(offered, 1) == spell_rest(function, 2), f"{area}.{name}"
+            compared += 1
+    assert compared >= 20
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_whatever_can_be_deleted_can_be_by_its_handle(
+    kind: type[Client] | type[AsyncClient],
+) -> None:
+    """Given each DELETE of a resource by its id, then there is a handle with `delete`."""
+    deleted = {
+        path.removeprefix("/v1/").removesuffix("/{id}")
+        for path, operations in build_openapi()["paths"].items()
+        if "delete" in operations and path.endswith("/{id}")
+    }
+    handles = {handle.resource: handle for _, _, handle in list_resources(kind)}
+    assert {name for name, handle in handles.items() if hasattr(handle, "delete")} == deleted
+    assert len(deleted) >= 8
+
+
+async def test_waiting_and_awaiting_are_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given work, then `wait()` of both clients and `await` show and return the same."""
+    told = []
+    for how in ("sync wait", "async wait", "await"):
+        done = envelope({**RUN, "status": "completed"})
+        going = events("run.running", "run.completed")
+        transport = httpx.MockTransport(ListedService(envelope(RUN), envelope(RUN), going, done))
+        if how == "sync wait":
+            run = Client("http://service.test", KEY, transport=transport).runs.get("run_1").wait()
+        else:
+            client = AsyncClient("http://service.test", KEY, transport=transport)
+            begun = await client.runs.get("run_1")
+            run = await (begun.wait() if how == "async wait" else begun)  # type: ignore[assignment]
+        told.append((run.status, capsys.readouterr().err))
+    assert told[0] == told[1] == told[2]
+    assert told[0][0] == "completed"
+    assert told[0][1]
+
+
+def test_old_names_are_there_for_one_version() -> None:
+    """Given names of before, then they do the same, and a warning says what to write."""
+    key = {"id": "key_1", "last4": "wxyz", "created_at": RUN["created_at"]}
+    flow = {"id": "wfl_1", "name": "w", "created_at": RUN["created_at"]}
+    page = httpx.Response(200, json={"data": {"items": [key], "count": 1}})
+    service = ListedService(page, envelope(flow), envelope({**flow, "id": "wfl_2"}))
+    client = Client("http://service.test", KEY, transport=httpx.MockTransport(service))
+    with pytest.warns(DeprecationWarning, match=r"`client\.api_keys\.list`") as warned:
+        assert client.account.keys(1)[0].id == "key_1"
+    assert [each.filename for each in warned] == [__file__]
+    workflow = client.workflows.get("wfl_1")
+    with pytest.warns(DeprecationWarning, match="`fork`"):
+        assert workflow.rerun(from_="a").id == "wfl_2"
+    assert service.seen[-1].url.path == "/v1/workflows/wfl_1/fork"

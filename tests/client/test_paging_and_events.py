@@ -153,5 +153,5 @@ def test_what_is_told_a_single_time_is_not_asked_for_again() -> None:
     """Given a lost answer to a request for a key, then none is made in secret beside it."""
     refused = pytest.raises(ServiceError, match="could not be reached")
     with serve_dropping(1, build_answer(RUN)) as (url, seen), Client(url, KEY) as client, refused:
-        client.account.create_key()
+        client.api_keys.create()
     assert seen == [b""]

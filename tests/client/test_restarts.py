@@ -5,7 +5,6 @@ import logging
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.cli.errors import find_exit_code
@@ -57,18 +56,11 @@ class Restarts:
         """Have it back."""
         self.server = Server(self.settings, self.faults, port=self.port)
 
-    def until(self, happened: Callable[[], object]) -> None:
-        """Wait until something has come to pass."""
-        give_up = time.monotonic() + PATIENCE_S
-        while not happened():
-            assert time.monotonic() < give_up
-            time.sleep(0.005)
-
     def restart(self) -> None:
         """Stop once the vendor is asked, and start once a client tries again."""
-        self.until(lambda: self.faults.calls)
+        wait_until(lambda: self.faults.calls)
         self.stop()
-        self.until(lambda: "Trying again" in self._notices.text)
+        wait_until(lambda: "Trying again" in self._notices.text)
         self.start()
 
 
@@ -159,7 +151,7 @@ def test_new_work_waits_for_a_server_that_is_away(
 
     thread = threading.Thread(target=ask)
     thread.start()
-    restarts.until(lambda: "Trying again" in caplog.text)
+    wait_until(lambda: "Trying again" in caplog.text)
     restarts.start()
     thread.join(PATIENCE_S)
     assert made == ["completed"]

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from tests.conftest import Server
+from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.sandbox import Faults
@@ -16,7 +17,6 @@ from toolkit.settings import Settings
 
 Json = dict[str, Any]
 WITHIN_S = 30.0
-BETWEEN_POLLS_S = 0.01  # else the polls take the core from what they wait for
 
 # "Vendor connection ids and use", with the names and the variables that stand behind the labels.
 VENDORS = {
@@ -64,13 +64,8 @@ class RawCaller:
 
     def poll(self, path: str, *states: str) -> Json:
         """Read until one of the states is there, as the specification has a caller do."""
-        until = time.monotonic() + WITHIN_S
-        while True:
-            body = self.get(path)
-            if body["status"] in states:
-                return body
-            assert time.monotonic() < until, f"still {body['status']}: {body}"
-            time.sleep(BETWEEN_POLLS_S)
+        wait_until(lambda: self.get(path)["status"] in states, f"{path} is {states}", WITHIN_S)
+        return self.get(path)
 
     def run(self, name: str, given: Json, **options: object) -> Json:
         """A run of a capability, polled until it has ended."""

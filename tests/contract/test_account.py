@@ -43,13 +43,13 @@ def count_affordable_runs(spender: Client) -> int:
 
 def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a key, when it is rotated, then both work, and after the overlap the new one alone."""
-    made = bare.account.create_key(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
-    new = bare.account.rotate_key(made.id)
+    made = bare.api_keys.create(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
+    new = bare.api_keys.rotate(made.id)
     assert (new.name, new.scopes, new.max_cost_usd_per_day) == ("ci", ["read"], 2.0)
     assert (new.rotated_from, new.expires_at) == (made.id, None)
     assert refusal(bare, made.api_key) is None
     assert refusal(bare, new.api_key) is None
-    old = bare.account.key(made.id)
+    old = bare.api_keys.get(made.id).record
     assert old.expires_at == new.created_at + timedelta(seconds=DEFAULT_OVERLAP_S)
     assert (old.rotated_to, old.revoked_at) == (new.id, None)
     monkeypatch.setattr(api_keys, "now", lambda: now() + timedelta(seconds=DEFAULT_OVERLAP_S))
@@ -59,7 +59,7 @@ def test_a_rotated_key_is_good_for_a_while(bare: Client, monkeypatch: pytest.Mon
 
 def test_a_caller_is_told_which_key_was_sent(bare: Client) -> None:
     """Given a key that may only read, then its holder is told of it, and not itself."""
-    made = bare.account.create_key(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
+    made = bare.api_keys.create(name="ci", scopes=["read"], max_cost_usd_per_day=2.0)
     with with_key(bare, made.api_key) as caller:
         account = caller.account.get()
     assert account.id == bare.account.get().id
@@ -73,20 +73,20 @@ def test_a_caller_is_told_which_key_was_sent(bare: Client) -> None:
 
 def test_a_rotation_without_overlap_and_a_revocation_are_at_once(bare: Client) -> None:
     """Given no overlap, then the old key is refused in the very next request."""
-    made = bare.account.create_key(scopes=["read"])
-    new = bare.account.rotate_key(made.id, overlap_s=0)
+    made = bare.api_keys.create(scopes=["read"])
+    new = bare.api_keys.rotate(made.id, overlap_s=0)
     assert refusal(bare, made.api_key) is ErrorCode.UNAUTHENTICATED
     assert refusal(bare, new.api_key) is None
-    bare.account.revoke(new.id)
+    bare.api_keys.delete(new.id)
     assert refusal(bare, new.api_key) is ErrorCode.UNAUTHENTICATED
 
 
 def test_keys_are_told_once(bare: Client) -> None:
     """Given keys, then what is listed and read has their last four characters, and no more."""
-    made = bare.account.create_key(name="ci")
-    new = bare.account.rotate_key(made.id)
-    shown = [bare.account.key(made.id), bare.account.key(new.id)]
-    shown += [key.record for key in list(bare.account.keys())]
+    made = bare.api_keys.create(name="ci")
+    new = bare.api_keys.rotate(made.id)
+    shown = [bare.api_keys.get(made.id).record, bare.api_keys.get(new.id).record]
+    shown += [key.record for key in list(bare.api_keys.list())]
     for record in shown:
         text = record.model_dump_json()
         assert made.api_key not in text
@@ -98,60 +98,60 @@ def test_keys_are_told_once(bare: Client) -> None:
 
 def test_what_cannot_be_rotated(bare: Client) -> None:
     """Given a key that was rotated, one that was revoked and one that is none, then it is said."""
-    first = bare.account.create_key()
-    second = bare.account.rotate_key(first.id)
-    bare.account.revoke(second.id)
+    first = bare.api_keys.create()
+    second = bare.api_keys.rotate(first.id)
+    bare.api_keys.delete(second.id)
     for key_id, code, says in (
         (first.id, ErrorCode.CONFLICT, second.id),
         (second.id, ErrorCode.CONFLICT, "revoked"),
         ("key_01m7xrhddbvq3n2zjx4fe01326", ErrorCode.NOT_FOUND, "no key"),
     ):
         with pytest.raises(RequestError, match=says) as refused:
-            bare.account.rotate_key(key_id)
+            bare.api_keys.rotate(key_id)
         assert refused.value.code is code
     with pytest.raises(RequestError) as refused:
-        bare.account.rotate_key(first.id, overlap_s=MAX_OVERLAP_S + 1)
+        bare.api_keys.rotate(first.id, overlap_s=MAX_OVERLAP_S + 1)
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
 def test_no_key_hands_out_more_than_it_has(bare: Client) -> None:
     """Given a key for keys alone, then it makes none that reads, nor rotates one to have it."""
-    other = bare.account.create_key(scopes=["read", "write"])
-    with with_key(bare, bare.account.create_key(scopes=["admin"]).api_key) as warden:
-        assert warden.account.create_key(scopes=["admin"]).scopes == ["admin"]
+    other = bare.api_keys.create(scopes=["read", "write"])
+    with with_key(bare, bare.api_keys.create(scopes=["admin"]).api_key) as warden:
+        assert warden.api_keys.create(scopes=["admin"]).scopes == ["admin"]
         for attempt in (
-            lambda: warden.account.create_key(scopes=["admin", "read"]),
-            lambda: warden.account.rotate_key(other.id),
+            lambda: warden.api_keys.create(scopes=["admin", "read"]),
+            lambda: warden.api_keys.rotate(other.id),
         ):
             with pytest.raises(RequestError) as refused:
                 attempt()
             assert refused.value.code is ErrorCode.FORBIDDEN
-        warden.account.revoke(other.id)
+        warden.api_keys.delete(other.id)
 
 
 def test_no_key_gets_out_of_its_allowance(bare: Client) -> None:
     """Given an allowance, then its key makes no others and rotates no others, but for itself."""
-    rich = bare.account.create_key(scopes=["admin"])
-    made = bare.account.create_key(scopes=["admin"], max_cost_usd_per_day=1.0)
+    rich = bare.api_keys.create(scopes=["admin"])
+    made = bare.api_keys.create(scopes=["admin"], max_cost_usd_per_day=1.0)
     with with_key(bare, made.api_key) as poor:
         for attempt in (
-            lambda: poor.account.create_key(scopes=["admin"]),
-            lambda: poor.account.create_key(scopes=["admin"], max_cost_usd_per_day=0.5),
-            lambda: poor.account.rotate_key(rich.id),
+            lambda: poor.api_keys.create(scopes=["admin"]),
+            lambda: poor.api_keys.create(scopes=["admin"], max_cost_usd_per_day=0.5),
+            lambda: poor.api_keys.rotate(rich.id),
         ):
             with pytest.raises(RequestError, match="allowance") as refused:
                 attempt()
             assert refused.value.code is ErrorCode.FORBIDDEN
-        assert poor.account.rotate_key(made.id).max_cost_usd_per_day == 1.0
+        assert poor.api_keys.rotate(made.id).max_cost_usd_per_day == 1.0
 
 
 def test_rotating_does_not_fill_the_allowance_again(client: Client) -> None:
     """Given a key that has spent its day's allowance, then those it is rotated to have too."""
     bound = client.route("llm.generate", ASKED).record.reservation_usd
     assert bound
-    made = client.account.create_key(max_cost_usd_per_day=bound * 1.2)
-    second = client.account.rotate_key(made.id)
-    third = client.account.rotate_key(second.id)
+    made = client.api_keys.create(max_cost_usd_per_day=bound * 1.2)
+    second = client.api_keys.rotate(made.id)
+    third = client.api_keys.rotate(second.id)
     done = {}
     for key in (made, second, third):
         with with_key(client, key.api_key) as spender:

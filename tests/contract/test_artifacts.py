@@ -136,7 +136,7 @@ def test_async_clients_take_files_in_pieces(client: Client, tmp_path: Path) -> N
     source.write_bytes(LARGE * 200)
 
     async def there_and_back() -> Path:
-        api_key = client.account.create_key(scopes=["read", "write"]).api_key
+        api_key = client.api_keys.create(scopes=["read", "write"]).api_key
         async with AsyncClient(str(client._http.url), api_key) as other:
             kept = await other.artifacts.upload(source)
             return await kept.save(tmp_path / "saved.bin")

@@ -22,8 +22,8 @@ def test_a_person_fails_what_passed_and_passes_it_again(client: Client, task_id:
     failed = client.tasks.review(task_id, "fail", issues=["It is about coffee."], score=0.2)
     assert (failed.status, failed.record.error.code) == ("failed", "REVIEW_FAILED")
     assert failed.final_artifact_id == ""
-    assert (failed.review.decision, failed.review.record.reviewer) == ("fail", "person")
-    assert failed.review.issues == ["It is about coffee."]
+    assert (failed.last_review.decision, failed.last_review.record.reviewer) == ("fail", "person")
+    assert failed.last_review.issues == ["It is about coffee."]
     passed = client.tasks.review(task_id, "pass")
     assert (passed.status, passed.record.error) == ("completed", None)
     assert passed.final_artifact_id == first.final_artifact_id

@@ -3,7 +3,6 @@
 import itertools
 import shutil
 import signal
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ import pytest
 from tests.crash.callers import Caller, Ledger, Person, record_kill
 from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess, open_cloud
 from tests.crash.promise_checks import PromiseIssues, check_promises, is_database_intact
+from tests.support.timing import wait_until
 
 
 @dataclass
@@ -52,7 +52,7 @@ class CrashBench:
                 for path in list(ledger.open):
                     caller.look(path)
             # A root is closed a moment after the work has ended.
-            time.sleep(0.03)
+            wait_until(lambda: server.poll_exit_code() is not None or server.has_closed_all())
             caller.get("/v1/health", self.person)
         except httpx.TransportError:
             return False

@@ -3,12 +3,12 @@
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import httpx
 from tests.crash import fork_server
 from tests.crash.test_kill import process
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import wait_until
 
 LATENCY_MS = 40
 # As the vendors' own hosts have them: what stands before the paths that an adapter adds.
@@ -34,14 +34,6 @@ BASE_URLS = {
     "RUNPOD__BASE_URLS__IMAGES": "/runpod-images",
 }
 Record = dict[str, Any]
-
-
-def until(holds: Callable[[], bool], what: str, timeout_s: float = PATIENCE_S) -> None:
-    """Poll until something holds."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        assert time.monotonic() < deadline, f"it did not come to pass in time: {what}"
-        time.sleep(0.01)
 
 
 class CloudProcess:
@@ -64,7 +56,7 @@ class CloudProcess:
             calls[:] = self.calls()
             return all(call["status"] for call in calls)
 
-        until(answered, "the cloud answers all calls")
+        wait_until(answered, "the cloud answers all calls")
         return calls
 
     def environment(self) -> dict[str, str]:
@@ -127,7 +119,7 @@ class ForkServerClient:
         argv = ["serve", "--port", str(self.port), "--data-dir", str(data_dir), "--sandbox"]
         told = {**self._cloud.environment(), **env}
         pid = self._ask(argv=argv, env=told, log=str(self._log))
-        return ServerProcess(self.port, pid, lambda: self._ask(poll=True), self._log)
+        return ServerProcess(self.port, pid, lambda: self._ask(poll=True), self._log, data_dir)
 
     def close(self) -> None:
         """End it, and with it the server."""
@@ -141,11 +133,22 @@ class ForkServerClient:
 class ServerProcess:
     """One server process."""
 
-    def __init__(self, port: int, pid: int, poll: Callable[[], int | None], log: Path) -> None:
+    def __init__(
+        self, port: int, pid: int, poll: Callable[[], int | None], log: Path, data_dir: Path
+    ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.pid = pid
         self._poll = poll
+        self._data_dir = data_dir
         self._log = log
+
+    def has_closed_all(self) -> bool:
+        """Whether no work item is open in its directory, as far as that can be read now."""
+        # Read-only: else the log of a server that has died meanwhile would be taken over here.
+        path = f"file:{self._data_dir / 'state.db'}?mode=ro"
+        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, uri=True)) as store:
+            return not store.execute("SELECT 1 FROM roots WHERE open").fetchall()
+        return False
 
     def poll_exit_code(self) -> int | None:
         """How it ended; none while it runs."""
@@ -160,7 +163,7 @@ class ServerProcess:
                     return client.get("/v1/health").status_code == 200
                 return self.poll_exit_code() is not None
 
-            until(settled, "the server answers")
+            wait_until(settled, "the server answers")
         return self.poll_exit_code() is None
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
@@ -174,7 +177,7 @@ class ServerProcess:
         Raises:
             AssertionError: it stopped by a fault of its own.
         """
-        until(lambda: self.poll_exit_code() is not None, "the server ends")
+        wait_until(lambda: self.poll_exit_code() is not None, "the server ends")
         ended = self.poll_exit_code()
         assert ended in (0, -signal.SIGKILL), f"it ended with {ended}: {self._log.read_text()}"
         return ended

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.conftest import CrashBench
-from tests.crash.processes import ServerProcess, until
+from tests.crash.processes import ServerProcess
+from tests.support.timing import wait_until
 
 pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
 
@@ -28,7 +29,8 @@ class TracedServerProcess(ServerProcess):
     def __init__(self, bench: CrashBench, data_dir: Path, durability: str, *options: str) -> None:
         self.log = data_dir.with_suffix(".strace")
         server = bench.fork_server.serve(data_dir, TOOLKIT_DURABILITY=durability)
-        super().__init__(bench.fork_server.port, server.pid, server.poll_exit_code, self.log)
+        port = bench.fork_server.port
+        super().__init__(port, server.pid, server.poll_exit_code, self.log, data_dir)
         self._options = options
         self._strace: subprocess.Popen[bytes] | None = None
 
@@ -39,7 +41,7 @@ class TracedServerProcess(ServerProcess):
         if self._strace is None:
             follow = ["strace", "-f", "-qq", "-o", str(self.log), "-p", str(self.pid)]
             self._strace = subprocess.Popen([*follow, *self._options])
-            until(self._is_traced, "strace follows every thread")
+            wait_until(self._is_traced, "strace follows every thread")
         return True
 
     def _is_traced(self) -> bool:

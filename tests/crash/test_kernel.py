@@ -26,9 +26,9 @@ for i in range(40):
 print(client.workflows.submit(flow).id)
 """
 SHOW = """
-import time
-while sum(n.status == "completed" for n in client.workflows.get({id!r}).nodes) < {enough}:
-    time.sleep(0.02)
+from itertools import islice
+completed = (event for event in client.events({id!r}) if event.type == "node.completed")
+list(islice(completed, {enough}))
 nodes = client.workflows.get({id!r}).nodes
 print(json.dumps({{n.id: [n.job_id, n.artifact_id] for n in nodes if n.status == "completed"}}))
 """

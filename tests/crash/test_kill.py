@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,17 +13,9 @@ import httpx
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 
 NODES = 12
-
-
-def until(condition: object, timeout_s: float = PATIENCE_S) -> None:
-    """Poll until `condition()` holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it did not come to pass in time"
-        time.sleep(0.02)
 
 
 def answers(url: str) -> bool:
@@ -42,7 +33,7 @@ def process(*command: str, env: dict[str, str], ready: str) -> Iterator[subproce
         [sys.executable, "-m", *command], env={**os.environ, **env}, stdout=subprocess.DEVNULL
     )
     try:
-        until(lambda: answers(ready) or child.poll() is not None)
+        wait_until(lambda: answers(ready) or child.poll() is not None)
         assert child.poll() is None, f"{command[0]} stopped with {child.returncode}"
         yield child
     finally:
@@ -124,14 +115,14 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
         posted = httpx.post(f"{url}/v1/workflows", json=chain(), headers=headers)
         assert posted.status_code == 202
         workflow_id = posted.json()["id"]
-        until(lambda: "completed" in states(url, headers, workflow_id).values())
+        wait_until(lambda: "completed" in states(url, headers, workflow_id).values())
         before = states(url, headers, workflow_id)
         server.send_signal(stop)
         assert server.wait(timeout=PATIENCE_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
     assert "pending" in before.values()
 
     with serve(cloud, data_dir, port):
-        until(lambda: set(states(url, headers, workflow_id).values()) == {"completed"})
+        wait_until(lambda: set(states(url, headers, workflow_id).values()) == {"completed"})
         shown = httpx.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
     assert shown["status"] == "completed"
 

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.crash.processes import CloudProcess, open_cloud, until
+from tests.crash.processes import CloudProcess, open_cloud
 from tests.crash.test_kill import chain, process, sign_up
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 
 RUNS = int(os.environ.get("TOOLKIT_TRIAL_RUNS", "24"))
 LEASE_S = 1.0
@@ -73,17 +73,19 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
     first = pair.urls[0]
     posted = pair.http.post(f"{first}/v1/workflows", json=chain(), headers=pair.headers)
     workflow_id = posted.json()["id"]
-    until(lambda: "completed" in pair.states(0, workflow_id), "it begins")
+    wait_until(lambda: "completed" in pair.states(0, workflow_id), "it begins")
     pair.children[0].send_signal(signal.SIGSTOP)
     try:
         before = pair.states(1, workflow_id)
-        until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other one takes over")
+        wait_until(lambda: pair.states(1, workflow_id) == {"completed"}, "the other one takes over")
     finally:
         pair.children[0].send_signal(signal.SIGCONT)
     assert "pending" in before
     # Its own renewals find out that others have its work, a few times in each lease.
     with closing(sqlite3.connect(pair.data_dir / "state.db")) as database:
-        until(lambda: not database.execute("SELECT 1 FROM roots WHERE open").fetchall(), "it ends")
+        wait_until(
+            lambda: not database.execute("SELECT 1 FROM roots WHERE open").fetchall(), "it ends"
+        )
     alone = {"name": "llm.generate", "target": "capability", "input": {"objective": "And now?"}}
     headers = {**pair.headers, "Prefer": "wait=30"}
     asked = pair.http.post(f"{first}/v1/runs", json=alone, headers=headers)
@@ -128,7 +130,7 @@ def test_what_fits_an_allowance_is_not_refused(pair: Pair, tell: Callable[[str],
                     done[run_id] = run
             return True
 
-        until(over, "all runs end")
+        wait_until(over, "all runs end")
         return list(done.values())
 
     free = all_done(pair.headers)

@@ -109,7 +109,7 @@ def lines(client: Client, path: tuple[str, ...], command: Command) -> Iterator[l
         for capability in client.capabilities.list():
             yield [*path, capability.id]
     elif path[0] == "keys":
-        for key in list(client.account.keys(200)):
+        for key in list(client.api_keys.list(200)):
             yield [*path, key.id]
     else:
         for thing in getattr(client, path[0]).list():
@@ -137,15 +137,15 @@ def handles(client: Client) -> Iterator[Any]:
         yield from found
     yield from (client.usage.list(), client.billing.get(), *client.usage.list())
     yield from (
-        client.account.keys(),
-        *client.account.keys(200),
+        client.api_keys.list(),
+        *client.api_keys.list(200),
         client.catalog.gpus(),
         client.catalog.models(),
     )
     yield client.route("llm.generate", {"objective": "Tea"})
     yield from (client.connections.test(each.id) for each in client.connections.list())
     yield from (client.artifacts.lineage(each.id) for each in client.artifacts.list())
-    yield from (task.review for task in client.tasks.list() if task.review)
+    yield from (task.last_review for task in client.tasks.list() if task.last_review)
 
 
 def test_a_schema_says_what_a_caller_needs(client: Client) -> None:

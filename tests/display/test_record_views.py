@@ -51,7 +51,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
     task = client.tasks.create("A social card about tea").wait(progress=False)
     run = client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False)
     made = {node.id: client.artifacts.get(node.artifact_id or "") for node in done}
-    client.account.create_key(name="spare")
+    client.api_keys.create(name="spare")
     client.agents.create("baker", "A card about {topic}")
     pod = client.compute.create("easel", client.catalog.gpus()[0].id)
     volume = client.storage.create("weights", 20)
@@ -72,7 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "timeline": done.timeline(),
         "plan": client.plans.create("A social card about tea"),
         "task": task,
-        "review": task.review,
+        "review": task.last_review,
         "image": made["card"],
         "text": made["copy"],
         "facts": made["facts"],
@@ -87,7 +87,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "template": template,
         "gpu": client.catalog.gpus()[0],
         "model": client.catalog.models()[0],
-        "key": client.account.keys()[0],
+        "key": client.api_keys.list()[0],
         "capabilities": client.capabilities.list(),
         "connections": connections,
         "variables": discovered,
@@ -106,7 +106,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "models": client.catalog.models(),
         "agents": client.agents.list(),
         "usages": client.usage.list(),
-        "keys": client.account.keys(),
+        "keys": client.api_keys.list(),
         "client": client,
     }
     client.close()

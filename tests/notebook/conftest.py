@@ -1,7 +1,6 @@
 """What the tests of widgets share: one sandbox engine, and a look at what a notebook would save."""
 
 import json
-import time
 from collections.abc import Callable, Iterator
 
 import ipywidgets
@@ -28,13 +27,3 @@ def client(tmp_path_factory: pytest.TempPathFactory, faults: Faults) -> Iterator
 def saved() -> Callable[[], str]:
     """The state of every widget there is, as a saved notebook has it."""
     return lambda: json.dumps(ipywidgets.Widget.get_manager_state(), default=str)
-
-
-def until(condition: Callable[[], bool], timeout_s: float) -> bool:
-    """Wait for what other threads bring about; whether it came in time."""
-    end = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
-    return True

@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from tests.notebook.conftest import until
+from tests.support.timing import wait_until
 from toolkit import Client, Workflow
 from toolkit.notebook import (
     CapabilityForm,
@@ -51,7 +51,7 @@ def kept(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
     for panel in panels:
         panel.close()
     ours = ("toolkit-widget", "toolkit-feed")
-    assert until(lambda: not any(t.name in ours for t in threading.enumerate()), 5)
+    wait_until(lambda: not any(t.name in ours for t in threading.enumerate()))
 
 
 def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
@@ -81,7 +81,7 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     bundle = graph._repr_mimebundle_()
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "✓ completed" in str(bundle["text/html"])
-    graph.rerun.click()
+    graph.fork.click()
     assert graph.settle()
     assert graph.workflow.record.forked_from
     graph.close()
@@ -98,12 +98,12 @@ def test_a_graph_retries_and_cancels(
     assert graph.settle()
     assert graph.view.states["words"]["line"] == "✗ failed, PROVIDER_REJECTED"
     graph.retry.click()
-    assert until(lambda: graph.status == "completed", 10)
+    wait_until(lambda: graph.status == "completed")
     assert graph.settle()
 
     faults.mangle("openai", "hang")
     hung = kept(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
-    assert until(lambda: hung.view.states["words"]["status"] == "running", 10)
+    wait_until(lambda: hung.view.states["words"]["status"] == "running")
     hung.cancel.click()
     assert hung.settle()
     assert hung.view.states["words"]["status"] == "cancelled"

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from tests.observability.conftest import CHAIN, WatchedService
+from tests.support.timing import wait_until_async
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.observability.metrics_server import serve_metrics
 
@@ -80,10 +81,9 @@ async def test_what_is_under_way_is_shown(watched: WatchedService) -> None:
             headers={"Accept": "text/event-stream"},
         )
     )
-    for _ in range(20):
-        await asyncio.sleep(0.01)
-        if watched.value("event_streams_open") and watched.value("jobs_running"):
-            break
+    await wait_until_async(
+        lambda: watched.value("event_streams_open") and watched.value("jobs_running")
+    )
     assert watched.value("event_streams_open") == watched.value("jobs_running") == 1
     await following
     assert watched.value("event_streams_open") == watched.value("jobs_running") == 0

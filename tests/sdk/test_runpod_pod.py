@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.timing import wait_until
 from tests.vendors.conftest import IMAGE, PNG, VendorDrive, access
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError
@@ -41,13 +41,15 @@ def pods_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    url, until = f"http://127.0.0.1:{port}", time.monotonic() + 30
-    while time.monotonic() < until:
+    url = f"http://127.0.0.1:{port}"
+
+    def answers() -> bool:
         try:
-            httpx.get(f"{url}/docs")
-            break
+            return httpx.get(f"{url}/docs").is_success
         except httpx.TransportError:
-            time.sleep(0.1)
+            return False
+
+    wait_until(answers)
     yield url
     worker.kill()
     worker.wait()

@@ -1,7 +1,6 @@
 """A database that another connection keeps locked: read on, refused in good time, nothing lost."""
 
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
@@ -11,7 +10,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import check_stays, wait_until
 from toolkit import Client
 from toolkit.engine.services import idempotency
 from toolkit.sandbox import Fault, Faults
@@ -75,12 +74,9 @@ def test_work_under_way_is_neither_lost_nor_paid_twice(settings: Settings, locke
     faults.add(Fault("minimax", delay_ms=50))
     with Client.local(settings=settings, faults=faults) as client:
         run = client.runs.create("llm.generate", {"objective": "One line on tides"})
-        until = time.monotonic() + PATIENCE_S
-        while not any(call.billed for call in faults.calls):
-            assert time.monotonic() < until
-            time.sleep(0.001)
+        wait_until(lambda: any(call.billed for call in faults.calls))
         with locked():
-            assert client.health().status == "ok"
-            time.sleep(0.1)  # the answer comes meanwhile; if it does not, less is tried
+            # The answer comes meanwhile; if it does not, less is tried.
+            check_stays(lambda: client.health().status == "ok", 0.1)
         assert run.wait().status == "completed"
     assert sum(call.billed for call in faults.calls) == 1

@@ -1,7 +1,6 @@
 """Disks that fill, turn read-only or lie: refused in the open, read on, and well again after."""
 
 import hashlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, check_stays, wait_until
 from toolkit import Client, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -50,10 +49,7 @@ def get_refusal(client: Client) -> ServiceError:
 
 def until_completed(client: Client, workflow_id: str, timeout_s: float = PATIENCE_S) -> None:
     """Wait for a workflow by asking, whatever becomes of single questions."""
-    until = time.monotonic() + timeout_s
-    while client.workflows.get(workflow_id).status != "completed":
-        assert time.monotonic() < until, client.workflows.get(workflow_id).nodes
-        time.sleep(0.1)
+    wait_until(lambda: client.workflows.get(workflow_id).status == "completed", "", timeout_s)
 
 
 def test_a_disk_that_is_full(client: Client, disk: Disk) -> None:
@@ -84,10 +80,13 @@ def test_a_disk_that_fills_in_mid_workflow(client: Client, disk: Disk, faults: F
             f"n{i}", "llm.generate", objective=f"Line {i}", depends_on=[before] if before else []
         )
     run = client.workflows.submit(flow)
-    while sum(node.status == "completed" for node in client.workflows.get(run.id).nodes) < 3:
-        time.sleep(0.02)
+
+    def count_completed() -> int:
+        return sum(node.status == "completed" for node in client.workflows.get(run.id).nodes)
+
+    wait_until(lambda: count_completed() >= 3)
     disk.fill()
-    time.sleep(0.5)
+    check_stays(lambda: count_completed() < 12, 0.5)
     shown = {n.id: n.artifact_id for n in client.workflows.get(run.id).nodes if n.artifact_id}
     assert 3 <= len(shown) < 12
     disk.empty()

@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.support.process_kill import kill_engine
+from tests.support.timing import wait_until, wait_until_async
 from toolkit import Client, Workflow
 from toolkit.assembly import list_simulated_ids
 from toolkit.cli import app
@@ -229,8 +230,11 @@ def test_a_backup_while_work_goes_on(settings: Settings, tmp_path: Path) -> None
                 depends_on=[before] if before else [],
             )
         run = client.workflows.submit(flow)
-        while sum(n.status == "completed" for n in client.workflows.get(run.id).nodes) < 5:
-            time.sleep(0.02)
+
+        def count_completed() -> int:
+            return sum(n.status == "completed" for n in client.workflows.get(run.id).nodes)
+
+        wait_until(lambda: count_completed() >= 5)
         assert toolkit("backup", copy, "--data-dir", settings.data_dir).exit_code == 0
         shown = {n.id: n.artifact_id for n in run.wait().nodes}
     assert toolkit("doctor", "--data-dir", copy, "--deep").exit_code == 0
@@ -277,7 +281,7 @@ def test_prune_keeps_what_later_work_started_from(
     database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
     with Client.local(folder, sandbox=True) as client:
         old = next(flow for flow in client.workflows.list() if flow.record.task_id is None)
-        fork = old.rerun(from_="voice").wait()
+        fork = old.fork(from_node="voice").wait()
     toolkit("prune", "--older-than", "1d", "--data-dir", folder)
     with Client.local(folder, sandbox=True) as client:
         assert {flow.id for flow in client.workflows.list()} == {old.id, fork.id}
@@ -304,7 +308,7 @@ def test_prune_leaves_what_is_open(settings: Settings) -> None:
         run = await engine.runs.create(
             context, RunCreate(name="llm.generate", input={"objective": "Tides"})
         )
-        await asyncio.sleep(0.1)
+        await wait_until_async(lambda: any("chat" in call.path for call in faults.calls))
         await kill_engine(engine)
         return run.id
 

@@ -19,7 +19,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
-from tests.support.timing import PATIENCE_S, Watch
+from tests.support.clock import LeaseClock
+from tests.support.timing import PATIENCE_S, Watch, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AppendEvent,
@@ -55,10 +56,13 @@ def account(name: str, email: str) -> InsertRow:
     return InsertRow("accounts", {"id": name, "email": email, "created_at": AT, "doc": "{}"})
 
 
+LEASE_S = 0.2
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """An open store."""
-    opened = await Store.open(tmp_path, lease_s=0.2)
+    opened = await Store.open(tmp_path, lease_s=LEASE_S)
     yield opened
     await opened.close()
 
@@ -66,7 +70,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 @pytest.fixture
 async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
     """The same directory, opened a second time."""
-    opened = await Store.open(tmp_path, lease_s=0.2)
+    opened = await Store.open(tmp_path, lease_s=LEASE_S)
     yield opened
     await opened.close()
 
@@ -269,11 +273,14 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
         asyncio.run(main(folder))
 
 
-async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) -> None:
+async def test_only_the_holder_of_a_lease_can_write(
+    monkeypatch: pytest.MonkeyPatch, store: Store, other: Store
+) -> None:
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
+    clock = LeaseClock(monkeypatch)
     old = await acquire_lease(store)
     assert await other.claim_leases(10) == []
-    await asyncio.sleep(0.25)
+    clock.now += LEASE_S * 1.25
     (new,) = await other.claim_leases(10)
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
@@ -282,11 +289,14 @@ async def test_only_the_holder_of_a_lease_can_write(store: Store, other: Store) 
     assert [row["id"] for row in await store.find_rows("jobs")] == ["job_b"]
 
 
-async def test_a_renewed_lease_is_kept(store: Store, other: Store) -> None:
+async def test_a_renewed_lease_is_kept(
+    monkeypatch: pytest.MonkeyPatch, store: Store, other: Store
+) -> None:
     """Given a heartbeat, then nobody else can claim the root."""
+    clock = LeaseClock(monkeypatch)
     await acquire_lease(store)
     for _ in range(3):
-        await asyncio.sleep(0.1)
+        clock.now += LEASE_S / 2
         store.renew_leases()
     assert await other.claim_leases(10) == []
 
@@ -371,7 +381,7 @@ async def test_a_waiter_is_woken(store: Store, other: Store, within: str) -> Non
     writer = store if within == "one store" else other
     watch = Watch()
     waiting = asyncio.create_task(store.wait_for_event("run_r", after=0, timeout_s=PATIENCE_S))
-    await asyncio.sleep(0)
+    await yield_turns()
     await writer.write([AppendEvent("run_r", "run.queued", {}, AT)])
     await waiting
     assert watch.measure_elapsed_s() < 2
@@ -403,7 +413,6 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
 ) -> None:
     """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
     monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
-    store._writer._connection.execute("PRAGMA busy_timeout=50")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(ServiceError) as refused:
@@ -422,7 +431,6 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
 ) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
-    store._writer._connection.execute("PRAGMA busy_timeout=50")
     held, elsewhere = await acquire_lease(store), await acquire_lease(store, "run_s")
     blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")

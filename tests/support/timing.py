@@ -5,10 +5,14 @@ for tests that hang; and what has to be quick is measured by a watch that stands
 of this process could run and the cores were others'.
 """
 
+import asyncio
+import inspect
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE_S = 120.0
+POLL_S = 0.01
 THREADS = Path("/proc/self/task")
 
 
@@ -35,3 +39,46 @@ def _read_delays_ns() -> dict[str, int]:
         except (OSError, IndexError):
             continue  # it has ended, or this kernel does not count
     return found
+
+
+def wait_until(
+    condition: Callable[[], object], what: str = "", patience_s: float = PATIENCE_S
+) -> None:
+    """Wait until a condition holds; this and what stands below are all that tests sleep by.
+
+    Args:
+        condition: what has to come to pass, brought about by other threads or processes.
+        what: its name, for the message.
+        patience_s: how long it may take.
+    """
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not come to pass in time: {what}"
+        time.sleep(POLL_S)
+
+
+async def wait_until_async(condition: Callable[[], object], what: str = "") -> None:
+    """Wait on the loop until a condition holds, which may be a coroutine's result."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = condition()
+        if inspect.isawaitable(found):
+            found = await found
+        if found:
+            return
+        assert time.monotonic() < deadline, f"it did not come to pass in time: {what}"
+        await asyncio.sleep(POLL_S)
+
+
+def check_stays(condition: Callable[[], object], for_s: float) -> None:
+    """Check that a condition holds, and goes on to hold for a while."""
+    end = time.monotonic() + for_s
+    while time.monotonic() < end:
+        assert condition()
+        time.sleep(POLL_S)
+
+
+async def yield_turns(turns: int = 1) -> None:
+    """Give the other tasks of the loop so many turns."""
+    for _ in range(turns):
+        await asyncio.sleep(0)

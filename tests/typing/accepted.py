@@ -32,7 +32,7 @@ def ask(client: Client) -> None:
     assert_type(client.endpoints.get("ep_1"), Endpoint)
     assert_type(client.agents.get("agt_1"), Agent)
     client.usage.list(group_by=["day", "key"])
-    client.account.create_key(name="nightly", scopes=["read"])
+    client.api_keys.create(name="nightly", scopes=["read"])
 
 
 def draw(client: Client) -> None:

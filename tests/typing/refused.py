@@ -14,7 +14,7 @@ def ask(client: Client) -> None:
     client.tasks.review("tsk_1", "maybe")  # error: arg-type
     client.connections.create("openai", "enviroment", "X")  # error: arg-type
     client.usage.list(group_by=["month"])  # error: list-item
-    client.account.create_key(name="nightly", scopes=["all"])  # error: list-item
+    client.api_keys.create(name="nightly", scopes=["all"])  # error: list-item
 
 
 def draw() -> None:

@@ -4,13 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until
 from tests.support.worker_capability import load_work_registry
 from toolkit import Client
 from toolkit.settings import Settings
@@ -28,19 +27,13 @@ def client(tmp_path: Path) -> Iterator[Client]:
 
 def is_there(path: Path) -> int:
     """Wait until a process has said which one it is."""
-    until = time.monotonic() + PATIENCE_S
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    wait_until(lambda: path.exists() and path.read_text())
     return int(path.read_text())
 
 
 def is_gone(pid: int) -> None:
     """Wait until a process is no more."""
-    until = time.monotonic() + PATIENCE_S
-    while Path(f"/proc/{pid}").exists():
-        assert time.monotonic() < until, f"{pid} is still there"
-        time.sleep(0.01)
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), f"{pid} is gone")
 
 
 def test_a_cancelled_runaway_makes_room(client: Client, tmp_path: Path) -> None:
@@ -81,17 +74,17 @@ def test_what_goes_wrong_is_told(client: Client, task: str, said: str) -> None:
 
 
 SCRIPT = """
-import os, sys, time
+import os, sys
 from pathlib import Path
 print("the script runs", flush=True)
+from tests.support.timing import wait_until
 from tests.support.worker_capability import load_work_registry
 from toolkit import Client
 client = Client.local(sys.argv[1], sandbox=True, registry=load_work_registry())
 run = client.runs.create("test.work", {"task": "double", "args": [4]}).wait(progress=False)
 print(run.output["result"], flush=True)
 client.runs.create("test.work", {"task": "run_away", "args": [sys.argv[2]]})
-while not Path(sys.argv[2]).exists() or not Path(sys.argv[2]).read_text():
-    time.sleep(0.01)
+wait_until(lambda: Path(sys.argv[2]).exists() and Path(sys.argv[2]).read_text())
 """
 ENDS = {
     "without close": ("", 0),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import worker_functions
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.plugins import ProviderError, RunInProcess
@@ -33,17 +33,13 @@ async def do(pool: WorkerPool, function: Any, *args: object, account: str = "a")
 
 async def is_there(path: Path) -> str:
     """Wait until a file has something in it."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not path.exists() or not path.read_text():
-            await asyncio.sleep(0.01)
+    await wait_until_async(lambda: path.exists() and path.read_text())
     return path.read_text()
 
 
 async def is_gone(pid: int) -> None:
     """Wait until there is no such process."""
-    async with asyncio.timeout(PATIENCE_S):
-        while Path(f"/proc/{pid}").exists():
-            await asyncio.sleep(0.01)
+    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists())
 
 
 async def test_a_worker_is_kept(pool: WorkerPool) -> None:
@@ -88,9 +84,8 @@ async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
     assert (caught.value.code, caught.value.retryable) == (ErrorCode.INTERNAL, True)
     first = await do(pool, os.getpid)
     os.kill(first, signal.SIGKILL)
-    async with asyncio.timeout(PATIENCE_S):
-        while next(iter(pool._workers)).is_alive:
-            await asyncio.sleep(0.01)
+    # It has ended, and nobody was told.
+    await asyncio.to_thread(os.waitid, os.P_PID, first, os.WEXITED | os.WNOWAIT)
     assert await do(pool, os.getpid) != first  # nobody sees that one died while it was idle
 
 
@@ -130,11 +125,11 @@ async def test_accounts_take_turns(pool: WorkerPool, tmp_path: Path) -> None:
         done.append(account)
 
     gate = asyncio.create_task(do(pool, worker_functions.wait_for, str(tmp_path / "gate")))
-    await asyncio.sleep(0)
+    await yield_turns()
     many = [asyncio.create_task(one("a", number)) for number in range(8)]
-    await asyncio.sleep(0)
+    await yield_turns()
     many.append(asyncio.create_task(one("b", 0)))
-    await asyncio.sleep(0)
+    await yield_turns()
     await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
     await asyncio.gather(gate, *many)
     assert done.index("b") == 1

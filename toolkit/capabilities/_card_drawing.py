@@ -24,7 +24,7 @@ def draw_card(
         the facts that the capability answers with, the file and the title as it stands there.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
+        ProviderError: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
             that does not open.
     """
     # Imported here: a caller that only names this function does not need it.

@@ -78,7 +78,7 @@ def lay_out_card(call: Call[LayoutInput]) -> Flow[Result]:
     """Lay a card out and draw it.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
+        ProviderError: `PROVIDER_REJECTED` for a card that cannot be drawn, such as with a picture
             that does not open.
     """
     given, picture = call.input, call.blobs.get("image")

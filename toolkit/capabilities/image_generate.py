@@ -67,7 +67,7 @@ def generate_image(call: Call[ImageInput]) -> Flow[Result]:
     """Have an image made, and see that what came is one.
 
     Raises:
-        VendorFault: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` when it is not.
     """
     reply = yield from request_operation(build_request(call.input))
     try:

@@ -91,7 +91,7 @@ def generate_text(call: Call[LlmInput]) -> Flow[Result]:
     """Ask an LLM, and hold its answer to the schema if there is one.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
+        ProviderError: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
             one that does not match the schema.
     """
     reply = yield from request_operation(build_request(call.input))
@@ -113,7 +113,7 @@ def read_answer_text(reply: TextReply, max_tokens: int) -> str:
     """Return the text of a reply, unless it is a refusal or empty.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.
+        ProviderError: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer.
     """
     if reply.finish == "filtered":
         raise ProviderError(

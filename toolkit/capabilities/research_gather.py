@@ -115,7 +115,7 @@ def gather_facts(call: Call[ResearchInput]) -> Flow[Result]:
     """Look a topic up and tell what the articles say; with an LLM, also in one synthesis.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` when the encyclopedia has nothing on the topic.
+        ProviderError: `PROVIDER_REJECTED` when the encyclopedia has nothing on the topic.
     """
     given = call.input
     topic = " ".join(clean(given.topic).split())

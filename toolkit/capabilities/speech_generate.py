@@ -66,7 +66,7 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     """Have text spoken, and see that what came is an MP3.
 
     Raises:
-        VendorFault: `INVALID_OUTPUT` when it is not.
+        ProviderError: `INVALID_OUTPUT` when it is not.
     """
     given = call.input
     reply = yield from request_operation(build_request(given))

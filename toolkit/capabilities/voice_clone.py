@@ -53,7 +53,7 @@ def clone_voice(call: Call[CloneInput]) -> Flow[Result]:
     """Check the reference audio, and have a voice made from it.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for audio that no provider takes.
+        ProviderError: `PROVIDER_REJECTED` for audio that no provider takes.
     """
     blob = call.blobs["reference_audio"]
     try:

@@ -27,7 +27,7 @@ class CassetteTransport(httpx.AsyncBaseTransport):
         """Answer a request.
 
         Raises:
-            VendorFault: `REPLAY_MISS` for one that is unknown, where nothing may be sent;
+            ProviderError: `REPLAY_MISS` for one that is unknown, where nothing may be sent;
                 `SECRET_UNRESOLVED` for one that is new and has no key to be sent with.
         """
         await request.aread()

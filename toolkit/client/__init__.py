@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from toolkit.client._builder import NodeRef, Workflow
     from toolkit.client._sync.client import Client
     from toolkit.client._sync.resources.agents import Agent
+    from toolkit.client._sync.resources.api_keys import ApiKey
     from toolkit.client._sync.resources.artifacts import Artifact
     from toolkit.client._sync.resources.compute import Compute
     from toolkit.client._sync.resources.connections import Connection
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 # The module of each name: importing one does not import the others (PEP 562).
 _EXPORTS = {
     "Agent": "toolkit.client._sync.resources.agents",
+    "ApiKey": "toolkit.client._sync.resources.api_keys",
     "Artifact": "toolkit.client._sync.resources.artifacts",
     "AsyncClient": "toolkit.client._async.client",
     "Client": "toolkit.client._sync.client",
@@ -41,6 +43,7 @@ _EXPORTS = {
 
 __all__ = [
     "Agent",
+    "ApiKey",
     "Artifact",
     "AsyncClient",
     "Client",

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
+from pydantic_core import to_json
 
 from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, get_error_class
 
@@ -86,6 +87,22 @@ class Envelope(Record, Generic[T]):
     status: str | None = None
     data: T
     error: ErrorInfo | None = None
+
+
+ENVELOPE_FIELDS = ("id", "status")
+
+
+def dump_envelope(record: BaseModel) -> bytes:
+    """Write the envelope of one record: id and status beside it, its error where it failed."""
+    beside = {
+        name: getattr(record, name) for name in ENVELOPE_FIELDS if name in type(record).model_fields
+    }
+    error = getattr(record, "error", None)
+    after = b"" if error is None else b',"error":%s' % to_json(error)
+    before = to_json(beside)[1:-1] + b"," if beside else b""
+    # Serialized directly, not by way of plain values: for a large workflow those take longest.
+    data = record.model_dump_json(by_alias=True).encode()
+    return b'{%s"data":%s%s}' % (before, data, after)
 
 
 class Page(Record, Generic[T]):

@@ -36,7 +36,7 @@ class JobForm(Record):
     type: str
 
 
-class Capability(Record):
+class CapabilityRecord(Record):
     """One registered capability."""
 
     id: str
@@ -59,3 +59,6 @@ class Capability(Record):
     yields: str = Field(default="application/json", description="media type of the artifact")
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+
+Capability = CapabilityRecord  # the name it had, for one version more

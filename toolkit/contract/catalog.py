@@ -22,7 +22,7 @@ class Gpu(Record):
     prices_per_hour_usd: dict[str, Usd] = {}
 
 
-class PriceTier(Record):
+class CatalogPriceTier(Record):
     """The prices of a request whose input has more than `above_input_tokens` tokens."""
 
     above_input_tokens: int
@@ -55,10 +55,13 @@ class CatalogModel(Record):
     default: bool = False
     quality: int = 1
     prices_usd: dict[str, Usd] = {}
-    price_tiers: list[PriceTier] = []
+    price_tiers: list[CatalogPriceTier] = []
     batch_share: float | None = None
     bound: str | None = None
     ends: date | None = None
     successor: str | None = None
     as_of: str = ""
     source: str = ""
+
+
+PriceTier = CatalogPriceTier  # the name it had, for one version more

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import OptimizeFor
@@ -143,14 +143,6 @@ class Attempt(Record):
     max_tokens: int | None = None
     started_at: Timestamp
     ended_at: Timestamp | None = None
-    # True once the account's usage includes it; most of those read from the store are counted.
-    _counted: bool = PrivateAttr(default=False)
-
-    def mark_counted(self) -> bool:
-        """Mark it as counted, and tell whether it is over and was not counted before."""
-        fresh = self.status != "running" and not self._counted
-        self._counted = self._counted or fresh
-        return fresh
 
 
 class Job(Record):
@@ -165,9 +157,6 @@ class Job(Record):
         cost_source: how `cost_usd` is known: as the vendor says, by list prices of what it
             metered, by what was expected, or not at all.
     """
-
-    # A job changes some twenty times, and nothing needs to know which of its fields were set.
-    __setattr__ = object.__setattr__
 
     id: str
     capability: str = Field(description="name@version")

@@ -1,9 +1,42 @@
-"""Dollars as people read them: in pictures, tables, progress and error messages alike."""
+"""Money: exact amounts inside, numbers on the wire, and dollars as people read them.
+
+Inside, an amount of US dollars is a `Decimal`. Prices are decimal fractions, which it holds and
+adds up without error; a float holds hardly any of them, so that sums of floats drift. The two
+functions here are the only ones that lead from one to the other.
+"""
 
 from decimal import ROUND_HALF_EVEN, Decimal
+from typing import overload
 
 DECIMAL_PLACES = 6  # for an amount that is large enough
 SIGNIFICANT_DIGITS = 3  # for a smaller amount
+ZERO_USD = Decimal(0)
+
+
+@overload
+def from_wire_usd(number: float | Decimal) -> Decimal: ...
+@overload
+def from_wire_usd(number: float | Decimal | None) -> Decimal | None: ...
+def from_wire_usd(number: float | Decimal | None) -> Decimal | None:
+    """Convert the wire's number to the exact amount that is written there; none stays none.
+
+    >>> from_wire_usd(0.1) + from_wire_usd(0.2)
+    Decimal('0.3')
+    """
+    return None if number is None else Decimal(str(number))
+
+
+@overload
+def to_wire_usd(amount: Decimal) -> float: ...
+@overload
+def to_wire_usd(amount: Decimal | None) -> float | None: ...
+def to_wire_usd(amount: Decimal | None) -> float | None:
+    """Convert an exact amount to the nearest number, as the wire shows it; none stays none.
+
+    >>> to_wire_usd(Decimal("0.1") + Decimal("0.2"))
+    0.3
+    """
+    return None if amount is None else float(amount)
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
@@ -18,9 +51,9 @@ def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:
     >>> format_usd(1e-07), format_usd(0.00000123456), format_usd(0.00146000001, exact=True)
     ('$0.0000001', '$0.00000123', '$0.00146000001')
     """
-    if amount is None:
+    value = from_wire_usd(amount)
+    if value is None:
         return "unknown"
-    value = Decimal(str(amount))
     if value and not exact:
         places = max(DECIMAL_PLACES, SIGNIFICANT_DIGITS - 1 - value.adjusted())
         value = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_EVEN)

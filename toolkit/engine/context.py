@@ -10,6 +10,7 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
+from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, read_connection
@@ -252,4 +253,4 @@ class EngineContext(ProviderContext):
 def _find_rate(place: Row) -> Decimal | None:
     """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
     told = json.loads(str(place["doc"])).get("price_per_hour_usd")
-    return None if told is None else Decimal(str(told)) / 3600
+    return None if told is None else from_wire_usd(told) / 3600

@@ -6,7 +6,7 @@ from typing import Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
-from toolkit.contract.capabilities import Capability
+from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.health import Health
 from toolkit.contract.version import read_installed_version
@@ -67,7 +67,7 @@ class Capabilities:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def list(self) -> list[Capability]:
+    def list(self) -> list[CapabilityRecord]:
         """List every capability, in registry order."""
         return self._registry.to_records()
 
@@ -75,7 +75,7 @@ class Capabilities:
         """List the ids of the capabilities that are available now, in registry order."""
         return tuple(capability.id for capability in self._registry.list_newest())
 
-    def get(self, name: str) -> Capability:
+    def get(self, name: str) -> CapabilityRecord:
         """Return one capability, by `id` or `id@version`.
 
         Raises:

@@ -9,8 +9,9 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import dataclass
 from typing import Protocol
 
-from toolkit.contract.jobs import Attempt, BreakerState, Job
+from toolkit.contract.jobs import BreakerState
 from toolkit.contract.workflows import Workflow
+from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.plugins import Capability, Vendor
 from toolkit.store import Lease
 
@@ -23,7 +24,7 @@ class ObservedJob(Protocol):
     """A job in progress; its record is the final one once it has ended."""
 
     @property
-    def job(self) -> Job:
+    def job(self) -> JobRecord:
         """The record as it stands."""
         ...
 
@@ -76,7 +77,7 @@ class Observer(Protocol):
         """Return a span around a job, from before it waits for its turn to its end."""
         ...
 
-    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one vendor call, from recording its intent to its cost."""
         ...
 
@@ -96,7 +97,7 @@ class NullObserver:
         """Return a span that does nothing."""
         return NO_SPAN
 
-    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
         return NO_SPAN
 
@@ -118,7 +119,7 @@ class CompositeObserver:
         """Return a span around a job, from before it waits for its turn to its end."""
         return combine_spans(each.watch_job(work) for each in self._observers)
 
-    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one call to a vendor."""
         return combine_spans(each.watch_call(work, attempt, vendor) for each in self._observers)
 

@@ -95,7 +95,7 @@ class ProviderContext:
         """Ask a vendor about its infrastructure, once.
 
         Raises:
-            VendorFault: its failure.
+            ProviderError: its failure.
             WorkError: `SECRET_UNRESOLVED`.
         """
         access = await self.resolve_access(vendor, connection, "")

@@ -1,46 +1,44 @@
 """What a request carries: who asks, with which key, and the claim of its idempotency key."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from pydantic import BaseModel
-
-from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import Scope
-from toolkit.store import InsertRow, Lease
+from toolkit.store import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a request with an idempotency key.
+
+    Attributes:
+        code: a number that whoever serves the request has stored with it; the engine never reads
+            it. Earlier versions do, so it is what they would have stored.
+        document: the record in its envelope, as JSON.
+    """
+
+    code: int
+    document: str
 
 
 @dataclass(slots=True)
 class IdempotencyClaim:
-    """The claim of a request on its idempotency key, while it is being answered.
+    """The claim of a request on its idempotency key, while it is being served.
 
     Attributes:
         id: made of the account and a hash of the key.
         fingerprint: of the request; the same key must not be used for another one.
-        render_response: renders a record as the response, which is HTTP status and body.
-        stored: the response that is stored with it; none before it is.
+        accepted_code: the code of the outcome once a record is accepted.
+        outcome: the outcome that is stored with it; none before it is.
         is_lost: whether another process has written it first.
     """
 
     id: str
     account_id: str
     fingerprint: str
-    render_response: Callable[[BaseModel], tuple[int, str]]
-    stored: tuple[int, str] | None = None
+    accepted_code: int
+    outcome: Outcome | None = None
     is_lost: bool = False
-
-    def to_insert(self, status: int, body: str) -> InsertRow:
-        """Make the insert of the claim's row."""
-        row: dict[str, object] = {
-            "id": self.id,
-            "account_id": self.account_id,
-            "fingerprint": self.fingerprint,
-            "status": status,
-            "body": body,
-            "created_at": format_rfc3339(now()),
-        }
-        return InsertRow("idempotency", row)
 
 
 @dataclass(frozen=True, slots=True)

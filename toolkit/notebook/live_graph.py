@@ -1,10 +1,11 @@
 """`LiveGraph`: the graph of a running workflow, as `WorkflowGraph` and the editor show it."""
 
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
+from typing_extensions import deprecated
 
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.artifacts import Artifacts
@@ -55,11 +56,11 @@ class LiveGraph(Panel):
             "Cancel", "Cancel what has not ended yet", self._start_cancel, "warning"
         )
         self.retry = make_button("Retry", "Run again from the failed nodes on", self._start_retry)
-        self.rerun = make_button(
-            "Run again from here", "A new workflow from the chosen node on", self._start_rerun
+        self.fork = make_button(
+            "Run again from here", "A new workflow from the chosen node on", self._start_fork
         )
         super().__init__(
-            self.headline, self.view, make_row(self.cancel, self.retry, self.rerun), self.details
+            self.headline, self.view, make_row(self.cancel, self.retry, self.fork), self.details
         )
         self._task = work if isinstance(work, Task) else None
         self._http = work._http
@@ -70,6 +71,12 @@ class LiveGraph(Panel):
         self._background.start_feed(
             self._follow_task if self._task is not None else self._follow_workflow
         )
+
+    @property
+    @deprecated("`rerun` is now called `fork`")
+    def rerun(self) -> Any:
+        """The button `fork`, by its old name."""
+        return self.fork
 
     @property
     def workflow(self) -> WorkflowRun | None:
@@ -188,7 +195,7 @@ class LiveGraph(Panel):
             if task is not None:
                 told["missing"] = format_missing(task.missing)
             self.headline.value = widget_html.render_facts(told)
-            for one in (self.cancel, self.retry, self.rerun):
+            for one in (self.cancel, self.retry, self.fork):
                 one.disabled = True
             return
         states = self.view.states.values()
@@ -204,7 +211,7 @@ class LiveGraph(Panel):
         self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
         self.cancel.disabled = over
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None
-        self.rerun.disabled = not (over and self.selected) or self._task is not None
+        self.fork.disabled = not (over and self.selected) or self._task is not None
 
     # The methods below answer a person: a handler starts them, and a thread runs them.
 
@@ -240,13 +247,13 @@ class LiveGraph(Panel):
         self._show_record()
         self._background.start_feed(self._follow_workflow)
 
-    def _start_rerun(self) -> None:
-        self._background.start_action(self._rerun_workflow)
+    def _start_fork(self) -> None:
+        self._background.start_action(self._fork_workflow)
 
-    def _rerun_workflow(self) -> None:
+    def _fork_workflow(self) -> None:
         if self._workflow is None or not self.selected:
             return
-        self._workflow = self._workflow.rerun(self.selected)
+        self._workflow = self._workflow.fork(self.selected)
         self.show_message(f"This is a new workflow, {self._workflow.id}.", fault=False)
         self._show_record()
         self._background.start_feed(self._follow_workflow)

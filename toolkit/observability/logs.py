@@ -13,6 +13,7 @@ from typing import Any, Literal, TextIO
 import structlog
 
 from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.money import to_wire_usd
 from toolkit.engine.observer import NullObserver, ObservedJob, Span
 from toolkit.observability.redaction import redact_text
 from toolkit.observability.repeat_filter import RepeatFilter
@@ -102,7 +103,7 @@ def _build_job_fields(work: ObservedJob) -> dict[str, object]:
         "model": job.model,
         "status": job.status,
         "error_code": job.error.code if job.error is not None else None,
-        "cost_usd": job.cost_incurred_usd,
+        "cost_usd": to_wire_usd(job.cost_incurred_usd),
         "latency_ms": job.latency_ms,
         "queue_ms": job.queue_ms,
         "attempts": len(job.attempts),

@@ -13,7 +13,9 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from toolkit.contract.jobs import FINAL_STATUSES, Attempt
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.money import ZERO_USD, to_wire_usd
+from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.observer import GateState, NullObserver, ObservedJob, Span
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
@@ -124,12 +126,12 @@ class MetricsObserver(NullObserver):
         if job.queue_ms is not None:
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
-    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
         """Count and time one call to a vendor."""
         return self._measure_call(attempt, vendor)
 
     @contextmanager
-    def _measure_call(self, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+    def _measure_call(self, attempt: AttemptRecord, vendor: Vendor) -> Iterator[None]:
         began = time.perf_counter()
         try:
             yield
@@ -137,7 +139,7 @@ class MetricsObserver(NullObserver):
             outcome = attempt.error.code if attempt.error is not None else attempt.status
             self._calls.labels(vendor.id, outcome).inc()
             self._call_s.labels(vendor.id).observe(time.perf_counter() - began)
-            self._cost.labels(vendor.id).inc(attempt.cost_usd or 0.0)
+            self._cost.labels(vendor.id).inc(to_wire_usd(attempt.cost_usd or ZERO_USD))
 
     def record_commit(self, seconds: float) -> None:
         """Record how long a commit took."""

@@ -16,7 +16,8 @@ from opentelemetry.trace import Span as OtelSpan
 from opentelemetry.trace import SpanKind, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from toolkit.contract.jobs import Attempt
+from toolkit.contract.money import to_wire_usd
+from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.observer import NullObserver, ObservedJob, Span, WatchedWorkflow
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
@@ -118,12 +119,14 @@ class TraceObserver(NullObserver):
                 if work.job.error is not None:
                     _mark_failed(span, work.job.error.code)
 
-    def watch_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Span:
+    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Trace one call to a vendor."""
         return self._trace_call(work, attempt, vendor)
 
     @contextmanager
-    def _trace_call(self, work: ObservedJob, attempt: Attempt, vendor: Vendor) -> Iterator[None]:
+    def _trace_call(
+        self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor
+    ) -> Iterator[None]:
         kind = work.capability.operation.kind if work.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
         asked = attempt.model
@@ -144,7 +147,7 @@ class TraceObserver(NullObserver):
                         "gen_ai.response.model": attempt.model if done else None,
                         "http.response.status_code": attempt.http_status,
                         "toolkit.attempt": attempt.n,
-                        "toolkit.cost_usd": attempt.cost_usd,
+                        "toolkit.cost_usd": to_wire_usd(attempt.cost_usd),
                         **(_get_token_counts(work) if done else {}),
                     },
                 )
@@ -216,7 +219,7 @@ def _build_job_attributes(work: ObservedJob) -> dict[str, str | int | float | bo
         "toolkit.account_id": work.account_id,
         "toolkit.capability": job.capability,
         "toolkit.status": job.status,
-        "toolkit.cost_usd": job.cost_incurred_usd,
+        "toolkit.cost_usd": to_wire_usd(job.cost_incurred_usd),
         "toolkit.cached": job.cached,
     }
 

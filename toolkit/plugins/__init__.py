@@ -20,11 +20,11 @@ from toolkit.plugins.flow import (
     Step,
     Submitted,
     pause,
+    report_submission,
     request_operation,
     run_in_process,
     run_in_thread,
     send,
-    submitted,
 )
 from toolkit.plugins.operations import (
     CloneReply,
@@ -81,9 +81,9 @@ __all__ = [
     "WorkerTime",
     "openai_compatible",
     "pause",
+    "report_submission",
     "request_operation",
     "run_in_process",
     "run_in_thread",
     "send",
-    "submitted",
 ]

@@ -44,7 +44,7 @@ class RunInProcess:
     bool, int, float, str, bytes, and lists, tuples and dicts of them.
 
     Raises:
-        NotPlainError: the process would not find the function.
+        NotSerializableError: the process would not find the function.
     """
 
     function: Callable[..., object]
@@ -59,7 +59,7 @@ class RunInProcess:
         """Do the work in this process, as a test does; values that are not plain are refused, too.
 
         Raises:
-            NotPlainError: an argument or the result is not plain.
+            NotSerializableError: an argument or the result is not plain.
         """
         args = [copy_value(argument, "argument") for argument in self.args]
         return copy_value(self.function(*args), "result")
@@ -113,7 +113,7 @@ def pause(seconds: float, detail: str | None = None) -> Flow[None]:
     yield Pause(seconds, detail)
 
 
-def submitted(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
+def report_submission(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[None]:
     """Have the vendor's id of asynchronous work stored, and how to cancel it there."""
     yield Submitted(vendor_job_id, cancel)
 
@@ -121,7 +121,7 @@ def submitted(vendor_job_id: str, cancel: httpx.Request | None = None) -> Flow[N
 def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
     """Call a function in a worker process, and receive what it returns (see `RunInProcess`).
 
-    What it raises is raised here: a `VendorFault` as it is, another error as the nearest built-in
+    What it raises is raised here: a `ProviderError` as it is, another error as the nearest built-in
     class.
 
     >>> flow = run_in_process(sum, [1, 2])

@@ -1,7 +1,7 @@
 """The cost of units at a model's list prices: estimates, reservations and bills share it."""
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any
 
 from toolkit.plugins.operations import Operation
@@ -41,6 +41,17 @@ def calculate_max_cost(
     return None if None in costs else max(cost for cost in costs if cost is not None)
 
 
+def calculate_time_cost(
+    usd_per_s: Decimal, seconds: float, rounding: str = ROUND_HALF_EVEN
+) -> Decimal:
+    """Calculate the cost of so much time in US dollars, to the billionth.
+
+    >>> calculate_time_cost(Decimal("0.0001"), 2.5)
+    Decimal('0.000250000')
+    """
+    return (usd_per_s * _to_decimal(seconds)).quantize(_BILLIONTH, rounding)
+
+
 def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
     """Return the prices of the tier that an input of `given` tokens falls in."""
     return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
@@ -54,5 +65,10 @@ def _sum_cost(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Deci
     if not counted or any(count and unit not in prices for unit, count in counted.items()):
         return None
     used = ((prices[unit], count) for unit, count in counted.items() if count)
-    total = sum((each * Decimal(str(count)) for each, count in used), Decimal())
+    total = sum((each * _to_decimal(count) for each, count in used), Decimal())
     return total.quantize(_BILLIONTH)
+
+
+def _to_decimal(number: float) -> Decimal:
+    """Convert a count or a time to the decimal that it is written as."""
+    return Decimal(str(number))

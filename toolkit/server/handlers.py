@@ -19,7 +19,7 @@ from toolkit.contract.account import (
 )
 from toolkit.contract.artifacts import Artifact, Lineage
 from toolkit.contract.billing import Billing
-from toolkit.contract.capabilities import Capability
+from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionShare
 from toolkit.contract.errors import build_not_found
@@ -198,13 +198,13 @@ async def list_usage(call: ApiCall[UsageQuery]) -> Sequence[UsageLine]:
 
 
 @handles(providers.CAPABILITIES_LIST)
-async def list_capabilities(call: ApiCall[None]) -> Sequence[Capability]:
+async def list_capabilities(call: ApiCall[None]) -> Sequence[CapabilityRecord]:
     """List every capability: they are the same for everybody."""
     return call.engine.capabilities.list()
 
 
 @handles(providers.CAPABILITIES_READ)
-async def read_capability(call: ApiCall[None]) -> Capability:
+async def read_capability(call: ApiCall[None]) -> CapabilityRecord:
     """Read a capability by its name."""
     return call.engine.capabilities.get(call.id)
 

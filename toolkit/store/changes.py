@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class InsertRow:
-    """A new row; its `doc` may be the record itself, which is serialized when it is written."""
+    """A new row; its `doc` may be a function that serializes it, called when it is written."""
 
     table: str
     values: Mapping[str, object]

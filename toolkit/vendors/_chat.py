@@ -132,7 +132,7 @@ def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> T
     """Parse the reply out of an answer that did not fail.
 
     Raises:
-        VendorFault: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
+        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer without a message, or one cut off
             before its first word; `PROVIDER_REJECTED` for a refusal.
     """
     request_id = answer.request_id or answer.read_label(said.get("id"))
@@ -170,7 +170,7 @@ def build_reply(
     """Build the reply of a vendor that answered with this text.
 
     Raises:
-        VendorFault: `PROVIDER_BAD_RESPONSE` when it was cut off before its first word.
+        ProviderError: `PROVIDER_BAD_RESPONSE` when it was cut off before its first word.
     """
     if not text and finish == "length":
         # Reasoning counts against the limit and can use it up: so it would again.

@@ -77,7 +77,7 @@ class VendorResponse:
         """Parse the answer as a JSON object; a failing one may call it by any content type.
 
         Raises:
-            VendorFault: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
+            ProviderError: `PROVIDER_BAD_RESPONSE` for anything else, such as an HTML page; a
                 failing status without a JSON object keeps its own code.
         """
         kind = self.response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -235,7 +235,7 @@ def quote_path_segment(name: str) -> str:
     """Quote a name as one segment of a path, whatever characters it has.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
+        ProviderError: `PROVIDER_REJECTED` for `.` and `..`, which would name another path.
     """
     if name in (".", ".."):
         raise ProviderError(
@@ -248,7 +248,7 @@ def build_bearer_headers(access: Access) -> dict[str, str]:
     """Build the header that most vendors take a key in; a server of one's own may need none.
 
     Raises:
-        VendorFault: `SECRET_UNRESOLVED` for a secret that no header can carry.
+        ProviderError: `SECRET_UNRESOLVED` for a secret that no header can carry.
     """
     return {"Authorization": f"Bearer {check_header_safe(access.secret)}"} if access.secret else {}
 
@@ -257,7 +257,7 @@ def check_header_safe(secret: str) -> str:
     """Return a secret, unless no header can carry it.
 
     Raises:
-        VendorFault: `SECRET_UNRESOLVED` for one that no header can carry.
+        ProviderError: `SECRET_UNRESOLVED` for one that no header can carry.
     """
     if not (secret.isascii() and secret.isprintable()):
         # httpx would raise an error that quotes it.

@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TypeVar
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply, send
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -52,7 +52,7 @@ def send_request(
     """Send a request; the answer, unless it failed.
 
     Raises:
-        VendorFault: as the status says.
+        ProviderError: as the status says.
     """
     response = yield from send(build_request(access, method, path, body, host))
     answer = VendorResponse("runpod", access, response)
@@ -78,7 +78,7 @@ def list_resources(
     """List all that the account has of a kind; `name` is what the vendor wraps the list in.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     answer = yield from send_request(access, "GET", path, host="api")
     rows = answer.json().get(name)
@@ -92,7 +92,7 @@ def check_id(name: object) -> str:
     that.
 
     Raises:
-        VendorFault: `PROVIDER_BAD_RESPONSE` for what is no id.
+        ProviderError: `PROVIDER_BAD_RESPONSE` for what is no id.
     """
     if not isinstance(name, str) or not _ID_PATTERN.fullmatch(name):
         raise build_bad_response("runpod named something by what is no id.")
@@ -113,7 +113,7 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
     never bound: what it says is read, and the endpoint is made of that.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     fields: Json = {
         "name": operation.name,
@@ -139,7 +139,7 @@ def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointSt
     """Read the state of an endpoint.
 
     Raises:
-        VendorFault: what the vendor says; its status is 404 for one that is gone.
+        ProviderError: what the vendor says; its status is 404 for one that is gone.
     """
     path = f"/serverless/{check_id(operation.vendor_id)}"
     answer = yield from send_request(access, "GET", path, host="api")
@@ -153,7 +153,7 @@ def list_endpoints(
     """List the account's endpoints.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     return (yield from list_resources(access, "/serverless", "endpoints", _parse_endpoint))
 
@@ -162,7 +162,7 @@ def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
     """Destroy an endpoint; what is gone already counts as destroyed.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     yield from delete_resource(access, f"/serverless/{check_id(operation.vendor_id)}")
     if operation.template_id is not None:
@@ -174,7 +174,7 @@ def list_gpus(operation: GpuListing, access: Access) -> Flow[GpuCatalog]:  # noq
     """List the vendor's catalogue of GPUs, with list prices by the hour.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     answer = yield from send_request(access, "GET", "/catalog/gpus", host="api")
     offered = answer.json().get("gpus")
@@ -187,7 +187,7 @@ def probe(access: Access) -> Flow[None]:
     """List the account's endpoints: free, and only for who has a key.
 
     Raises:
-        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
     yield from send_request(access, "GET", "/serverless", host="api")
 
@@ -201,7 +201,7 @@ def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
         name=answer.read_label(row.get("name")) or gpu_id,
         pool=answer.read_label(row.get("pool")) or "",
         memory_gb=None if memory is None else int(memory),
-        usd_per_hour={t: Decimal(str(usd)) for t, usd in prices.items() if usd is not None},
+        usd_per_hour={t: from_wire_usd(usd) for t, usd in prices.items() if usd is not None},
     )
 
 
@@ -222,7 +222,7 @@ def delete_resource(access: Access, path: str) -> Flow[None]:
     """Have something deleted; what is gone already counts as deleted.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     try:
         yield from send_request(access, "DELETE", path, host="api")

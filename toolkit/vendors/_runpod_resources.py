@@ -1,7 +1,6 @@
 """RunPod's management API beside endpoints: pods, templates and network volumes."""
 
-from decimal import Decimal
-
+from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
     PodAction,
@@ -54,7 +53,7 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
     """Rent a GPU machine.
 
     Raises:
-        VendorFault: what the vendor says, such as that no such GPU is free.
+        ProviderError: what the vendor says, such as that no such GPU is free.
     """
     fields: Json = {
         "name": operation.name,
@@ -81,7 +80,7 @@ def read_pod(operation: PodReading, access: Access) -> Flow[PodState]:
     """Read the state of a machine.
 
     Raises:
-        VendorFault: what the vendor says; its status is 404 for one that is gone.
+        ProviderError: what the vendor says; its status is 404 for one that is gone.
     """
     path = f"/pods/{check_id(operation.vendor_id)}"
     answer = yield from send_request(access, "GET", path, host="api")
@@ -92,7 +91,7 @@ def list_pods(operation: PodListing, access: Access) -> Flow[ResourceListing[Pod
     """List the account's machines.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     return (yield from list_resources(access, "/pods", "pods", _parse_pod))
 
@@ -101,7 +100,7 @@ def act_on_pod(operation: PodAction, access: Access) -> Flow[PodState]:
     """Start, stop, restart or terminate a machine; one that is gone counts as terminated.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     vendor_id = check_id(operation.vendor_id)
     if operation.action == "terminate":
@@ -116,7 +115,7 @@ def create_template(operation: TemplateCreation, access: Access) -> Flow[Templat
     """Make a template.
 
     Raises:
-        VendorFault: what the vendor says, such as that the name is taken.
+        ProviderError: what the vendor says, such as that the name is taken.
     """
     fields: Json = {
         "name": operation.name,
@@ -136,7 +135,7 @@ def list_templates(
     """List the account's templates.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     return (yield from list_resources(access, "/templates", "templates", _parse_template))
 
@@ -145,7 +144,7 @@ def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
     """Delete a template.
 
     Raises:
-        VendorFault: what the vendor says, such as that it is in use.
+        ProviderError: what the vendor says, such as that it is in use.
     """
     yield from delete_resource(access, f"/templates/{check_id(operation.vendor_id)}")
     return Reply(model="template")
@@ -155,7 +154,7 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[VolumeState
     """Rent a network volume.
 
     Raises:
-        VendorFault: what the vendor says, such as that the size is not offered.
+        ProviderError: what the vendor says, such as that the size is not offered.
     """
     fields = {
         "name": operation.name,
@@ -173,7 +172,7 @@ def list_volumes(
     """List the account's network volumes.
 
     Raises:
-        VendorFault: what the vendor says.
+        ProviderError: what the vendor says.
     """
     return (yield from list_resources(access, "/network-volumes", "networkVolumes", _parse_volume))
 
@@ -182,7 +181,7 @@ def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
     """Delete a network volume, with all that is on it.
 
     Raises:
-        VendorFault: what the vendor says, such as that it is in use.
+        ProviderError: what the vendor says, such as that it is in use.
     """
     yield from delete_resource(access, f"/network-volumes/{check_id(operation.vendor_id)}")
     return Reply(model="volume")
@@ -196,7 +195,7 @@ def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
         vendor_id=check_id(said.get("id")),
         name=answer.redact_excerpt(said.get("name")),
         status=_POD_STATUSES.get(status, "creating"),
-        usd_per_hour=None if cost is None else Decimal(str(cost)),
+        usd_per_hour=from_wire_usd(cost),
         vendor_request_id=answer.request_id,
     )
 

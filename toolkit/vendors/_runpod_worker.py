@@ -46,7 +46,7 @@ def read_image(output: object, access: Access, job: str) -> Flow[bytes]:
     """Return the image of a worker's output: in it, or where it links to.
 
     Raises:
-        VendorFault: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
+        ProviderError: `PROVIDER_REJECTED` for a worker's refusal, `PROVIDER_BAD_RESPONSE` for an
             output without an image, or one on a host that results are not fetched from.
     """
     data = yield from run_in_thread(find_embedded_image, output)

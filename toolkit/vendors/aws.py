@@ -86,7 +86,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     the secret's. A schema that the model refuses goes into the prompt instead, once.
 
     Raises:
-        VendorFault: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
+        ProviderError: as the error table of the vendor's documents has it; `SECRET_UNRESOLVED` for
             a secret that is neither an API key nor credentials.
     """
     keys = parse_credentials(access.secret)
@@ -115,7 +115,7 @@ def parse_credentials(secret: str) -> AwsCredentials:
     True
 
     Raises:
-        VendorFault: `SECRET_UNRESOLVED` for JSON that holds no credentials; nothing is quoted.
+        ProviderError: `SECRET_UNRESOLVED` for JSON that holds no credentials; nothing is quoted.
     """
     if not secret.lstrip().startswith("{"):
         return AwsCredentials(bearer=secret)

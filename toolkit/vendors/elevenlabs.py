@@ -52,7 +52,7 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
     """Speak a text as MP3; the answer is the audio itself.
 
     Raises:
-        VendorFault: as the vendor's errors say; `PROVIDER_BAD_RESPONSE` without audio.
+        ProviderError: as the vendor's errors say; `PROVIDER_BAD_RESPONSE` without audio.
     """
     voice = quote_path_segment(operation.voice or DEFAULT_VOICE)
     fields: Json = {"text": operation.text, "model_id": access.model}
@@ -91,7 +91,7 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     """Make a voice of reference audio.
 
     Raises:
-        VendorFault: as the vendor's errors say; `PROVIDER_REJECTED` for a voice that a person has
+        ProviderError: as the vendor's errors say; `PROVIDER_REJECTED` for a voice that a person has
             to verify first.
     """
     if operation.media_type not in _SUFFIXES:
@@ -133,7 +133,7 @@ def probe(access: Access) -> Flow[None]:
     """List the voices: free, and only for who has a key.
 
     Raises:
-        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
     answer = yield from send_probe("elevenlabs", access, "/v1/voices", _build_headers(access))
     if answer.is_failure:

@@ -43,7 +43,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     A schema that the vendor refuses goes into the prompt instead, once.
 
     Raises:
-        VendorFault: as the error table of the vendor's documents has it.
+        ProviderError: as the error table of the vendor's documents has it.
     """
     answer = yield from _chat.ask_with_schema_fallback(
         operation,
@@ -60,7 +60,7 @@ def probe(access: Access) -> Flow[None]:
     """List the models: free, and only for who has a key.
 
     Raises:
-        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
     answer = yield from send_probe("google", access, "/v1/models", _build_headers(access))
     said = answer.json()

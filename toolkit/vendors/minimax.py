@@ -63,7 +63,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     out of the answer.
 
     Raises:
-        VendorFault: as the vendor's error table has it.
+        ProviderError: as the vendor's error table has it.
     """
     answer = yield from _chat.ask_with_temperature_fallback(
         operation, access, lambda wanted: _send_chat(wanted, access), _read_refusal
@@ -98,7 +98,7 @@ def generate_speech(operation: SpeechRequest, access: Access) -> Flow[SpeechRepl
     """Speak a text as MP3; the audio comes as hexadecimal digits.
 
     Raises:
-        VendorFault: as the vendor's error table has it; `PROVIDER_BAD_RESPONSE` without audio.
+        ProviderError: as the vendor's error table has it; `PROVIDER_BAD_RESPONSE` without audio.
     """
     voice = operation.voice or DEFAULT_VOICE
     fields: Json = {
@@ -140,7 +140,7 @@ def clone_voice(operation: CloneRequest, access: Access) -> Flow[CloneReply]:
     costs nothing. The vendor deletes a voice that was not used for 7 days.
 
     Raises:
-        VendorFault: as the vendor's error table has it.
+        ProviderError: as the vendor's error table has it.
     """
     if operation.media_type not in _SUFFIXES:
         raise ProviderError(
@@ -164,7 +164,7 @@ def probe(access: Access) -> Flow[None]:
     """List the voices: free, and only for who has a key.
 
     Raises:
-        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
     answer = yield from _post(access, "/v1/get_voice", {"voice_type": "system"})
     _read_body(answer)

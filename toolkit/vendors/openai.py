@@ -37,7 +37,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     a refused field is left out, or sent in another form.
 
     Raises:
-        VendorFault: as the error table of the vendor's documents has it.
+        ProviderError: as the error table of the vendor's documents has it.
     """
     answer = yield from negotiate_request(
         operation, access, lambda fields: _send_request(access, fields)
@@ -52,7 +52,7 @@ def probe(access: Access) -> Flow[list[str]]:
     """List the models: free, and only for who has a key.
 
     Raises:
-        VendorFault: `PROVIDER_AUTH_FAILED` when the key is refused.
+        ProviderError: `PROVIDER_AUTH_FAILED` when the key is refused.
     """
     answer = yield from send_probe("openai", access, "/models", build_bearer_headers(access))
     said = answer.json()

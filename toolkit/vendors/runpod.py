@@ -6,6 +6,7 @@ from decimal import Decimal
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.money import from_wire_usd
 from toolkit.media.signatures import match_signature
 from toolkit.plugins import (
     Access,
@@ -21,9 +22,9 @@ from toolkit.plugins import (
     Vendor,
     WorkerTime,
     pause,
+    report_submission,
     run_in_thread,
     send,
-    submitted,
 )
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
@@ -112,7 +113,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
     crash is taken up by `access.resume`, never sent again.
 
     Raises:
-        VendorFault: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
+        ProviderError: what the queue or the worker says; `PROVIDER_BAD_RESPONSE` for an output
             without an image, or one on a host that results are not fetched from.
     """
     if access.pod is not None:
@@ -125,7 +126,7 @@ def generate_image(operation: ImageRequest, access: Access) -> Flow[ImageReply]:
         answer = yield from send_request(access, "POST", f"/{endpoint}/run", work)
         job = check_id(answer.json().get("id"))
     cancel = build_request(access, "POST", f"/{endpoint}/cancel/{check_id(job)}")
-    yield from submitted(job, cancel)
+    yield from report_submission(job, cancel)
     done = yield from _await_job(access, endpoint, job, cancel)
     output = done.get("output")
     data = yield from read_image(output, access, job)
@@ -146,7 +147,7 @@ def generate_image_in_pod(operation: ImageRequest, access: Access, pod: str) -> 
     The pod is billed by the hour, whatever it does, so its work is billed nothing of its own.
 
     Raises:
-        VendorFault: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
+        ProviderError: as the worker says; `PROVIDER_TIMEOUT` when none answers in the pod.
     """
     work: Json = {"input": build_worker_input(operation, "")}
     url = _build_pod_url(access, check_id(pod))
@@ -202,7 +203,7 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     one. Without one, a public endpoint is asked, by its name.
 
     Raises:
-        VendorFault: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
+        ProviderError: as the worker's status says; `PROVIDER_REJECTED` without any endpoint.
     """
     public = PUBLIC_TEXT_MODELS.get(access.model) if access.endpoint is None else None
     if access.endpoint is None and public is None:
@@ -290,7 +291,7 @@ def _calculate_cost(operation: ImageRequest, access: Access, done: Json) -> Cost
         start_s = min((waited_ms or 0.0) / 1000, MAX_START_S)
         return Cost({"gpu_seconds": ran_ms / 1000 + start_s})
     said = to_finite_number(get_object(done, "output").get("cost"))
-    return Cost(operation.units(), None if said is None else Decimal(str(said)))
+    return Cost(operation.units(), from_wire_usd(said))
 
 
 VENDOR = Vendor(

@@ -70,7 +70,7 @@ class WorkerProcess:
             timeout_s: the time after which the worker ends itself, if it was not killed before.
 
         Raises:
-            NotPlainError: an argument cannot travel; the worker is as before.
+            NotSerializableError: an argument cannot travel; the worker is as before.
             WorkerEndedError: it was killed or died.
         """
         path = [os.path.abspath(entry) for entry in sys.path]

@@ -1,11 +1,10 @@
 """Cancelling at every state: nothing new starts, what was spent is kept, and it is final soon."""
 
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.timing import PATIENCE_S, Watch
+from tests.support.timing import Watch, check_stays, wait_until
 from toolkit import Client, Workflow
 from toolkit.client._sync.resources.runs import Run
 from toolkit.client._sync.resources.tasks import Task
@@ -33,14 +32,6 @@ def client(settings: Settings, faults: Faults) -> Iterator[Client]:
         yield client
 
 
-def until(holds: Callable[[], bool]) -> None:
-    """Poll until something holds."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.01)
-
-
 def start_run_awaiting_slot(client: Client, faults: Faults) -> Run:
     """A run that waits until there is room for it."""
     faults.add(Fault("minimax", mangle="hang", times=None))
@@ -55,9 +46,9 @@ def start_run_awaiting_vendor(client: Client, faults: Faults) -> Run:
     """A run whose vendor is busy with another one's call."""
     faults.add(Fault("minimax", mangle="hang", times=None))
     client.runs.create("llm.generate", {"objective": "First"})
-    until(lambda: len(faults.calls) == 1)
+    wait_until(lambda: len(faults.calls) == 1)
     run = client.runs.create("llm.generate", ASKED, provider="minimax")
-    until(lambda: client.runs.get(run.id).status == "running")
+    wait_until(lambda: client.runs.get(run.id).status == "running")
     return run
 
 
@@ -65,7 +56,7 @@ def start_run_in_call(client: Client, faults: Faults) -> Run:
     """A run whose vendor does not answer."""
     faults.add(Fault("minimax", mangle="hang", times=None))
     run = client.runs.create("llm.generate", ASKED)
-    until(lambda: len(faults.calls) == 1)
+    wait_until(lambda: len(faults.calls) == 1)
     return run
 
 
@@ -73,7 +64,7 @@ def start_run_backing_off(client: Client, faults: Faults) -> Run:
     """A run that waits before it asks again."""
     faults.fail("minimax", status=503, times=None)
     run = client.runs.create("llm.generate", ASKED, provider="minimax")
-    until(lambda: client.runs.get(run.id).record.status_detail == "retrying")
+    wait_until(lambda: client.runs.get(run.id).record.status_detail == "retrying")
     return run
 
 
@@ -81,7 +72,7 @@ def start_run_queued_at_vendor(client: Client, faults: Faults) -> Run:
     """A run whose image is queued at the vendor."""
     faults.add(Fault("runpod-jobs", path_contains="/status/", delay_ms=5000, times=None))
     run = client.runs.create("image.generate", PICTURE)
-    until(lambda: any("/status/" in call.path for call in faults.calls))
+    wait_until(lambda: any("/status/" in call.path for call in faults.calls))
     return run
 
 
@@ -104,10 +95,11 @@ def test_a_run(client: Client, faults: Faults, state: Callable[[Client, Faults],
     assert watch.measure_elapsed_s() < SOON_S
     assert (run.status, run.error.code) == ("cancelled", "CANCELLED")
     first = run.to_dict()
-    time.sleep(0.3)
-    assert [
-        c for c in faults.calls[calls:] if "/cancel/" not in c.path and c.vendor != "minimax"
-    ] == []
+
+    def asks_nobody() -> bool:
+        return all("/cancel/" in c.path or c.vendor == "minimax" for c in faults.calls[calls:])
+
+    check_stays(asks_nobody, 0.3)
     assert run.refresh().to_dict() == first
     assert run.cancel().to_dict() == first  # again: answered as it is
     assert [event.type for event in run.events()].count("run.cancelled") == 1
@@ -148,15 +140,14 @@ def test_a_workflow(client: Client, faults: Faults) -> None:
         flow.add(f"n{i}", "llm.generate", objective=f"Line {i}", depends_on=[done])
     flow.add("last", "composition.layout", title="Tides", depends_on=["n0"])
     run: WorkflowRun = client.workflows.submit(flow)
-    until(lambda: any(call.vendor == "minimax" for call in faults.calls))
+    wait_until(lambda: any(call.vendor == "minimax" for call in faults.calls))
     watch = Watch()
     run.cancel()
     assert watch.measure_elapsed_s() < SOON_S
     assert run.status == "cancelled"
     assert [node.status for node in run.nodes] == ["completed", *["cancelled"] * 6]
     calls = len(faults.calls)
-    time.sleep(0.3)
-    assert len(faults.calls) == calls
+    check_stays(lambda: len(faults.calls) == calls, 0.3)
     jobs = [client.jobs.get(node.job_id) for node in run.nodes if node.job_id]
     assert {job.status for job in jobs} == {"completed", "cancelled"}
     spent = sum(job.record.cost_incurred_usd for job in jobs)
@@ -172,7 +163,7 @@ def test_a_task(client: Client, faults: Faults, state: str) -> None:
         for connection in client.connections.list():
             client.connections.delete(connection.id)
     task: Task = client.tasks.create("A spoken summary of tides")
-    until(lambda: client.tasks.get(task.id).status == state)
+    wait_until(lambda: client.tasks.get(task.id).status == state)
     watch = Watch()
     task.cancel()
     assert watch.measure_elapsed_s() < SOON_S
@@ -189,9 +180,9 @@ def test_by_another_process(settings: Settings, faults: Faults) -> None:
         Client.local(settings=settings, faults=faults) as asks,
     ):
         run = works.runs.create("llm.generate", ASKED)
-        until(lambda: len(faults.calls) == 1)
+        wait_until(lambda: len(faults.calls) == 1)
         watch = Watch()
         asks.runs.get(run.id).cancel()
-        until(lambda: works.runs.get(run.id).status == "cancelled")
+        wait_until(lambda: works.runs.get(run.id).status == "cancelled")
         assert watch.measure_elapsed_s() < SOON_S
         assert len(faults.calls) == 1

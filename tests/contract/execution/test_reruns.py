@@ -117,7 +117,7 @@ def test_a_fork_keeps_the_other_results(stormy: Client, faults: Faults) -> None:
     """Given a completed workflow, then a fork runs one node and what is behind it, and no more."""
     first = stormy.workflows.submit(poster()).wait()
     calls = vendor_calls(faults)
-    fork = first.rerun(from_="two", overrides={"two": {"objective": "One line on watermills"}})
+    fork = first.fork(from_node="two", overrides={"two": {"objective": "One line on watermills"}})
     done = fork.wait()
     assert vendor_calls(faults) == calls + 1
     assert (done.id != first.id, done.record.forked_from) == (True, first.id)
@@ -132,7 +132,7 @@ def test_a_fork_keeps_the_other_results(stormy: Client, faults: Faults) -> None:
 def test_a_fork_of_a_fork(stormy: Client, faults: Faults) -> None:
     """Given a fork, then it can be forked, and still nothing kept is paid again."""
     first = stormy.workflows.submit(poster()).wait()
-    second = first.rerun(from_="card").wait()
+    second = first.fork(from_node="card").wait()
     calls = vendor_calls(faults)
     third = stormy.workflows.fork(second.id, "card", {"card": {"title": "Salt"}}).wait()
     assert vendor_calls(faults) == calls

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 
+from tests.support.timing import yield_turns
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 
 
@@ -20,7 +21,7 @@ async def run_waiters(
             inside[account] += 1
             most[account] = max(most[account], inside[account])
             most["all"] = max(most["all"], sum(inside.values()))
-            await asyncio.sleep(0.001)
+            await yield_turns(5)  # others come meanwhile, if they may
             inside[account] -= 1
 
     await asyncio.gather(*[work(account, root) for account, root in asked])
@@ -49,7 +50,7 @@ async def test_no_place_is_lost_by_those_who_give_up() -> None:
     waiting = [
         asyncio.create_task(run_waiters(slots, [(account, "1")] * 5)) for account in ("a", "b")
     ]
-    await asyncio.sleep(0)
+    await yield_turns()
     for task in waiting:
         task.cancel()
     await asyncio.gather(*waiting, return_exceptions=True)

@@ -5,6 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.timing import yield_turns
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 
 
@@ -27,13 +28,13 @@ def test_the_limit_holds_and_no_place_is_lost(
             inside += 1
             most = max(most, inside)
             try:
-                await asyncio.sleep(0)
+                await yield_turns()
             finally:
                 inside -= 1
                 limiter.release()
 
         tasks = [asyncio.create_task(work(group)) for group in groups]
-        await asyncio.sleep(0)
+        await yield_turns()
         for place in cancelled & set(range(len(tasks))):
             tasks[place].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -57,7 +58,7 @@ async def test_groups_take_turns() -> None:
         limiter.release()
 
     tasks = [asyncio.create_task(work(group)) for group in ["large"] * 5 + ["small"]]
-    await asyncio.sleep(0)
+    await yield_turns()
     limiter.release()
     await asyncio.gather(*tasks)
     assert served == ["large", "small", "large", "large", "large", "large"]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.engine.concurrency import pacing
 from toolkit.engine.concurrency.pacing import (
     NODE_COST_S,
@@ -65,7 +65,7 @@ async def test_a_slice_waits_until_others_are_done(monkeypatch: pytest.MonkeyPat
     async def request() -> None:
         for _ in range(5):
             work(0.001)
-            await asyncio.sleep(0)
+            await yield_turns()
 
     async with Pacer() as pacer:
         for _ in range(SLICES):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import httpx
 import pytest
 
+from tests.support.timing import wait_until_async
 from toolkit import sandbox
 from toolkit.assembly import _point_vendors_at_sandbox
 from toolkit.contract.connections import ConnectionCreate
@@ -74,6 +75,11 @@ class AttemptBench:
         run = await self.engine.runs.create(self.context, RunCreate.model_validate(body))
         await self.engine.wait(self.context, run.id, 20)
         return await self.engine.runs.get(self.context, run.id)
+
+    async def is_retrying(self) -> bool:
+        """Whether a run waits before it calls again."""
+        runs = await self.engine.runs.list(self.context, 50, None)
+        return any(run.status_detail == "retrying" for run in runs)
 
 
 @pytest.fixture
@@ -249,9 +255,7 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
     ahead = bench.weather.ahead
     ahead["minimax"] = [status(429, **{"Retry-After": "1"})]
     first = asyncio.create_task(bench.run(provider="minimax"))
-    while "minimax" not in bench.weather.calls:
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    await wait_until_async(bench.is_retrying)
     second = await bench.run(provider="minimax")
     assert (second.status, len(second.attempts)) == ("completed", 1)
     assert second.latency_ms is not None
@@ -259,7 +263,7 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
     assert (await first).status == "completed"
     ahead["minimax"] = [status(429, **{"Retry-After": "25"})]
     waiting = asyncio.create_task(bench.run(provider="minimax"))
-    await asyncio.sleep(0.1)
+    await wait_until_async(bench.is_retrying)
     refused = await bench.run(provider="minimax")
     assert (refused.status, refused.error and refused.error.code) == (
         "failed",

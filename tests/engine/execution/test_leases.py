@@ -4,14 +4,14 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import Future
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.engine.execution.test_shared_directory import build_run, connect_account
+from tests.support.clock import LeaseClock
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.base import Record, Request
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine, Registry
@@ -22,23 +22,10 @@ from toolkit.settings import Settings
 from toolkit.store import AppendEvent, Change, Lease
 
 
-class LeaseClock:
-    """A monotonic clock that only moves when it is told to: leases go by it."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        """Seconds since some moment."""
-        return self.now
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> LeaseClock:
     """The clock that the leases of all engines of this process go by."""
-    clock = LeaseClock()
-    monkeypatch.setattr("toolkit.store.store.time", SimpleNamespace(monotonic=clock.monotonic))
-    return clock
+    return LeaseClock(monkeypatch)
 
 
 @pytest.fixture
@@ -116,18 +103,20 @@ async def test_a_loop_that_is_held_keeps_its_leases(
     made: Future[Workflow] = busy.submit(busy.engine.workflows.create(context, graph))
     workflow = await asyncio.wrap_future(made)
     store = engine._core.store
+
+    async def is_renewed() -> bool:
+        row = await store.get_row("roots", workflow.id)
+        return row is None or row["lease_until"] > clock.now
+
     async with asyncio.timeout(PATIENCE_S):
         await asyncio.to_thread(holder.holds.wait)
         for _ in range(20):
             clock.now += short.lease_s / 2
-            while (row := await store.get_row("roots", workflow.id)) is not None:
-                if row["lease_until"] > clock.now:
-                    break
-                await asyncio.sleep(0.001)
+            await wait_until_async(is_renewed)
             assert await store.claim_leases(10) == []
         holder.released.set()
-        while (await engine.workflows.get(context, workflow.id)).status != "completed":
-            await asyncio.sleep(0.01)
+        await engine.wait(context, workflow.id, PATIENCE_S)
+    assert (await engine.workflows.get(context, workflow.id)).status == "completed"
     assert len(faults.calls) == 1
     await asyncio.to_thread(busy.close, 0)
 

@@ -7,18 +7,20 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.slow_capability import load_slow_registry
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
+from toolkit.store.writing import writer
 
 
 @pytest.fixture
 async def engine(settings: Settings) -> AsyncIterator[Engine]:
-    """An engine that knows the nap."""
-    engine = await open_engine(settings, registry=load_slow_registry())
+    """An engine that knows the nap, and soon takes up what was let go of."""
+    short = settings.model_copy(update={"lease_s": 1.0})
+    engine = await open_engine(short, registry=load_slow_registry())
     yield engine
     await engine.close(0)
 
@@ -70,10 +72,13 @@ async def test_what_never_starts_is_shown_at_once(engine: Engine, context: Reque
     workflow = await engine.workflows.create(
         context, WorkflowCreate(name="w", nodes=nodes, max_retries=0)
     )
-    async with asyncio.timeout(PATIENCE_S):
-        while workflow.nodes[0].status != "failed":
-            await asyncio.sleep(0.01)
-            workflow = await engine.workflows.get(context, workflow.id)
+
+    async def has_failed() -> bool:
+        nonlocal workflow
+        workflow = await engine.workflows.get(context, workflow.id)
+        return workflow.nodes[0].status == "failed"
+
+    await wait_until_async(has_failed)
     bad, behind, slow = workflow.nodes
     assert (workflow.status, slow.status) == ("running", "running")
     assert behind.status == "cancelled"
@@ -93,7 +98,7 @@ async def test_a_chain_of_naps_leaves_the_loop_its_turns(
     workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
     turns = 0
     while workflow.status in ("queued", "running"):
-        await asyncio.sleep(0)
+        await yield_turns()
         turns += 1
         if turns % 50 == 0:
             workflow = await engine.workflows.get(context, workflow.id)
@@ -121,17 +126,22 @@ async def test_a_picture_is_used_before_it_is_durable(
 
 
 async def test_a_store_that_was_locked_for_a_while(
-    engine: Engine, context: RequestContext, settings: Settings
+    engine: Engine,
+    context: RequestContext,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
-    engine._core.store._writer._connection.execute("PRAGMA busy_timeout=20")
+    monkeypatch.setattr(writer, "WORK_WAIT_S", 0.1)
+    monkeypatch.setattr(writer, "REQUEST_WAIT_S", 0.1)
     request = WorkflowCreate(
         name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")]
     )
     workflow = await engine.workflows.create(context, request)
     blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
-    await asyncio.sleep(1.5)
+    await wait_until_async(lambda: "given back later" in caplog.text)
     blocker.execute("ROLLBACK")
     blocker.close()
     done = await wait_until_ended(engine, context, workflow)

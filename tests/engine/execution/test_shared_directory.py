@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
@@ -94,8 +94,7 @@ async def test_what_a_dead_one_left_is_taken_over(
     context = await connect_account(other)
     workflow = await other.workflows.create(context, build_chain(12))
     async with asyncio.timeout(PATIENCE_S):
-        while len(faults.calls) < 4:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: len(faults.calls) >= 4)
         await kill_engine(other)
         before = await engine.workflows.get(context, workflow.id)
         await engine.wait(context, workflow.id, 20)
@@ -120,8 +119,7 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     context = await connect_account(other)
     hung = await other.workflows.create(context, build_chain(8))
     async with asyncio.timeout(PATIENCE_S):
-        while len(faults.calls) < 2:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: len(faults.calls) >= 2)
         # It does not renew, and to the others its lock file looks like that of a dead process.
         assert other._leases._keeper is not None
         other._leases._keeper.cancel()

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from tests.engine.fake_cloud import list_cloud_names, open_engine_on
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import wait_until_async
 from toolkit.contract.compute import ComputeCreate
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.endpoints import EndpointCreate
@@ -91,19 +91,12 @@ async def connect_cloud_account(engine: Engine) -> RequestContext:
     return context
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    async with asyncio.timeout(PATIENCE_S):
-        while not holds():
-            await asyncio.sleep(0.005)
-
-
 async def kill_engine_during(
     engine: Engine, work: Awaitable[Any], when: Callable[[], bool]
 ) -> None:
     """Have an engine do something, and die once something holds."""
     task = asyncio.ensure_future(work)
-    await until(when)
+    await wait_until_async(when)
     await kill_engine(engine)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -228,7 +221,7 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     context = await connect_cloud_account(engine)
     faults.add(Fault("runpod", path_contains="/network-volumes", delay_ms=300, times=1))
     task = asyncio.create_task(doomed.storage.create(context, STORAGE.request))
-    await until(lambda: bool(faults.calls))
+    await wait_until_async(lambda: bool(faults.calls))
     store = engine._core.store
     (row,) = await store.find_rows("storage")
     assert engine.storage._is_abandoned(row) is False
@@ -325,7 +318,9 @@ async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -
     pod = await engine.compute.create(context, KINDS[2].request)
     faults.add(Fault("runpod", path_contains="/pods/", delay_ms=100, times=1))
     look = asyncio.create_task(engine.compute.get(context, pod.id))
-    await until(lambda: faults.calls[-1].method == "GET" and "/pods/" in faults.calls[-1].path)
+    await wait_until_async(
+        lambda: faults.calls[-1].method == "GET" and "/pods/" in faults.calls[-1].path
+    )
     await engine.compute.delete(context, pod.id)
     await look
     assert await engine.compute.list(context, 50, None) == []
@@ -419,9 +414,11 @@ async def test_opening_settles_by_itself(
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     late = await open_engine_on(cloud, settings)
-    async with asyncio.timeout(PATIENCE_S):
-        while (await get_only_record(late, STORAGE, context)).status != "ready":
-            await asyncio.sleep(0.01)
+
+    async def is_ready() -> bool:
+        return bool((await get_only_record(late, STORAGE, context)).status == "ready")
+
+    await wait_until_async(is_ready)
     await late.close(0)
 
 

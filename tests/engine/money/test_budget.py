@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.timing import PATIENCE_S
-from toolkit.engine.money.budget import Budget, InsufficientBudgetError, make_budget, reserve
+from tests.support.timing import PATIENCE_S, yield_turns
+from toolkit.engine.money.budget import Budget, InsufficientBudgetError, reserve
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
 
@@ -34,7 +34,7 @@ def test_concurrent_calls_never_pass_the_limit(
             return
         for _ in range(turns):
             assert budget.spent + budget.reserved <= limit
-            await asyncio.sleep(0)
+            await yield_turns()
         held.settle(amount * percent / 100)
         assert budget.spent + budget.reserved <= limit
 
@@ -49,10 +49,10 @@ def test_concurrent_calls_never_pass_the_limit(
 
 async def test_a_call_waits_for_room_that_may_come() -> None:
     """Given a budget that is held but not spent, when a call is cheap, then the next one runs."""
-    budget = make_budget(1.0)
+    budget = Budget(Decimal(1))
     first = await reserve([budget], Decimal("0.8"))
     second = asyncio.ensure_future(reserve([budget], Decimal("0.8")))
-    await asyncio.sleep(0)
+    await yield_turns()
     assert not second.done()
     first.settle(Decimal("0.1"))
     (await second).settle(Decimal("0.8"))
@@ -62,13 +62,13 @@ async def test_a_call_waits_for_room_that_may_come() -> None:
 async def test_an_unknown_price_is_refused_under_a_limit() -> None:
     """Given a limit, when a price is unknown, then nothing may be called."""
     with pytest.raises(InsufficientBudgetError):
-        await reserve([make_budget(1.0)], None)
-    (await reserve([make_budget(None)], None)).settle(Decimal(0))
+        await reserve([Budget(Decimal(1))], None)
+    (await reserve([Budget()], None)).settle(Decimal(0))
 
 
 async def test_settling_twice_counts_once() -> None:
     """Given a settled reservation, when it is settled again, then nothing changes."""
-    budget = make_budget(1.0)
+    budget = Budget(Decimal(1))
     held = await reserve([budget], Decimal("0.5"))
     held.settle(Decimal("0.2"))
     held.settle(Decimal("0.5"))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import RequestError
 from toolkit.contract.jobs import Job, Options
@@ -123,12 +123,7 @@ class BudgetMachine(RuleBasedStateMachine):
     @rule(turns=st.integers(1, 60))
     def work(self, turns: int) -> None:
         """The engine has so many turns of its loop."""
-
-        async def go() -> None:
-            for _ in range(turns):
-                await asyncio.sleep(0)
-
-        self.run(go())
+        self.run(yield_turns(turns))
 
     @rule()
     def crash(self) -> None:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
-from toolkit.contract.jobs import Candidate, Options, Routing
+from toolkit.contract.jobs import Options
 from toolkit.engine import Registry
+from toolkit.engine.job_record import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot, Latency
 from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, ProviderPool
 from toolkit.engine.routing.router import find_soonest_s, route
@@ -82,7 +83,7 @@ def worlds(draw: st.DrawFn) -> ProviderPool:
     )
 
 
-def find_chosen(routing: Routing) -> Candidate | None:
+def find_chosen(routing: Ranking) -> RankedCandidate | None:
     """The candidate that is called first."""
     return next((c for c in routing.candidates if not c.excluded), None)
 
@@ -112,7 +113,7 @@ def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str |
     assert route(CAPABILITY, options, ASKED, world) == routing
 
 
-def is_dominated(worse: Candidate, better: Candidate) -> bool:
+def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
     """Whether one is worse in something and better in nothing, all of it known."""
     pairs = [
         (worse.estimated_cost_usd, better.estimated_cost_usd),

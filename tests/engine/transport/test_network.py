@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
@@ -48,7 +48,7 @@ async def send_answer(_: Reader, writer: Writer) -> None:
 
 async def never_answer(_: Reader, __: Writer) -> None:
     """Never answer."""
-    await asyncio.sleep(30)
+    await asyncio.Event().wait()
 
 
 async def drip_answer(_: Reader, writer: Writer) -> None:
@@ -200,8 +200,7 @@ async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
     ):
         with pytest.raises(LeaseLost):
             await client.post(url, json={"model": "x"}, extensions={SEND_CHECK: check})
-        while not seen:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: seen)
     server.close()
     assert seen == [b""]
 

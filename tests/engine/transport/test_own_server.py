@@ -83,7 +83,7 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(
             client.runs.create("llm.generate", ASK, max_cost_usd=1).wait()
         assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
         assert "smollm2" in refused.value.message
-        limited = client.account.create_key(max_cost_usd_per_day=1).api_key
+        limited = client.api_keys.create(max_cost_usd_per_day=1).api_key
         with (
             HttpClient(client._http.url, limited, transport=client._http._transport) as other,
             pytest.raises(WorkError) as failed,

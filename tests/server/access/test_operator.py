@@ -127,14 +127,14 @@ def test_a_lost_admin_key_is_recovered(served: Server, ada: Client, account: Acc
     assert "toolkit keys revoke" in first.stderr
     key = first.stdout.splitlines()[-1]
     with Client(served.url, key) as recovered:
-        assert recovered.account.create_key(scopes=["read"]).scopes == ["read"]
+        assert recovered.api_keys.create(scopes=["read"]).scopes == ["read"]
         assert refusal(ada) is None
         second = read_output(account("recover", "ada@example.org", "--revoke-others", "--json"))
         assert (len(second["revoked"]), second["still_good"]) == (3, [])
         for client in (ada, recovered):
             assert str(refusal(client)) == str(RequestError(ErrorCode.UNAUTHENTICATED))
     with Client(served.url, second["api_key"]) as again:
-        listed = again.account.keys(10)
+        listed = again.api_keys.list(10)
         assert [key.record.revoked_at is None for key in listed].count(True) == 1
     assert key not in account("keys", "ada@example.org", "--json").output
 
@@ -144,10 +144,10 @@ def test_an_operator_sees_what_accounts_have(
 ) -> None:
     """Given accounts with keys and work, then the operator is told of both, and of no secret."""
     ada.connections.create("minimax", "environment", "MINIMAX_API_KEY")
-    made = ada.account.create_key(name="nightly", max_cost_usd_per_day=5)
+    made = ada.api_keys.create(name="nightly", max_cost_usd_per_day=5)
     with Client(ada._http.url, made.api_key) as nightly:
         cost = nightly.runs.create("llm.generate", {"objective": "Tea"}).wait().cost_usd
-    ada.account.revoke(ada.account.create_key(name="old").id)
+    ada.api_keys.delete(ada.api_keys.create(name="old").id)
     (listed,) = read_output(account("list", "--json"))
     assert (listed["email"], listed["spent_usd_today"]) == ("ada@example.org", cost)
     assert (listed["disabled_at"], listed["max_cost_usd_per_day"]) == (None, None)
@@ -170,7 +170,7 @@ def test_an_operator_sees_what_accounts_have(
         printed = account(*line).output
         assert made.api_key not in printed
         assert read_key(ada) not in printed
-    over_http = {key.id: key.record for key in ada.account.keys(10)}
+    over_http = {key.id: key.record for key in ada.api_keys.list(10)}
     assert over_http[nightly_key["id"]].left_usd_today == nightly_key["left_usd_today"]
     assert over_http[old["id"]].revoked_at is not None
 

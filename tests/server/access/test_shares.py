@@ -1,6 +1,5 @@
 """Connections that an operator shares: who may use them, who pays, and what nobody else can do."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from tests.server.conftest import Wire
 from tests.server.route_table import UNKNOWN, strip_request_ids
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import wait_until_async
 from toolkit.contract.account import AccountCreate
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode, WorkError
@@ -405,12 +404,15 @@ async def test_work_under_way_as_a_share_ends(
 
 async def wait_until_ended(who: ShareCaller, path: str) -> dict[str, Any]:
     """The envelope of some work once it has ended."""
-    async with asyncio.timeout(PATIENCE_S):
-        while True:
-            found = (await who.send("GET", path)).json()
-            if found["status"] in ("completed", "failed", "cancelled"):
-                return dict(found)
-            await asyncio.sleep(0.01)
+
+    async def has_ended() -> bool:
+        nonlocal found
+        found = (await who.send("GET", path)).json()
+        return found["status"] in ("completed", "failed", "cancelled")
+
+    found: dict[str, Any] = {}
+    await wait_until_async(has_ended, path)
+    return found
 
 
 @pytest.mark.parametrize("ended", [False, True], ids=["shared still", "ended meanwhile"])
@@ -423,9 +425,7 @@ async def test_a_restart_goes_on_by_it(settings: Settings, *, ended: bool) -> No
         boss, bob = await account(wire, "boss", operator=True), await account(wire, "bob")
         shared = await boss.connect("openai", share=[bob.id])
         run = (await bob.send("POST", "/v1/runs", json=LINE)).json()["id"]
-        async with asyncio.timeout(PATIENCE_S):
-            while not any(TEXT in call.path for call in slow.calls):
-                await asyncio.sleep(0.01)
+        await wait_until_async(lambda: any(TEXT in call.path for call in slow.calls))
         if ended:
             await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")
         await kill_engine(engine)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from tests.support.timing import wait_until_async
 from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
@@ -280,6 +281,21 @@ async def test_the_first_answer_stays(wire: Wire) -> None:
     assert (await wire.send("POST", "/v1/runs", json=RUN, headers=headers)).content == first.content
 
 
+@pytest.mark.parametrize("path", ["/v1/runs", "/v1/agents", "/v1/route"])
+async def test_an_earlier_version_shares_the_directory(wire: Wire, path: str) -> None:
+    """Given an answer, then its row is what earlier versions replay, and theirs is replayed."""
+    await connect_caller(wire)
+    headers = {"Idempotency-Key": "once"}
+    first = await wire.send("POST", path, json=POSTS[path], headers=headers)
+    store = wire.engine._core.store
+    (row,) = await store.find_rows("idempotency")
+    assert (row["status"], row["body"]) == (first.status_code, first.text)
+    theirs = {"status": 201, "body": '{"id":"run_1","data":{"id":"run_1","then":"more"}}'}
+    await store.write([UpdateRow("idempotency", row["id"], theirs)])
+    again = await wire.send("POST", path, json=POSTS[path], headers=headers)
+    assert (again.status_code, again.text) == (theirs["status"], theirs["body"])
+
+
 @pytest.mark.parametrize(("hours", "kept"), [(24, True), (26, False)])
 async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> None:
     """Given a key of a day ago, then it holds; of longer ago, then it is new again."""
@@ -324,6 +340,10 @@ async def test_old_answers_are_swept_up(wire: Wire) -> None:
     first = (await store.find_rows("idempotency"))[0]
     await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
     sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())
-    await asyncio.sleep(0.05)
+
+    async def is_swept() -> bool:
+        return len(await store.find_rows("idempotency")) == 1
+
+    await wait_until_async(is_swept)
     sweeper.cancel()
-    assert len(await store.find_rows("idempotency")) == 1
+    assert (await store.find_rows("idempotency"))[0]["id"] != first["id"]

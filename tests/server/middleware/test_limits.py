@@ -1,6 +1,5 @@
 """What one caller may ask for, and what is answered beyond it."""
 
-import asyncio
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.server.conftest import Wire
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import wait_until_async
 from toolkit import Client
 from toolkit.cli import app
 from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets
@@ -126,9 +125,11 @@ async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
     accepted = await wire.send("POST", f"/v1/{kind}", json=body, headers=other)
     assert accepted.status_code == 202
     await wire.send("POST", f"/v1/runs/{first.json()['id']}/cancel")
-    async with asyncio.timeout(PATIENCE_S):
-        while (await wire.send("POST", "/v1/runs", json=CARD)).status_code != 202:
-            await asyncio.sleep(0.02)
+
+    async def is_let_in() -> bool:
+        return (await wire.send("POST", "/v1/runs", json=CARD)).status_code == 202
+
+    await wait_until_async(is_let_in)
 
 
 async def test_so_many_bytes_are_kept(opened: Opened) -> None:

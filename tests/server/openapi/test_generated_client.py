@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from openapi_python_client.config import Config, ConfigFile, MetaType
 
 from tests.conftest import Server
 from tests.server.route_table import DOCUMENT, ROUTES
+from tests.support.timing import wait_until
 from toolkit.contract.errors import ErrorCode
 
 PACKAGE = "generated_of_our_document"
@@ -52,11 +52,8 @@ def call_operation(tag: str, operation: str, **given: Any) -> Any:
 
 def poll_until_over(read: Callable[[], Any]) -> Any:
     """Work once it is over, asked for as one who knows only the specification would."""
-    until = time.monotonic() + 30
-    while (found := read()).status not in ("completed", "failed", "cancelled"):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    return found
+    wait_until(lambda: read().status in ("completed", "failed", "cancelled"))
+    return read()
 
 
 def test_it_has_a_module_for_each_operation_and_few_classes(package: Path) -> None:

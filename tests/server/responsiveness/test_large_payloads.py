@@ -23,6 +23,7 @@ from tests.server.responsiveness.test_loop_blocking import (
     UNIT_MS,
     unit_s,
 )
+from tests.support.timing import yield_turns
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
@@ -82,7 +83,7 @@ async def test_no_upload_holds_the_loop(wire: Wire, name: str) -> None:
         yield FORM[0]
         for at in range(0, len(data), MIB):
             yield data[at : at + MIB]
-            await asyncio.sleep(0)
+            await yield_turns()
         yield FORM[1]
 
     async def upload() -> None:
@@ -135,7 +136,7 @@ class LargeAnswerTransport(httpx.AsyncBaseTransport):
         async def pieces() -> AsyncIterator[bytes]:
             for at in range(0, len(self._body), 64 * 1024):
                 yield self._body[at : at + 64 * 1024]
-                await asyncio.sleep(0)
+                await yield_turns()
 
         return httpx.Response(200, headers={"Content-Type": "application/json"}, content=pieces())
 

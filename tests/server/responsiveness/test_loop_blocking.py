@@ -21,6 +21,7 @@ import pytest
 
 from tests.server.conftest import Wire
 from tests.server.route_table import ROUTES, Route, name_parameters
+from tests.support.timing import yield_turns
 from toolkit.local import open_engine
 from toolkit.server import create_app
 from toolkit.settings import Settings
@@ -186,11 +187,10 @@ async def _post(wire: Wire, route: Route, body: bytes) -> None:
     answer = await wire.send("POST", path, content=body, headers=headers)
     assert answer.status_code < 500, answer.text[:500]
     if answer.status_code == 202:
-        for _ in range(30):
-            await asyncio.sleep(0)
+        await yield_turns(30)
         place = f"{path}/{answer.json()['id']}"
         for method, at in (("GET", place), ("GET", path), ("POST", f"{place}/cancel")):
-            await asyncio.sleep(0)  # a turn of its own for each
+            await yield_turns()  # one of its own for each
             assert (await wire.send(method, at)).status_code in (200, 404, 405)
 
 

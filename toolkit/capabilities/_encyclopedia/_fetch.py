@@ -26,7 +26,7 @@ def fetch_response(address: str, headers: Mapping[str, str]) -> Flow[httpx.Respo
         an answer of 200 or 404.
 
     Raises:
-        VendorFault: `PROVIDER_RATE_LIMITED`, `PROVIDER_UNAVAILABLE`, `PROVIDER_REJECTED`, or
+        ProviderError: `PROVIDER_RATE_LIMITED`, `PROVIDER_UNAVAILABLE`, `PROVIDER_REJECTED`, or
             `PROVIDER_BAD_RESPONSE` for a redirect that is not followed.
     """
     url, redirects, tries = httpx.URL(address), 0, 0

@@ -61,7 +61,7 @@ def search_file(path: str, topic: str, limit: int) -> list[tuple[str, str, bool]
     """Search a ZIM file; articles by key and title, and whether the topic is the title, best first.
 
     Raises:
-        VendorFault: `PROVIDER_UNAVAILABLE` when it cannot be opened.
+        ProviderError: `PROVIDER_UNAVAILABLE` when it cannot be opened.
     """
     archive = _open_archive(path)
     from libzim.search import Query, Searcher
@@ -86,7 +86,7 @@ def read_article_file(
     """Read an article's summary, its sections and where it is from; none if it is no article.
 
     Raises:
-        VendorFault: `PROVIDER_UNAVAILABLE` when the file cannot be opened.
+        ProviderError: `PROVIDER_UNAVAILABLE` when the file cannot be opened.
     """
     archive = _open_archive(path)
     try:

@@ -44,7 +44,7 @@ def create(
     ] = None,
 ) -> None:
     """Make another key; it is shown this once."""
-    made = shell.client.account.create_key(
+    made = shell.client.api_keys.create(
         name=name, scopes=scope or None, max_cost_usd_per_day=max_cost_usd_per_day
     )
     shell.print_record(made)
@@ -60,11 +60,11 @@ def rotate(
     ] = None,
 ) -> None:
     """Make a key in the place of another; it is shown this once."""
-    shell.print_record(shell.client.account.rotate_key(id, overlap_s=overlap_s))
+    shell.print_record(shell.client.api_keys.rotate(id, overlap_s=overlap_s))
 
 
 @app.command()
 @existing_command
 def revoke(shell: ClientOutput, id: Id) -> None:
     """Make a key invalid at once."""
-    shell.print_record(shell.client.account.revoke(id))
+    shell.print_record(shell.client.api_keys.delete(id))

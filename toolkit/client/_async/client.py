@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from toolkit.client._async.resource import AsyncWorkResource
     from toolkit.client._async.resources.account import AsyncAccounts
     from toolkit.client._async.resources.agents import AsyncAgents
+    from toolkit.client._async.resources.api_keys import AsyncApiKeys
     from toolkit.client._async.resources.artifacts import AsyncArtifacts
     from toolkit.client._async.resources.billing import AsyncBillings
     from toolkit.client._async.resources.capabilities import AsyncCapabilities
@@ -207,10 +208,17 @@ class AsyncClient:
 
     @cached_property
     def account(self) -> "AsyncAccounts":
-        """The account and its keys."""
+        """The account, and the key that is used."""
         from toolkit.client._async.resources.account import AsyncAccounts
 
         return AsyncAccounts(self._http)
+
+    @cached_property
+    def api_keys(self) -> "AsyncApiKeys":
+        """The keys of the account."""
+        from toolkit.client._async.resources.api_keys import AsyncApiKeys
+
+        return AsyncApiKeys(self._http)
 
     @cached_property
     def providers(self) -> "AsyncProviders":

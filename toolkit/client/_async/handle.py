@@ -46,6 +46,18 @@ class AsyncHandle(RecordView[R]):
         return self
 
 
+class AsyncDeletable(AsyncHandle[R]):
+    """A resource that can be deleted."""
+
+    async def delete(self) -> Self:
+        """Delete it; what a vendor has of it is deleted there, too, and no longer billed.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+        """
+        return await self._call("DELETE")
+
+
 class AsyncWaitable(AsyncHandle[R]):
     """Work that can be waited for and cancelled."""
 

@@ -1,19 +1,17 @@
 """Infrastructure: resources at a GPU cloud, billed there until they are deleted."""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from toolkit.client._async.handle import AsyncHandle
-from toolkit.client._async.resource import AsyncResource
+from toolkit.client._async.handle import AsyncDeletable
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.endpoints import Infrastructure
 
-H = TypeVar("H", bound=AsyncHandle[Any])
 S = TypeVar("S", bound=Infrastructure)
 
 
-class AsyncInfrastructureHandle(AsyncHandle[S]):
-    """A resource at a GPU cloud."""
+class AsyncInfrastructureHandle(AsyncDeletable[S]):
+    """A resource at a GPU cloud, billed there until it is deleted."""
 
     @property
     def status(self) -> str:
@@ -39,13 +37,3 @@ class AsyncInfrastructureHandle(AsyncHandle[S]):
     def created_at(self) -> datetime:
         """The time at which it was asked for."""
         return self.record.created_at
-
-
-class AsyncInfrastructureResource(AsyncResource[H]):
-    async def delete(self, id: str) -> H:
-        """Delete one at its vendor; nothing is billed for it from then on.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
-        """
-        return await self._call("DELETE", id)

@@ -57,6 +57,11 @@ class AsyncResource(Generic[H]):
             await self._http.request_record(self.handle.model, method, path, json=body)
         )
 
+    @property
+    def _name(self) -> str:
+        """The word for many of them."""
+        return self.handle.resource.rpartition("/")[2]
+
     async def get(self, id: str) -> H:
         """Read one.
 
@@ -70,9 +75,7 @@ class AsyncResource(Generic[H]):
         records, following = await self._http.request_page(
             self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
         )
-        return Collection(
-            [self._wrap(record) for record in records], self.handle.resource, following
-        )
+        return Collection([self._wrap(record) for record in records], self._name, following)
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.
@@ -92,6 +95,18 @@ class AsyncResource(Generic[H]):
 
     def __aiter__(self) -> AsyncIterator[H]:
         return self.iterate()
+
+
+class AsyncDeletableResource(AsyncResource[H]):
+    """A resource whose records can be deleted."""
+
+    async def delete(self, id: str) -> H:
+        """Delete one; what a vendor has of it is deleted there, too, and no longer billed.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+        """
+        return await self._call("DELETE", id)
 
 
 class AsyncWorkResource(AsyncResource[H]):

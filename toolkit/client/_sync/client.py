@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resource import WorkResource
     from toolkit.client._sync.resources.account import Accounts
     from toolkit.client._sync.resources.agents import Agents
+    from toolkit.client._sync.resources.api_keys import ApiKeys
     from toolkit.client._sync.resources.artifacts import Artifacts
     from toolkit.client._sync.resources.billing import Billings
     from toolkit.client._sync.resources.capabilities import Capabilities
@@ -208,10 +209,17 @@ class Client:
 
     @cached_property
     def account(self) -> "Accounts":
-        """The account and its keys."""
+        """The account, and the key that is used."""
         from toolkit.client._sync.resources.account import Accounts
 
         return Accounts(self._http)
+
+    @cached_property
+    def api_keys(self) -> "ApiKeys":
+        """The keys of the account."""
+        from toolkit.client._sync.resources.api_keys import ApiKeys
+
+        return ApiKeys(self._http)
 
     @cached_property
     def providers(self) -> "Providers":

@@ -44,6 +44,18 @@ class Handle(RecordView[R]):
         return self
 
 
+class Deletable(Handle[R]):
+    """A resource that can be deleted."""
+
+    def delete(self) -> Self:
+        """Delete it; what a vendor has of it is deleted there, too, and no longer billed.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+        """
+        return self._call("DELETE")
+
+
 class Waitable(Handle[R]):
     """Work that can be waited for and cancelled."""
 

@@ -2,19 +2,17 @@
 """Infrastructure: resources at a GPU cloud, billed there until they are deleted."""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from toolkit.client._sync.handle import Handle
-from toolkit.client._sync.resource import Resource
+from toolkit.client._sync.handle import Deletable
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.endpoints import Infrastructure
 
-H = TypeVar("H", bound=Handle[Any])
 S = TypeVar("S", bound=Infrastructure)
 
 
-class InfrastructureHandle(Handle[S]):
-    """A resource at a GPU cloud."""
+class InfrastructureHandle(Deletable[S]):
+    """A resource at a GPU cloud, billed there until it is deleted."""
 
     @property
     def status(self) -> str:
@@ -40,13 +38,3 @@ class InfrastructureHandle(Handle[S]):
     def created_at(self) -> datetime:
         """The time at which it was asked for."""
         return self.record.created_at
-
-
-class InfrastructureResource(Resource[H]):
-    def delete(self, id: str) -> H:
-        """Delete one at its vendor; nothing is billed for it from then on.
-
-        Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, or the vendor did not do it.
-        """
-        return self._call("DELETE", id)

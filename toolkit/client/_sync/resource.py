@@ -54,6 +54,11 @@ class Resource(Generic[H]):
         path = f"/{self.handle.resource}/{id}{what}"
         return self._wrap(self._http.request_record(self.handle.model, method, path, json=body))
 
+    @property
+    def _name(self) -> str:
+        """The word for many of them."""
+        return self.handle.resource.rpartition("/")[2]
+
     def get(self, id: str) -> H:
         """Read one.
 
@@ -67,9 +72,7 @@ class Resource(Generic[H]):
         records, following = self._http.request_page(
             self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
         )
-        return Collection(
-            [self._wrap(record) for record in records], self.handle.resource, following
-        )
+        return Collection([self._wrap(record) for record in records], self._name, following)
 
     def iterate(self, page: int = 50) -> Iterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.
@@ -89,6 +92,18 @@ class Resource(Generic[H]):
 
     def __iter__(self) -> Iterator[H]:
         return self.iterate()
+
+
+class DeletableResource(Resource[H]):
+    """A resource whose records can be deleted."""
+
+    def delete(self, id: str) -> H:
+        """Delete one; what a vendor has of it is deleted there, too, and no longer billed.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while it is in use, or the vendor did not do it.
+        """
+        return self._call("DELETE", id)
 
 
 class WorkResource(Resource[H]):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolkit.contract.capabilities import Capability
+from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.connections import (
     Connection,
@@ -25,16 +25,18 @@ _CAPABILITIES = ApiResource(
     "What can be asked for, with the schemas of input and output.",
     name_pattern=_CAPABILITY_NAME,
 )
-CAPABILITIES_LIST: ApiOperation[None, Sequence[Capability]] = _CAPABILITIES.define(
+CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = _CAPABILITIES.define(
     "list",
     "GET",
     "",
-    Capability,
+    CapabilityRecord,
     "List every capability, in registry order.",
     scope="read",
     form="page",
 )
-CAPABILITIES_READ = _CAPABILITIES.define_read(Capability, "Read one, by `id` or `id@version`.")
+CAPABILITIES_READ = _CAPABILITIES.define_read(
+    CapabilityRecord, "Read one, by `id` or `id@version`."
+)
 
 _CATALOG = ApiResource(
     "catalog", "/v1/catalog", "catalog", "The GPUs and models that vendors offer, with list prices."

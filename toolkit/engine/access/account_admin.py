@@ -10,10 +10,11 @@ from toolkit.contract.base import Record, format_rfc3339, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.endpoints import Infrastructure
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.access.accounts import LOCAL_EMAIL, find_account
 from toolkit.engine.access.api_keys import complete_key, has_ended, make_key, revoke_key
 from toolkit.engine.money.allowance import Allowances, make_account_limit
-from toolkit.engine.money.nano_usd import from_nano_usd
+from toolkit.engine.money.amounts import from_nano_usd
 from toolkit.settings import Settings
 from toolkit.store import Change, PatchDocument, Row, Store, UpdateRow
 from toolkit.store.stored_bytes import COUNTED_COLUMNS
@@ -130,8 +131,8 @@ class AccountAdmin:
         artifacts, records = await self._store.get_stored_bytes(summary.id)
         limit, left = summary.max_cost_usd_per_day, None
         if limit is not None:
-            left = await self._allowances.find_remaining_today(
-                make_account_limit(summary.id, limit)
+            left = to_wire_usd(
+                await self._allowances.find_remaining_today(make_account_limit(summary.id, limit))
             )
         month = await self._sum_spending(summary.id, _format_today()[:8] + "01")
         connections = await self._store.find_rows(
@@ -140,7 +141,7 @@ class AccountAdmin:
         return AccountDetails(
             **dict(summary),
             left_usd_today=left,
-            spent_usd_this_month=float(sum(month.values())),
+            spent_usd_this_month=to_wire_usd(sum(month.values(), ZERO_USD)),
             artifact_bytes=artifacts,
             record_bytes=records,
             max_stored_bytes=self._settings.max_stored_bytes,
@@ -269,7 +270,7 @@ class AccountAdmin:
         return AccountSummary(
             **dict(account),
             operator=bool(row["operator"]),
-            spent_usd_today=float(sum(spent.values())),
+            spent_usd_today=to_wire_usd(sum(spent.values(), ZERO_USD)),
             records=sum(counts),
             stored_bytes=sum(await self._store.get_stored_bytes(account.id)),
         )
@@ -285,7 +286,8 @@ class AccountAdmin:
         rows = await self._store.find_rows("api_keys", account_id=account_id)
         keys = [await complete_key(self._allowances, row) for row in reversed(rows)]
         return [
-            AccountKey(**dict(key), spent_usd_today=float(spent.get(key.id, 0))) for key in keys
+            AccountKey(**dict(key), spent_usd_today=to_wire_usd(spent.get(key.id, ZERO_USD)))
+            for key in keys
         ]
 
     async def _find_open(self, account_id: str) -> list[Row]:

@@ -11,6 +11,7 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.money import to_wire_usd
 from toolkit.engine.access.account_status import check_enabled
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.money.allowance import Allowances, make_key_limit
@@ -54,7 +55,7 @@ async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
     key = ApiKey.model_validate_json(str(row["doc"]))
     limit = make_key_limit(key)
     if limit is not None:
-        key.left_usd_today = await allowances.find_remaining_today(limit)
+        key.left_usd_today = to_wire_usd(await allowances.find_remaining_today(limit))
     return key
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
+from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.routing.provider_pool import ProviderPool
@@ -13,7 +14,6 @@ from toolkit.engine.routing.router import check_servable, route
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
 
-ZERO_USD = Decimal(0)
 PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
 
@@ -73,11 +73,8 @@ class AdmissionCheck:
         refused = explain_over_budget(routing)
         if refused is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
-        first = next((c for c in routing.candidates if not c.excluded), None)
-        if first is None:
-            return ZERO_USD
-        known = first.reservation_usd
-        return None if known is None else Decimal(str(known))
+        first = routing.first_choice
+        return ZERO_USD if first is None else first.reservation_usd
 
     async def find_providers(self, capability: Capability, options: Options) -> ProviderPool:
         """Find the providers of a capability; look up what many nodes share once."""

@@ -13,12 +13,14 @@ from pydantic_core import to_json
 
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import FINAL_STATUSES, Attempt, Job
+from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.money import ZERO_USD
 from toolkit.engine.concurrency.pacing import yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun
 from toolkit.engine.execution.result_cache import ResultCache
+from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
@@ -125,11 +127,11 @@ class JobExecutor:
         self._core.store.write(work.collect_changes("running", started), lease=work.lease)
 
     @staticmethod
-    def _add_local_attempt(job: Job, started: datetime) -> None:
+    def _add_local_attempt(job: JobRecord, started: datetime) -> None:
         for earlier in job.attempts:
             if earlier.status == "running":
-                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, 0.0
-        job.attempts.append(Attempt(n=len(job.attempts) + 1, status="running", started_at=started))
+                earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, ZERO_USD
+        job.attempts.append(AttemptRecord(len(job.attempts) + 1, "running", started))
 
     async def _run_once(self, work: JobRun) -> JobOutcome:
         work.earlier_attempts = len(work.job.attempts)
@@ -148,7 +150,7 @@ class JobExecutor:
             return ended
 
     async def _complete_from_cache(
-        self, work: JobRun, earlier: Job, kept: StoredArtifact
+        self, work: JobRun, earlier: JobRecord, kept: StoredArtifact
     ) -> JobOutcome:
         """Complete a job with the result of an equal one; nothing is called, nothing paid."""
         job = work.job
@@ -159,7 +161,7 @@ class JobExecutor:
         job.artifact_id = copied.artifact.id
         job.provider, job.model = earlier.provider, earlier.model
         job.cached, job.cached_from = True, earlier.id
-        job.estimated_cost_usd = 0.0
+        job.estimated_cost_usd = ZERO_USD
         changes = [inserted, *work.collect_final_changes("completed")]
         return JobOutcome(copied, self._core.store.write(changes, lease=work.lease, eager=False))
 
@@ -198,7 +200,7 @@ class JobExecutor:
         job = work.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
-            job.estimated_cost_usd = 0.0
+            job.estimated_cost_usd = ZERO_USD
         changes: list[Change] = [inserted, *work.collect_final_changes("completed")]
         if job.options.cache:
             key = self._cache.make_key(

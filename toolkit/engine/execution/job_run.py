@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import TypeVar
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
-from toolkit.contract.jobs import FinalStatus, Job
-from toolkit.engine.execution.node_states import sum_costs
+from toolkit.contract.jobs import FinalStatus
+from toolkit.contract.money import ZERO_USD, to_wire_usd
+from toolkit.engine.job_record import AttemptRecord, JobRecord
+from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
 from toolkit.engine.services.usage import count_call, count_outcome, make_usage_count
 from toolkit.plugins import Capability
-from toolkit.store import AppendEvent, Change, InsertRow, Lease, UpdateRow
+from toolkit.store import AppendEvent, Change, IncrementColumns, InsertRow, Lease, Store, UpdateRow
 
-J = TypeVar("J", bound=Job)
 # The fields of a job that its events show, where they are known.
 _EVENT_FIELDS = (
     "status_detail",
@@ -65,7 +65,7 @@ class JobRun:
         digests: the SHA-256 of the artifact that each artifact field names.
     """
 
-    job: Job
+    job: JobRecord
     capability: Capability
     account_id: str
     lease: Lease
@@ -104,19 +104,16 @@ class JobRun:
         return changes
 
     def _count_calls(self) -> list[Change]:
-        """Return what the calls that ended since the last time add to the account's usage."""
-        return [
-            make_usage_count(
-                self.job,
-                self.lease,
-                attempt.provider,
-                attempt.connection_id,
-                count_call(attempt),
-                now(),
-            )
-            for attempt in self.job.attempts
-            if attempt.provider is not None and attempt.mark_counted()
-        ]
+        """Count the calls that ended since the last time in the account's usage."""
+        ended = [one for one in self.job.attempts if one.status != "running" and not one.is_counted]
+        for attempt in ended:
+            attempt.is_counted = True
+        return [self._make_call_count(one) for one in ended if one.provider is not None]
+
+    def _make_call_count(self, attempt: AttemptRecord) -> IncrementColumns:
+        provider, connection_id = attempt.provider, attempt.connection_id
+        counts = count_call(attempt)
+        return make_usage_count(self.job, self.lease, provider, connection_id, counts, now())
 
     def _make_insert(self) -> InsertRow:
         job = self.job
@@ -132,7 +129,7 @@ class JobRun:
             "provider": job.provider,
             "vendor_job_id": None,
             "created_at": format_rfc3339(job.created_at),
-            "doc": job,
+            "doc": job.to_json,
         }
         return InsertRow("jobs", row)
 
@@ -143,7 +140,7 @@ class JobRun:
             "status": job.status,
             "provider": job.provider,
             "vendor_job_id": self.vendor_job_id,
-            "doc": job,
+            "doc": job.to_json,
         }
         return UpdateRow("jobs", job.id, {**values, **columns})
 
@@ -156,7 +153,7 @@ class JobRun:
         for name in _EVENT_FIELDS:
             value = getattr(job, name)
             if value is not None:
-                data[name] = value
+                data[name] = to_wire_usd(value) if isinstance(value, Decimal) else value
         if job.retry_count:
             data["retry_count"] = job.retry_count
         if job.error is not None:
@@ -182,7 +179,7 @@ class JobRun:
                 attempt.ended_at = job.completed_at
                 attempt.status = status
                 # A call to a vendor was settled already; on this machine nothing is billed.
-                attempt.cost_usd = 0.0 if attempt.provider is None else None
+                attempt.cost_usd = ZERO_USD if attempt.provider is None else None
         self._sum_costs(status)
         ended = make_usage_count(
             job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
@@ -207,18 +204,16 @@ class JobRun:
 
     def add_cost(self, amount: Decimal) -> None:
         """Add what a call cost, whatever came of it."""
-        self.job.cost_incurred_usd = float(Decimal(str(self.job.cost_incurred_usd)) + amount)
+        self.job.cost_incurred_usd += amount
 
 
-def requeue_interrupted(job: J) -> J:
+def requeue_interrupted(job: JobRecord) -> JobRecord:
     """Queue a job whose process died, with its attempt marked as interrupted.
 
     A vendor that was being called may have done the work, so what the call could cost is counted
     as spent (decisions, "Unknown outcome").
     """
     for attempt in job.attempts:
-        if attempt.mark_counted():
-            continue  # counted by the process that wrote it
         if attempt.status == "running":
             attempt.status = "interrupted"
             attempt.ended_at = now()
@@ -228,3 +223,10 @@ def requeue_interrupted(job: J) -> J:
     job.status = "queued"
     job.status_detail = None
     return job
+
+
+def write_detail(store: Store, job_run: JobRun, detail: str | None) -> None:
+    """Write down what a job waits for, unless its record says so already."""
+    if job_run.job.status_detail != detail:
+        job_run.job.status_detail = detail
+        store.write(job_run.collect_changes("running"), lease=job_run.lease)

@@ -3,13 +3,17 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import NamedTuple, Self
 
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode
-from toolkit.contract.jobs import FINAL_STATUSES, Job, JobStatus
+from toolkit.contract.jobs import FINAL_STATUSES, JobStatus
+from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.contract.workflows import Node, Workflow
 from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.engine.job_record import JobRecord
+from toolkit.engine.money.amounts import sum_costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +34,15 @@ class JobState(NamedTuple):
     artifact_id: str | None
     retry_count: int
     provider: str | None
-    cost_usd: float | None
-    cost_incurred_usd: float
+    cost_usd: Decimal | None
+    cost_incurred_usd: Decimal
     error: ErrorInfo | None
     started_at: datetime | None
     completed_at: datetime | None
     cached_from: str | None
 
     @classmethod
-    def of(cls, job: Job) -> Self:
+    def of(cls, job: JobRecord) -> Self:
         """Take the state of a job as it stands."""
         return cls(
             job.id,
@@ -76,11 +80,13 @@ async def materialize_nodes(
         nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
         await pacer.pause()
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
+    cost = sum_costs(job.cost_usd for job in own if job.status == "completed")
+    incurred = sum((job.cost_incurred_usd for job in own), ZERO_USD)
     return workflow.model_copy(
         update={
             "nodes": nodes,
-            "cost_usd": sum_costs(job.cost_usd for job in own if job.status == "completed"),
-            "cost_incurred_usd": sum_usd(job.cost_incurred_usd for job in own),
+            "cost_usd": to_wire_usd(cost),
+            "cost_incurred_usd": to_wire_usd(incurred),
             "retries": sum(job.retry_count for job in own),
         }
     )
@@ -100,8 +106,8 @@ def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None
             "artifact_id": job.artifact_id,
             "retry_count": job.retry_count,
             "provider": job.provider,
-            "cost_usd": job.cost_usd,
-            "cost_incurred_usd": job.cost_incurred_usd,
+            "cost_usd": to_wire_usd(job.cost_usd),
+            "cost_incurred_usd": to_wire_usd(job.cost_incurred_usd),
             "cached_from": job.cached_from,
             "error": job.error,
             "started_at": job.started_at,
@@ -146,26 +152,3 @@ def find_skipped(
     for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
         skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)
     return skipped
-
-
-def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """Sum up costs; one that is not known makes the sum unknown too.
-
-    >>> sum_costs([0.1, 0.2]), sum_costs([0.1, None]), sum_costs([])
-    (0.3, None, 0.0)
-    """
-    amounts: list[float] = []
-    for cost in costs:
-        if cost is None:
-            return None
-        amounts.append(cost)
-    return sum_usd(amounts)
-
-
-def sum_usd(amounts: Iterable[float]) -> float:
-    """Sum up dollars, to the billionth: binary fractions would show in the last digits.
-
-    >>> sum_usd([0.1, 0.2])
-    0.3
-    """
-    return round(float(sum(amounts)), 9)

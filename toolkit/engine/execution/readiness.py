@@ -13,11 +13,11 @@ from typing import Any, Final
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
-from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import Workflow
 from toolkit.engine.context import EngineContext
-from toolkit.engine.services.stored_jobs import read_job
+from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
 WAITING_MESSAGE: Final = "waiting_secret"
@@ -136,7 +136,7 @@ class Readiness:
     async def _make_changes(self, lease: Lease, waiting: bool) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
         store, root_id = self._core.store, lease.root_id
-        record: Job | Workflow | Task
+        record: JobRecord | Workflow | Task
         if lease.kind in ("run", "job"):
             named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
             table, rows = "jobs", await store.find_rows("jobs", **named)
@@ -154,7 +154,8 @@ class Readiness:
             if (record.status_detail == WAITING_MESSAGE) is waiting:
                 continue
             record.status_detail = WAITING_MESSAGE if waiting else None
-            changes.append(UpdateRow(table, record.id, {"doc": record.model_dump_json()}))
+            serialize = record.to_json if isinstance(record, JobRecord) else record.model_dump_json
+            changes.append(UpdateRow(table, record.id, {"doc": serialize()}))
             data: dict[str, Any] = {"id": root_id}
             data |= {"job_id": record.id} if table == "jobs" else {}
             data |= {"status_detail": WAITING_MESSAGE} if waiting else {}

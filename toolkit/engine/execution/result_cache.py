@@ -10,12 +10,11 @@ import json
 from typing import Any
 
 from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.jobs import Job
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun
+from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.routing.router import route
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Call
 from toolkit.store import ReplaceRow
 
@@ -55,7 +54,7 @@ class ResultCache:
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()
 
-    async def find(self, key: str) -> Job | None:
+    async def find(self, key: str) -> JobRecord | None:
         """Find the job with the result of this key; none if there is none."""
         row = await self._core.store.get_row("cache", key)
         found = None if row is None else await self._core.store.get_row("jobs", str(row["job_id"]))
@@ -80,6 +79,5 @@ class ResultCache:
             return None, None
         backends = await self._core.find_providers(work.account_id, capability, work.job.options)
         operation = capability.estimate(call.input)
-        ranked = route(capability, work.job.options, operation, backends).candidates
-        first = next((c for c in ranked if not c.excluded), None)
+        first = route(capability, work.job.options, operation, backends).first_choice
         return (first.provider, first.model) if first else (None, None)

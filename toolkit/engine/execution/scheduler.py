@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.money import ZERO_USD, from_wire_usd
 from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
@@ -24,9 +25,9 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
     skip_descendants,
 )
-from toolkit.engine.money.budget import Budget, make_budget
+from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
-from toolkit.engine.services.stored_jobs import StoredJob, read_job
 from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 DEFAULT_OPTIONS = Options()
@@ -71,7 +72,7 @@ class Scheduler:
         self._dependents = find_dependents(workflow.nodes)
         self._waiting_for = {node.id: len(node.depends_on) for node in workflow.nodes}
         self._unstarted_dependents = {up: len(nodes) for up, nodes in self._dependents.items()}
-        self._interrupted: dict[str, Job] = {}
+        self._interrupted: dict[str, JobRecord] = {}
         self._states: dict[str, JobState] = {}
         self._skipped: dict[str, SkippedNode] = {}
         self._vendor_jobs: dict[str, str] = {}
@@ -133,16 +134,16 @@ class Scheduler:
             row = await store.get_row("jobs", job_id)
             rows.extend([row] if row is not None else [])
         kept = {job_id: node_id for node_id, job_id in self._spec["kept"].items()}
-        incurred = interruptions = Decimal(0)
+        incurred = interruptions = ZERO_USD
         for row in rows:
             job = read_job(row)
             node_id = kept.get(job.id, job.node_id or "")
             if job.status not in FINAL_STATUSES:
-                known = Decimal(str(job.cost_incurred_usd))
+                known = job.cost_incurred_usd
                 self._interrupted[node_id] = job = requeue_interrupted(job)
-                interruptions += Decimal(str(job.cost_incurred_usd)) - known
+                interruptions += job.cost_incurred_usd - known
             if job.workflow_id == self._workflow.id:
-                incurred += Decimal(str(job.cost_incurred_usd))
+                incurred += job.cost_incurred_usd
             self._states[node_id] = JobState.of(job)
             if row["vendor_job_id"] is not None:
                 self._vendor_jobs[node_id] = str(row["vendor_job_id"])
@@ -256,9 +257,9 @@ class Scheduler:
             on_failure=self._skip_descendants,
         )
 
-    def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> StoredJob:
+    def _make_job(self, node: Node, upstream: Mapping[str, StoredArtifact]) -> JobRecord:
         options = self._read_options(node)
-        return StoredJob(
+        return JobRecord(
             id=new_id(Prefix.JOB),
             workflow_id=self._workflow.id,
             node_id=node.id,
@@ -338,10 +339,10 @@ class Scheduler:
         return AppendEvent(workflow.id, f"workflow.{state}", data, format_rfc3339(now()))
 
 
-def _make_own_budget(job: Job) -> tuple[Budget, ...]:
+def _make_own_budget(job: JobRecord) -> tuple[Budget, ...]:
     """Return the budget that a node has of its own, if it has one."""
-    limit = job.options.max_cost_usd
-    return () if limit is None else (make_budget(limit, job.cost_incurred_usd),)
+    limit = from_wire_usd(job.options.max_cost_usd)
+    return () if limit is None else (Budget(limit, job.cost_incurred_usd),)
 
 
 def _make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:

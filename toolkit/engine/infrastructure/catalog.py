@@ -4,8 +4,9 @@ import time
 from collections.abc import Mapping
 from decimal import Decimal
 
-from toolkit.contract.catalog import CatalogModel, Gpu, PriceTier
+from toolkit.contract.catalog import CatalogModel, CatalogPriceTier, Gpu
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
+from toolkit.contract.money import to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.model_offers import list_known_models
@@ -76,7 +77,7 @@ class Catalog:
         prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
         if not prices or None in prices:
             return None
-        return float(max(price for price in prices if price is not None))
+        return to_wire_usd(max(price for price in prices if price is not None))
 
     async def _try_fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
         try:
@@ -118,9 +119,9 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
         kind=model.kind,
         default=model.default,
         quality=model.quality,
-        prices_usd=_to_float_prices(model.prices),
+        prices_usd=_to_wire_prices(model.prices),
         price_tiers=[
-            PriceTier(above_input_tokens=tier.above, prices_usd=_to_float_prices(tier.prices))
+            CatalogPriceTier(above_input_tokens=tier.above, prices_usd=_to_wire_prices(tier.prices))
             for tier in model.tiers
         ],
         batch_share=None if model.batch is None else float(model.batch),
@@ -132,8 +133,8 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
     )
 
 
-def _to_float_prices(prices: Mapping[str, Decimal]) -> dict[str, float]:
-    return {unit: float(usd) for unit, usd in prices.items()}
+def _to_wire_prices(prices: Mapping[str, Decimal]) -> dict[str, float]:
+    return {unit: to_wire_usd(usd) for unit, usd in prices.items()}
 
 
 def _to_gpu(provider: str, offer: GpuOffer) -> Gpu:
@@ -143,5 +144,5 @@ def _to_gpu(provider: str, offer: GpuOffer) -> Gpu:
         name=offer.name,
         pool=offer.pool,
         memory_gb=offer.memory_gb,
-        prices_per_hour_usd={tier: float(usd) for tier, usd in offer.usd_per_hour.items()},
+        prices_per_hour_usd=_to_wire_prices(offer.usd_per_hour),
     )

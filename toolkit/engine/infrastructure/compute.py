@@ -7,6 +7,7 @@ from toolkit.contract.compute import Compute, ComputeCreate
 from toolkit.contract.endpoints import InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.money import to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.catalog import Catalog
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
@@ -107,7 +108,7 @@ class Computes(ManagedResource[Compute, PodState]):
     async def _record_state(self, record: Compute, state: PodState) -> None:
         """Record the state of a pod."""
         if state.usd_per_hour is not None:
-            record.cost_per_hour_usd = float(state.usd_per_hour)
+            record.cost_per_hour_usd = to_wire_usd(state.usd_per_hour)
         status = _STATUSES[state.status]
         record.status_detail = None
         if status == "failed":

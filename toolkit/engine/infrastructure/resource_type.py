@@ -107,7 +107,7 @@ class ResourceType(Generic[K, S]):
         """Ask the vendor of a resource.
 
         Raises:
-            VendorFault: its failure.
+            ProviderError: its failure.
             RequestError: `CREDENTIALS_MISSING`.
             WorkError: `SECRET_UNRESOLVED`.
         """

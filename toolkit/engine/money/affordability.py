@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from toolkit.contract.jobs import Candidate, Options, Routing
-from toolkit.contract.money import format_usd
+from toolkit.contract.jobs import Options
+from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
+from toolkit.engine.job_record import RankedCandidate, Ranking
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
-from toolkit.plugins.pricing import calculate_max_cost
+from toolkit.plugins.pricing import calculate_max_cost, calculate_time_cost
 
 # An answer of fewer tokens is useless, however little a budget leaves.
 MIN_TOKEN_CAP = 256
@@ -20,7 +21,6 @@ UNPRICED_WORKER = (
     "runs at an endpoint whose worker had no known price when it was made, so it cannot be kept to"
     " a budget"
 )
-BILLIONTH = Decimal("1e-9")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +39,14 @@ class BudgetLeft:
     @classmethod
     def of(cls, options: Options) -> "BudgetLeft":
         """Make the whole budget that options name."""
-        if options.max_cost_usd is None:
-            return cls()
-        return cls(is_limited=True, available=Decimal(str(options.max_cost_usd)))
+        return cls().restrict(from_wire_usd(options.max_cost_usd))
 
-    def restrict(self, limit: float | None) -> "BudgetLeft":
+    def restrict(self, limit: Decimal | None) -> "BudgetLeft":
         """Return the same under one more limit."""
         if limit is None:
             return self
-        other = Decimal(str(limit))
-        return BudgetLeft(
-            is_limited=True,
-            available=other if self.available is None else min(self.available, other),
-        )
+        available = limit if self.available is None else min(self.available, limit)
+        return BudgetLeft(is_limited=True, available=available)
 
     def covers(self, amount: Decimal | None) -> bool:
         """Tell whether a call that may cost `amount` could be made."""
@@ -88,12 +83,12 @@ def find_bound(
     """
     placed = vendor.runs_at_named_place(model)
     if operation is None or (placed and options.compute_id is not None):
-        return CostBound(Decimal(0))
+        return CostBound(ZERO_USD)
     if placed and options.endpoint_id is not None:
         time = vendor.endpoint_time
         if time is None or rate is None:
             return CostBound(None)
-        return CostBound((rate * Decimal(time.max_s)).quantize(BILLIONTH, ROUND_CEILING))
+        return CostBound(calculate_time_cost(rate, time.max_s, ROUND_CEILING))
     whole = calculate_max_cost(vendor, model, operation)
     bound = vendor.bounds.get(type(operation))
     if (
@@ -106,7 +101,7 @@ def find_bound(
         or not (operation.cap_may_fall and bound.cap_holds(model))
     ):
         return CostBound(whole)
-    return _lower_cap(vendor, model, operation, money.available or Decimal(0)) or CostBound(whole)
+    return _lower_cap(vendor, model, operation, money.available or ZERO_USD) or CostBound(whole)
 
 
 def _lower_cap(
@@ -163,7 +158,7 @@ def explain_refusal(
     return f"has no known {unknown}, so it cannot be kept to a budget"
 
 
-def explain_over_budget(routing: Routing) -> str | None:
+def explain_over_budget(routing: Ranking) -> str | None:
     """Explain why a budget leaves nobody to call, and what to do; none if no budget does."""
     left = [c for c in routing.candidates if c.connected and c.allowed]
     if not left or any(c.affordable for c in left):
@@ -173,7 +168,7 @@ def explain_over_budget(routing: Routing) -> str | None:
     return f"No provider fits the budget: {'; '.join(told[:MAX_REASONS])}. To go on, {cure}."
 
 
-def _suggest_remedy(left: Sequence[Candidate]) -> str:
+def _suggest_remedy(left: Sequence[RankedCandidate]) -> str:
     """Suggest what to do where no candidate fits a budget."""
     if any(c.reservation_usd is not None for c in left):
         return "raise max_cost_usd"

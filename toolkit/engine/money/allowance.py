@@ -14,9 +14,9 @@ from typing import TypeAlias
 from toolkit.contract.account import ApiKey
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
-from toolkit.contract.money import format_usd
+from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
+from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.money.budget import Reservation
-from toolkit.engine.money.nano_usd import from_nano_usd, to_nano_usd
 from toolkit.engine.request_context import RequestContext
 from toolkit.store import AddSpending, Change, DeleteRow, InsertRow, Lease, OverLimit, Store
 
@@ -92,7 +92,7 @@ class Allowances:
         Raises:
             RequestError: `BUDGET_EXCEEDED`.
         """
-        asked = to_nano_usd(bound or Decimal(0), ROUND_CEILING)
+        asked = to_nano_usd(bound or ZERO_USD, ROUND_CEILING)
         for limit in await self.find_limits(context.account_id, context.key_id):
             spent, _ = await self._read_totals(limit)
             if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
@@ -121,10 +121,10 @@ class Allowances:
         ]
         return min(rooms, default=None)
 
-    async def find_remaining_today(self, limit: DailyLimit) -> float:
+    async def find_remaining_today(self, limit: DailyLimit) -> Decimal:
         """Return what may still be spent today of one allowance, in US dollars; at least 0."""
         spent, _ = await self._read_totals(limit)
-        return float(max(Decimal(0), limit.usd - from_nano_usd(spent)))
+        return max(ZERO_USD, limit.usd - from_nano_usd(spent))
 
     async def raise_exceeded(self, context: RequestContext) -> None:
         """Raise the error for work that today's allowances do not cover.
@@ -164,7 +164,7 @@ class Allowances:
                 taken = await self._take(lease, limits, amount)
                 held.on_settle = partial(self._settle, taken, record)
         except BaseException:
-            held.settle(Decimal(0))
+            held.settle(ZERO_USD)
             raise
 
     async def _take(
@@ -298,14 +298,14 @@ class Allowances:
 
 def make_account_limit(account_id: str, usd: float) -> DailyLimit:
     """Make the limit of an account from its daily US dollars."""
-    return DailyLimit(account_id, Decimal(str(usd)), "The account")
+    return DailyLimit(account_id, from_wire_usd(usd), "The account")
 
 
 def make_key_limit(key: ApiKey) -> DailyLimit | None:
     """Make the limit that a key's allowance sets; none where it has none."""
     if key.max_cost_usd_per_day is None:
         return None
-    return DailyLimit(key.allowance_id, Decimal(str(key.max_cost_usd_per_day)), "The key")
+    return DailyLimit(key.allowance_id, from_wire_usd(key.max_cost_usd_per_day), "The key")
 
 
 async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:

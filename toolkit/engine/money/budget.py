@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 
+from toolkit.contract.money import ZERO_USD
+
 
 class InsufficientBudgetError(Exception):
     """Raised when less is left than a call may cost, even if calls in flight cost nothing."""
@@ -18,10 +20,10 @@ class Budget:
         reserved: what calls in flight may still cost.
     """
 
-    def __init__(self, limit: Decimal | None = None, spent: Decimal = Decimal(0)) -> None:
+    def __init__(self, limit: Decimal | None = None, spent: Decimal = ZERO_USD) -> None:
         self.limit = limit
         self.spent = spent
-        self.reserved = Decimal(0)
+        self.reserved = ZERO_USD
         self._released = asyncio.Event()
 
     def can_reserve(self, amount: Decimal) -> bool:
@@ -88,7 +90,7 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
     if amount is None:
         if limited:
             raise InsufficientBudgetError
-        return Reservation(budgets, Decimal(0))
+        return Reservation(budgets, ZERO_USD)
     while True:
         if not all(budget.could_reserve(amount) for budget in limited):
             raise InsufficientBudgetError
@@ -96,12 +98,3 @@ async def reserve(budgets: Sequence[Budget], amount: Decimal | None) -> Reservat
         if full is None:
             return Reservation(budgets, amount)
         await full.wait_for_release()
-
-
-def make_budget(limit: float | None, spent: float = 0.0) -> Budget:
-    """Make a budget from the wire's numbers.
-
-    >>> make_budget(0.5).could_reserve(Decimal("0.6"))
-    False
-    """
-    return Budget(None if limit is None else Decimal(str(limit)), Decimal(str(spent)))

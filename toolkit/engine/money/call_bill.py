@@ -7,12 +7,11 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import CostSource
-from toolkit.engine.money.affordability import BILLIONTH
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation
 from toolkit.engine.transport.driver import OutcomeUnknownError
 from toolkit.plugins import Model, ProviderError, Reply, Vendor
 from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
-from toolkit.plugins.pricing import calculate_cost
+from toolkit.plugins.pricing import calculate_cost, calculate_time_cost
 
 
 class CallBill:
@@ -107,7 +106,7 @@ def find_cost(
     if rate is not None and vendor.endpoint_time is not None:
         # A worker's time, and what it waits for more work afterwards.
         seconds = reply.cost.units.get("gpu_seconds", took_s) + vendor.endpoint_time.idle_s
-        return (rate * Decimal(str(seconds))).quantize(BILLIONTH), "estimated"
+        return calculate_time_cost(rate, seconds), "estimated"
     return (reserved, "unknown" if reserved is None else "estimated")
 
 

@@ -4,10 +4,10 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_f
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.context import EngineContext
+from toolkit.engine.job_record import read_job
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability
 
 
@@ -62,14 +62,14 @@ class Jobs:
         row = await self._core.store.get_row("jobs", job_id)
         if row is None or row["account_id"] != context.account_id:
             raise build_not_found("job", job_id)
-        return read_job(row).to_record()
+        return read_job(row).to_wire()
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
         rows = await self._core.store.list_page(
             "jobs", context.account_id, limit=limit, before=before
         )
-        return [read_job(row).to_record() for row in rows]
+        return [read_job(row).to_wire() for row in rows]
 
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.

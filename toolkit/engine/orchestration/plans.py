@@ -9,6 +9,7 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
+from toolkit.contract.money import from_wire_usd
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
@@ -138,7 +139,7 @@ class Plans:
         if limit is None or draft.missing:
             return cost, None
         estimates = await self._estimate_nodes(account_id, request, draft.nodes, "left")
-        refusal = explain_unaffordable(estimates, limit)
+        refusal = explain_unaffordable(estimates, from_wire_usd(limit))
         if refusal is None:  # the budget caps the cost, whatever is called
             cost.expected = None if cost.expected is None else min(cost.expected, limit)
             cost.high = None if cost.high is None else min(cost.high, limit)
@@ -153,7 +154,7 @@ class Plans:
         options = merge_node_options(
             make_workflow_request(request.objective, request.constraints, nodes)
         )
-        money = BudgetLeft().restrict(request.constraints.max_cost_usd)
+        money = BudgetLeft().restrict(from_wire_usd(request.constraints.max_cost_usd))
         if room == "any":
             money = replace(money, available=None)
         return {

@@ -5,15 +5,16 @@ from typing import Any
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.money import to_wire_usd
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
+from toolkit.engine.job_record import read_job
 from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.routing.router import check_servable, route
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability, Operation
 
 
@@ -55,7 +56,7 @@ class Runs:
         """
         rows = await self._core.store.find_rows("jobs", run_id=run_id)
         if rows and rows[0]["account_id"] == context.account_id:
-            return Run.of(read_job(rows[0]))
+            return Run.of(read_job(rows[0]).to_wire())
         task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
@@ -94,16 +95,16 @@ class Runs:
             capability, request.input, request.options
         )
         routing = route(capability, request.options, operation, backends)
-        first = next((c for c in routing.candidates if not c.excluded), None)
+        first = routing.first_choice
         return Route(
             capability=capability.name,
             policy=routing.policy,
-            candidates=routing.candidates,
+            candidates=routing.list_candidates(),
             provider=first.provider if first else None,
             model=first.model if first else None,
             connection_id=first.connection_id if first else None,
-            estimated_cost_usd=first.estimated_cost_usd if first else None,
-            reservation_usd=first.reservation_usd if first else None,
+            estimated_cost_usd=to_wire_usd(first.estimated_cost_usd) if first else None,
+            reservation_usd=to_wire_usd(first.reservation_usd) if first else None,
         )
 
     def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:

@@ -5,16 +5,17 @@ from typing import Any
 from toolkit.contract.base import JsonObject, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
+from toolkit.contract.money import from_wire_usd
 from toolkit.contract.runs import Run
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
 from toolkit.engine.execution.leases import LeaseManager
-from toolkit.engine.money.budget import make_budget
+from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.engine.money.budget import Budget
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
 
@@ -56,7 +57,7 @@ class SingleJobs:
         bound = await gate.admit(capability, given, options, operation)
         await self._core.allowances.check_bound(context, bound)
         await self._core.quotas.check_queue(context.account_id)
-        job = Job(
+        job = JobRecord(
             id=new_id(Prefix.JOB),
             run_id=run_id,
             capability=capability.name,
@@ -71,10 +72,15 @@ class SingleJobs:
         )
         work = self._make_job_run(job, capability, lease)
         work.is_new = True
-        shown = job if run_id is None else Run.of(job)
-        await commit_accepted(self._core, context, [inserted, *work.collect_changes()], shown)
+        shown = job.to_wire()
+        await commit_accepted(
+            self._core,
+            context,
+            [inserted, *work.collect_changes()],
+            shown if run_id is None else Run.of(shown),
+        )
         self._leases.start(lease)
-        return job
+        return shown
 
     async def cancel(self, root_id: str) -> None:
         """Cancel a job, wherever it is being worked on."""
@@ -93,7 +99,7 @@ class SingleJobs:
         ended = await self._executor.execute(work)
         await ended.durable
 
-    def _make_job_run(self, job: Job, capability: Capability, lease: Lease) -> JobRun:
+    def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:
         return JobRun(
             job=job,
             capability=capability,
@@ -101,6 +107,6 @@ class SingleJobs:
             lease=lease,
             resource_id=job.run_id or job.id,
             kind="run" if job.run_id else "job",
-            budgets=(make_budget(job.options.max_cost_usd, job.cost_incurred_usd),),
+            budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
             is_simulated=self._core.settings.sandbox,
         )

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
+from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -18,14 +18,14 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import Workflow
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
-from toolkit.engine.execution.node_states import sum_costs, sum_usd
 from toolkit.engine.execution.workflow_graph import find_descendants
-from toolkit.engine.money.budget import make_budget
+from toolkit.engine.job_record import read_job
+from toolkit.engine.money.amounts import sum_costs
+from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.planning.reviewer import Evidence, review_results
 from toolkit.plugins import Upstream
 from toolkit.store import AppendEvent, Change, Lease, UpdateRow
@@ -123,10 +123,9 @@ class TaskManager:
     ) -> Sequence[Change]:
         """Draft the workflow that a plan becomes, or one that re-runs the nodes not in `kept`."""
         request = make_workflow_request(task.objective, task.constraints, nodes)
-        left = task.constraints.max_cost_usd
+        left = from_wire_usd(task.constraints.max_cost_usd)
         if left is not None:
-            spent = Decimal(str(task.cost_incurred_usd))
-            left = float(max(Decimal(0), Decimal(str(left)) - spent))
+            left = max(ZERO_USD, left - from_wire_usd(task.cost_incurred_usd))
         checked = await self._workflows.check(lease.account_id, request, kept, limit=left)
         await self._workflows.check_allowance(RequestContext.of_lease(lease), request, kept)
         workflow = self._workflows.draft(request, checked, task_id=task.id)
@@ -139,7 +138,9 @@ class TaskManager:
         if task.workflow_id is None:
             raise build_not_found("workflow", "of this task")
         await self._sum_costs(task)
-        limit = make_budget(task.constraints.max_cost_usd, task.cost_incurred_usd)
+        limit = Budget(
+            from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
+        )
         await self._workflows.run(task.workflow_id, lease, [limit])
         await self._sum_costs(task)
         await self.set_status(task, lease, "reviewing")
@@ -253,8 +254,9 @@ class TaskManager:
             for workflow_id in task.workflow_ids
             for row in await self._core.store.find_rows("jobs", workflow_id=workflow_id)
         ]
-        task.cost_usd = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
-        task.cost_incurred_usd = sum_usd(job.cost_incurred_usd for job in jobs)
+        cost = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
+        task.cost_usd = to_wire_usd(cost)
+        task.cost_incurred_usd = to_wire_usd(sum((job.cost_incurred_usd for job in jobs), ZERO_USD))
 
     async def fail(self, task: Task, lease: Lease, error: ErrorInfo) -> None:
         """End a task with an error."""

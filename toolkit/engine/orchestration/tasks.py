@@ -49,7 +49,7 @@ class Tasks:
             context: who asks.
             request: the objective and its constraints.
             agent: the agent that it is a run of, if any.
-            shown: makes the record that the response shows.
+            shown: makes the record that the caller is shown.
 
         Raises:
             RequestError: `NOT_FOUND` for an endpoint that is not there.

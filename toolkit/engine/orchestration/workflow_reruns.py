@@ -6,15 +6,15 @@ from typing import Any
 
 from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.jobs import Job, Options
+from toolkit.contract.jobs import Options
 from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.workflow_graph import find_descendants
+from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 
@@ -66,7 +66,7 @@ class WorkflowReruns:
             job = read_job(row)
             if job.status in ("failed", "cancelled"):
                 _reset_job(job)
-                values = {"status": job.status, "doc": job, "vendor_job_id": None}
+                values = {"status": job.status, "doc": job.to_json, "vendor_job_id": None}
                 changes.append(UpdateRow("jobs", job.id, values))
         workflow = _reset_workflow(workflow)
         saved = {"status": workflow.status, "doc": workflow.model_dump_json()}
@@ -163,7 +163,7 @@ def _reset_workflow(workflow: Workflow) -> Workflow:
     return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
 
 
-def _reset_job(job: Job) -> None:
+def _reset_job(job: JobRecord) -> None:
     """Reset a job to queued; its attempts and what they cost stay."""
     job.status, job.status_detail, job.error = "queued", None, None
     job.started_at = job.completed_at = job.latency_ms = job.queue_ms = None

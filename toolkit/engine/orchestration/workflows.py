@@ -10,6 +10,7 @@ from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.money import from_wire_usd, to_wire_usd
 from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
@@ -24,8 +25,9 @@ from toolkit.engine.execution.node_states import (
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.execution.workflow_graph import build_graph
+from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
-from toolkit.engine.money.budget import Budget, make_budget
+from toolkit.engine.money.budget import Budget
 from toolkit.engine.observer import WatchedWorkflow
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
@@ -38,7 +40,6 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import find_fillable_fields, validate_input
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.engine.services.stored_jobs import read_job
 from toolkit.store import AppendEvent, Change, InsertRow, Lease, Row
 
 
@@ -112,7 +113,7 @@ class Workflows:
         request: WorkflowCreate,
         kept: Collection[str] = (),
         *,
-        limit: float | None = None,
+        limit: Decimal | None = None,
     ) -> CheckedGraph:
         """Refuse what cannot be run, before anything is stored.
 
@@ -135,8 +136,8 @@ class Workflows:
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
             options = merge_node_options(request)
-            limits = [one for one in (limit, request.options.max_cost_usd) if one is not None]
-            limit = min(limits, default=None)
+            limits = [limit, from_wire_usd(request.options.max_cost_usd)]
+            limit = min((one for one in limits if one is not None), default=None)
             faults: list[Detail] = []
             estimates: dict[str, Estimate] = {}
             choices: ProviderChoices = {}
@@ -236,7 +237,7 @@ class Workflows:
                     capability=self._core.registry.require(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
-                    estimated_cost_usd=_to_float(estimates[node.id].expected),
+                    estimated_cost_usd=to_wire_usd(estimates[node.id].expected),
                 )
                 for node in request.nodes
             ],
@@ -334,7 +335,9 @@ class Workflows:
         workflow, spec = fresh or await self._load(workflow_id)
         if workflow.status in FINAL_STATUSES:
             return workflow
-        own = make_budget(workflow.options.max_cost_usd, workflow.cost_incurred_usd)
+        own = Budget(
+            from_wire_usd(workflow.options.max_cost_usd), from_wire_usd(workflow.cost_incurred_usd)
+        )
         scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
         if fresh is None:
             recovered = await scheduler.recover()
@@ -351,10 +354,6 @@ class Workflows:
         if row is None:
             raise build_not_found("workflow", workflow_id)
         return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
-
-
-def _to_float(amount: Decimal | None) -> float | None:
-    return None if amount is None else float(amount)
 
 
 def _read_state(row: Mapping[str, Any]) -> JobState:

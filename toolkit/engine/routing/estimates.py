@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from toolkit.contract.jobs import Candidate, Options
-from toolkit.contract.money import format_usd
+from toolkit.contract.jobs import Options
+from toolkit.contract.money import ZERO_USD, format_usd, to_wire_usd
 from toolkit.contract.plans import CostRange
+from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable, route
@@ -20,7 +22,6 @@ from toolkit.plugins.pricing import calculate_cost, calculate_max_cost
 EXPECTED_CHARS = 600
 USUAL_CHAR, WIDE_CHAR = "x", "語"
 PLACEHOLDER_ARTIFACT_ID = "art_" + "0" * 26
-ZERO_USD = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ FREE_ESTIMATE = Estimate(ZERO_USD, ZERO_USD, ZERO_USD)
 class ProviderChoice:
     """The candidates for a node, the first choice first; and why there are none, if so."""
 
-    candidates: tuple[tuple[Candidate, Vendor, Model | None], ...] = ()
+    candidates: tuple[tuple[RankedCandidate, Vendor, Model | None], ...] = ()
     refusal: str | None = None
 
 
@@ -187,20 +188,13 @@ def sum_estimates(estimates: Iterable[Estimate]) -> CostRange:
     """Add up the estimates of nodes; an unknown figure makes the sum unknown."""
     every = list(estimates)
     return CostRange(
-        low=_sum_amounts(one.low for one in every),
-        expected=_sum_amounts(one.expected for one in every),
-        high=_sum_amounts(one.high for one in every),
+        low=to_wire_usd(sum_costs(one.low for one in every)),
+        expected=to_wire_usd(sum_costs(one.expected for one in every)),
+        high=to_wire_usd(sum_costs(one.high for one in every)),
     )
 
 
-def _sum_amounts(amounts: Iterable[Decimal | None]) -> float | None:
-    known = list(amounts)
-    if None in known:
-        return None
-    return float(sum((amount for amount in known if amount is not None), ZERO_USD))
-
-
-def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None) -> str | None:
+def explain_unaffordable(estimates: Mapping[str, Estimate], limit: Decimal | None) -> str | None:
     """Explain why nodes cannot run within a limit, whatever happens; none if they may.
 
     Each call is bounded when it is made, so work that is only expected to cost more may start.
@@ -208,8 +202,8 @@ def explain_unaffordable(estimates: Mapping[str, Estimate], limit: float | None)
     for node_id, one in estimates.items():
         if one.refusal is not None:
             return f"Node `{node_id}`: {one.refusal}"
-    low = _sum_amounts(one.low or ZERO_USD for one in estimates.values())
-    if limit is None or low is None or Decimal(str(low)) <= Decimal(str(limit)):
+    low = sum((one.low or ZERO_USD for one in estimates.values()), ZERO_USD)
+    if limit is None or low <= limit:
         return None
     return (
         f"It costs at least {format_usd(low, exact=True)}, and max_cost_usd is "

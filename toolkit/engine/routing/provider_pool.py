@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from toolkit.contract.connections import Connection
-from toolkit.contract.jobs import Candidate, Options
+from toolkit.contract.jobs import Options
+from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.plugins import Model, Vendor
 
@@ -69,7 +70,7 @@ class ProviderPool:
             return f"connected; `{first.id}` is newer"
         return f"connected; `{first.id}` is doing better"
 
-    def find_connection(self, candidate: Candidate) -> Connection:
+    def find_connection(self, candidate: RankedCandidate) -> Connection:
         """Return the connection that a candidate is asked by."""
         pool = self.connections[candidate.provider]
         return next(one for one in pool if one.id == candidate.connection_id)

@@ -7,9 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from toolkit.contract.capabilities import (
-    Capability as CapabilityRecord,
-)
-from toolkit.contract.capabilities import (
+    CapabilityRecord,
     JobForm,
     Source,
     SourceProvider,

@@ -9,7 +9,9 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix
-from toolkit.contract.jobs import Candidate, Options, Routing
+from toolkit.contract.jobs import Options
+from toolkit.contract.money import ZERO_USD, to_wire_usd
+from toolkit.engine.job_record import RankedCandidate, Ranking
 from toolkit.engine.money.affordability import BudgetLeft, explain_refusal, find_bound
 from toolkit.engine.routing.provider_pool import ProviderPool, resolve_pin
 from toolkit.plugins import Capability, Model, Operation, Vendor
@@ -115,7 +117,7 @@ def route(
     operation: Operation[Any] | None,
     backends: ProviderPool,
     money: BudgetLeft | None = None,
-) -> Routing:
+) -> Ranking:
     """Rank the candidates; the first that is not excluded is called first.
 
     A pin leaves only its provider. Without `optimize_for`, the capability's default provider comes
@@ -153,7 +155,7 @@ def route(
     for candidate in sorted(candidates, key=lambda one: one.excluded):
         scores.setdefault((candidate.provider, candidate.model), candidate.score or 0.0)
 
-    def rank(candidate: Candidate) -> tuple[object, ...]:
+    def rank(candidate: RankedCandidate) -> tuple[object, ...]:
         is_default = candidate.provider == capability.default_provider
         led = options.optimize_for is None and is_default
         scored = -scores[candidate.provider, candidate.model]
@@ -167,13 +169,14 @@ def route(
     ranked = sorted(candidates, key=rank)
     for candidate in candidates:
         candidate.score = round(candidate.score or 0.0, 6)  # for people; ranked by all digits
-    first = next((c for c in ranked if not c.excluded), None)
+    ranking = Ranking(_name_policy(options), ranked)
+    first = ranking.first_choice
     if first is not None and options.provider is None:
         first.reason = _explain_first(first, capability, options)
-    return Routing(policy=_name_policy(options), candidates=ranked)
+    return ranking
 
 
-def find_soonest_s(routing: Routing, backends: ProviderPool) -> float | None:
+def find_soonest_s(routing: Ranking, backends: ProviderPool) -> float | None:
     """Return the seconds until a candidate that only cools down may be called; none if none."""
     waits = [
         backends.find_health(backends.find_connection(c)).wait_s
@@ -193,18 +196,18 @@ class _Best:
     quality: float
 
     @classmethod
-    def of(cls, candidates: Sequence[Candidate]) -> "_Best":
+    def of(cls, candidates: Sequence[RankedCandidate]) -> "_Best":
         costs = [c.estimated_cost_usd for c in candidates if c.estimated_cost_usd is not None]
         taken = [c.latency_p50_ms for c in candidates if c.latency_p50_ms is not None]
         return cls(
-            cost=min(costs, default=0.0),
+            cost=to_wire_usd(min(costs, default=ZERO_USD)),
             latency=min(taken, default=0.0),
             slowest=max(taken, default=0.0),
             quality=max((float(c.quality or 0) for c in candidates), default=0.0),
         )
 
 
-def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
+def score(candidate: RankedCandidate, best: _Best, weights: Weights) -> float:
     """Score a candidate, from 0 to 1, by a weighted sum of four shares of the best.
 
     - cost: the lowest expected dollars for this very input over its own; 0 if its price is
@@ -216,7 +219,7 @@ def score(candidate: Candidate, best: _Best, weights: Weights) -> float:
     Every share falls as its property gets worse, so a candidate that is worse in one and better in
     none never comes first.
     """
-    cost, taken = candidate.estimated_cost_usd, candidate.latency_p50_ms
+    cost, taken = to_wire_usd(candidate.estimated_cost_usd), candidate.latency_p50_ms
     taken = best.slowest if taken is None else taken
     shares = (
         (weights.cost, 0.0 if cost is None else _compare_to_best(best.cost, cost)),
@@ -256,7 +259,7 @@ def _make_candidate(
     operation: Operation[Any] | None,
     backends: ProviderPool,
     money: BudgetLeft,
-) -> Candidate:
+) -> RankedCandidate:
     condition = backends.find_health(connection)
     estimate = _estimate(vendor, model, options, operation)
     bounded = find_bound(vendor, model, options, operation, money, backends.usd_per_s)
@@ -304,7 +307,7 @@ def _make_candidate(
         reason = "connected; the next call finds out whether it has recovered"
     elif connection is not backends.rank_connections(vendor.id)[0]:
         reason = backends.explain_order(connection)
-    return Candidate(
+    return RankedCandidate(
         provider=vendor.id,
         model=model.id if model else None,
         reason=reason,
@@ -316,8 +319,8 @@ def _make_candidate(
         connected=connection is not None,
         healthy=healthy,
         connection_id=connection.id if connection else None,
-        estimated_cost_usd=None if estimate is None else float(estimate),
-        reservation_usd=None if bounded.usd is None else float(bounded.usd),
+        estimated_cost_usd=estimate,
+        reservation_usd=bounded.usd,
         max_tokens=bounded.max_tokens,
         latency_p50_ms=latency.p50 if latency else None,
         latency_p95_ms=latency.p95 if latency else None,
@@ -333,13 +336,13 @@ def _estimate(
     """Estimate what a candidate costs at the place where it is to run."""
     placed = vendor.runs_at_named_place(model)
     if placed and options.compute_id is not None:
-        return Decimal(0)  # a pod is billed by the hour, whatever it does
+        return ZERO_USD  # a pod is billed by the hour, whatever it does
     if placed and options.endpoint_id is not None:
         return None  # billed by the GPU second, of which the number is unknown before
     return estimate_usd(operation, model)
 
 
-def _explain_first(first: Candidate, capability: Capability, options: Options) -> str:
+def _explain_first(first: RankedCandidate, capability: Capability, options: Options) -> str:
     is_default = first.provider == capability.default_provider
     if options.optimize_for is None:
         return "connected; the default provider" if is_default else f"{first.reason}; next in line"
@@ -359,5 +362,5 @@ def _name_policy(options: Options) -> str:
 def estimate_usd(operation: Operation[Any] | None, model: Model | None) -> Decimal | None:
     """Estimate the most that an operation costs; none where the price is unknown."""
     if operation is None:
-        return Decimal(0)
+        return ZERO_USD
     return calculate_cost(model, operation.units()) if model is not None else None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
@@ -261,7 +262,7 @@ def _make_insert(account_id: str, artifact: Artifact, content: bytes | None) -> 
         "content": content,
         "deleted": False,
         "created_at": format_rfc3339(artifact.created_at),
-        "doc": artifact,
+        "doc": partial(artifact.model_dump_json, exclude_none=True),
         "size_bytes": artifact.size_bytes,
     }
     return InsertRow("artifacts", row)

@@ -10,6 +10,7 @@ from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
+from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.usage import Usage
@@ -47,11 +48,11 @@ class Billings:
             ]
         }
         await self._add_pods(context.account_id, first, last, lines, by)
-        costs = (Decimal(str(line.cost_usd)) for line in lines.values())
+        costs = (from_wire_usd(line.cost_usd) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
             lines=sorted(lines.values(), key=_sort_key),
-            total_usd=float(sum(costs, Decimal(0))),
+            total_usd=to_wire_usd(sum(costs, ZERO_USD)),
             simulated=self._core.settings.sandbox,
         )
 
@@ -84,18 +85,19 @@ class Billings:
             if row["vendor_id"] is None:
                 continue  # it was never created
             pod = Compute.model_validate_json(str(row["doc"]))
-            kept = (min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)) / HOUR
-            if kept <= 0:
+            kept = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
+            if kept <= timedelta(0):
                 continue
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
                 whose = account_id  # nothing is rented by a connection that is shared
             line = await self._find_line(str(row["connection_id"]), whose, lines, by)
-            line.pod_hours += kept
+            line.pod_hours += kept / HOUR
             if pod.cost_per_hour_usd is None:
-                line.unpriced_pod_hours += kept
+                line.unpriced_pod_hours += kept / HOUR
             else:
-                line.cost_usd += kept * pod.cost_per_hour_usd
+                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(kept)
+                line.cost_usd = to_wire_usd(from_wire_usd(line.cost_usd) + cost)
 
     async def _find_line(
         self, connection_id: str, whose: str | None, lines: BillingLines, by: BillingGroup | None
@@ -112,6 +114,11 @@ class Billings:
     def _get_title(self, provider: str) -> str:
         vendor = self._core.registry.vendors.get(provider)
         return vendor.title if vendor is not None else provider
+
+
+def _count_hours(period: timedelta) -> Decimal:
+    """Count the hours of a period, exactly."""
+    return Decimal(period // timedelta.resolution) / (HOUR // timedelta.resolution)
 
 
 def _sort_key(line: BillingLine) -> tuple[bool, str, str]:

@@ -7,28 +7,18 @@ request asks for: after a crash either both are there or neither is.
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from pydantic import BaseModel
 
-from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.base import dump_envelope, format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.engine.context import EngineContext
-from toolkit.engine.request_context import IdempotencyClaim, RequestContext
-from toolkit.store import Change, Conflict, DeleteRow, Lease, UpdateRow
+from toolkit.engine.request_context import IdempotencyClaim, Outcome, RequestContext
+from toolkit.store import Change, Conflict, DeleteRow, InsertRow, Lease, UpdateRow
 from toolkit.store.maintenance.prune import IDEMPOTENCY_RETENTION
 from toolkit.store.writing.writer import REQUEST_WAIT_S
 
 SWEEP_INTERVAL_S = 900.0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """The response that a request got: its HTTP status and body."""
-
-    fingerprint: str
-    status: int
-    body: str
 
 
 async def commit_accepted(
@@ -45,36 +35,36 @@ async def commit_accepted(
         core: the engine's parts.
         context: who asks, with the claim.
         changes: what the request changes.
-        record: the record that the response shows.
+        record: the record that is told when the request is sent again.
         lease: the lease that it is written under.
 
     Raises:
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.
     """
     claim = context.claim
-    if claim is None or claim.stored is not None:
+    if claim is None or claim.outcome is not None:
         await core.store.write(changes, lease=lease, max_wait_s=REQUEST_WAIT_S)
         return
+    outcome = Outcome(claim.accepted_code, dump_envelope(record).decode())
     try:
-        answer = claim.render_response(record)
-        accepted = [*changes, claim.to_insert(*answer)]
+        accepted = [*changes, _make_insert(claim, outcome)]
         await core.store.write(accepted, lease=lease, max_wait_s=REQUEST_WAIT_S)
     except Conflict:
         if await core.store.get_row("idempotency", claim.id) is None:
             raise
         claim.is_lost = True
         raise ServiceError(ErrorCode.UNAVAILABLE, "The same request is being answered.") from None
-    claim.stored = answer
+    claim.outcome = outcome
 
 
 class IdempotencyStore:
-    """The store of responses to requests with an idempotency key."""
+    """The store of what came of requests with an idempotency key."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
 
     async def sweep_expired(self) -> None:
-        """Delete expired responses, every so often, until cancelled."""
+        """Delete expired outcomes, every so often, until cancelled."""
         while True:
             with suppress(ServiceError):  # it is tried again at the next interval
                 await self._core.store.delete_older_than(
@@ -82,25 +72,46 @@ class IdempotencyStore:
                 )
             await asyncio.sleep(SWEEP_INTERVAL_S)
 
-    async def find(self, claim: IdempotencyClaim) -> StoredResponse | None:
-        """Find the first response that a key got, for as long as it is kept."""
+    async def find(self, claim: IdempotencyClaim) -> Outcome | None:
+        """Find the first outcome of a key, for as long as it is kept.
+
+        Raises:
+            RequestError: `IDEMPOTENCY_CONFLICT` for the key of another request.
+        """
         row = await self._core.store.get_row("idempotency", claim.id)
         if row is None:
             return None
         if str(row["created_at"]) < format_rfc3339(now() - IDEMPOTENCY_RETENTION):
             await self._core.store.write([DeleteRow("idempotency", claim.id)])
             return None
-        return StoredResponse(str(row["fingerprint"]), int(row["status"]), str(row["body"]))
+        if row["fingerprint"] != claim.fingerprint:
+            raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
+        return Outcome(int(row["status"]), str(row["body"]))
 
-    async def save(self, claim: IdempotencyClaim, status: int, body: str) -> None:
-        """Store the response that was given."""
-        if claim.stored == (status, body):
+    async def save(self, claim: IdempotencyClaim, outcome: Outcome) -> None:
+        """Store the outcome of a request that has been served."""
+        if claim.outcome == outcome:
             return
-        if claim.stored is not None:
-            kept = UpdateRow("idempotency", claim.id, {"status": status, "body": body})
+        if claim.outcome is not None:
+            kept = UpdateRow("idempotency", claim.id, _to_columns(outcome))
             await self._core.store.write([kept])
             return
         try:
-            await self._core.store.write([claim.to_insert(status, body)])
+            await self._core.store.write([_make_insert(claim, outcome)])
         except Conflict:
             claim.is_lost = True  # another process was quicker; here, twice does no harm
+
+
+def _make_insert(claim: IdempotencyClaim, outcome: Outcome) -> InsertRow:
+    row: dict[str, object] = {
+        "id": claim.id,
+        "account_id": claim.account_id,
+        "fingerprint": claim.fingerprint,
+        "created_at": format_rfc3339(now()),
+        **_to_columns(outcome),
+    }
+    return InsertRow("idempotency", row)
+
+
+def _to_columns(outcome: Outcome) -> dict[str, object]:
+    return {"status": outcome.code, "body": outcome.document}

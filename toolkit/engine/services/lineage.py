@@ -7,9 +7,9 @@ from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.errors import RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.engine.context import EngineContext
+from toolkit.engine.job_record import read_job
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.engine.services.stored_jobs import read_job
 
 MAX_JOBS = 1_000
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.jobs import Attempt, Job
+from toolkit.contract.money import to_wire_usd
 from toolkit.contract.usage import DEFAULT_GROUPS, UsageLine
 from toolkit.engine.context import EngineContext
-from toolkit.engine.money.nano_usd import from_nano_usd, to_nano_usd
+from toolkit.engine.job_record import AttemptRecord, JobRecord
+from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.request_context import RequestContext
 from toolkit.store import IncrementColumns, Lease
 
@@ -83,14 +84,14 @@ class Usage:
                 **{name: row["spender_id" if name == "account_id" else name] for name in columns},
                 **{name: row[name] for name in ("jobs", "failed", "cached", "calls", "latency_ms")},
                 unpriced_calls=row["unpriced"],
-                cost_usd=float(from_nano_usd(row["nano"])),
+                cost_usd=to_wire_usd(from_nano_usd(row["nano"])),
             )
             for row in rows
         ]
 
 
 def make_usage_count(
-    job: Job,
+    job: JobRecord,
     lease: Lease,
     provider: str | None,
     connection_id: str | None,
@@ -114,14 +115,14 @@ def make_usage_count(
     return IncrementColumns("usage", values, more)
 
 
-def count_call(attempt: Attempt) -> dict[str, int]:
+def count_call(attempt: AttemptRecord) -> dict[str, int]:
     """Count a finished call: its number and its cost."""
     if attempt.cost_usd is None:
         return {"calls": 1, "unpriced": 1}
-    return {"calls": 1, "nano": to_nano_usd(Decimal(str(attempt.cost_usd)), ROUND_HALF_UP)}
+    return {"calls": 1, "nano": to_nano_usd(attempt.cost_usd, ROUND_HALF_UP)}
 
 
-def count_outcome(job: Job) -> dict[str, int]:
+def count_outcome(job: JobRecord) -> dict[str, int]:
     """Count a finished job, apart from its calls."""
     return {
         "jobs": 1,

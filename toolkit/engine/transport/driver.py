@@ -144,7 +144,7 @@ class Driver:
                 after a large outcome it does so anyway.
 
         Raises:
-            VendorFault: whatever the flow raised or did not catch.
+            ProviderError: whatever the flow raised or did not catch.
         """
         advance: Callable[[], object] = partial(next, flow)
         try:
@@ -209,7 +209,7 @@ class Driver:
         """Run a step that may take long in a worker process.
 
         Raises:
-            VendorFault: it took too long, or what carried it out died.
+            ProviderError: it took too long, or what carried it out died.
         """
         return await self._executor.dispatch(step, account_id)
 
@@ -233,7 +233,7 @@ class Driver:
         Redirects are not followed: a vendor's key must not travel to another host.
 
         Raises:
-            VendorFault: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
+            ProviderError: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
                 an answer over the limit or one that cannot be decoded.
             LeaseLost: nothing was sent, as the work is another process's by now.
             OutcomeUnknownError: when the request was sent and the answer did not come.

@@ -26,7 +26,7 @@ class NetworkTransport(httpx.AsyncBaseTransport):
         """Send a request.
 
         Raises:
-            VendorFault: `PROVIDER_BAD_RESPONSE` for a link that leads to no global address.
+            ProviderError: `PROVIDER_BAD_RESPONSE` for a link that leads to no global address.
         """
         if request.extensions.get(PUBLIC_ONLY):
             await _check_global(request.url)

@@ -28,7 +28,7 @@ class CpuExecutor(Protocol):
 
         Raises:
             NotSerializableError: an argument or the result cannot travel.
-            VendorFault: it took too long, or the worker died.
+            ProviderError: it took too long, or the worker died.
             Exception: whatever the function raised, as the nearest built-in class.
         """
         ...

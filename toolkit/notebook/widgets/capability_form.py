@@ -9,7 +9,7 @@ import traitlets
 from toolkit.client import Client
 from toolkit.client._sync.resources.runs import Run
 from toolkit.contract.base import JsonObject
-from toolkit.contract.capabilities import Capability as CapabilityRecord
+from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.choices import OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Options

@@ -19,7 +19,7 @@ class WorkflowGraph(LiveGraph):
         status: the state of the workflow, such as `running`.
         selected: the id of the node whose details are shown; empty for none.
         view: the graph itself, with `states` by the id of the node.
-        cancel, retry, rerun: the buttons.
+        cancel, retry, fork: the buttons.
         details: what is known of the chosen node.
 
     Raises:

@@ -6,28 +6,16 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
+from toolkit.contract.base import dump_envelope
 from toolkit.contract.operations.queries import PageQuery, make_cursor
 from toolkit.engine.concurrency.pacing import Pacer
-
-TOP_LEVEL_FIELDS = ("id", "status")
 
 
 def render_resource(
     record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Render the envelope of one resource: id and status beside it, its error where it failed."""
-    beside = {
-        name: getattr(record, name)
-        for name in TOP_LEVEL_FIELDS
-        if name in type(record).model_fields
-    }
-    error = getattr(record, "error", None)
-    after = b"" if error is None else b',"error":%s' % to_json(error)
-    before = to_json(beside)[1:-1] + b"," if beside else b""
-    # Serialized directly, not by way of plain values: for a large workflow those take longest.
-    data = record.model_dump_json(by_alias=True).encode()
-    body = b'{%s"data":%s%s}' % (before, data, after)
-    return Response(body, status, headers, media_type="application/json")
+    """Render the envelope of one resource."""
+    return Response(dump_envelope(record), status, headers, media_type="application/json")
 
 
 async def render_page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:

@@ -5,7 +5,6 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable
 
-from pydantic import BaseModel
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,9 +12,7 @@ from starlette.responses import Response
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
-from toolkit.engine.request_context import IdempotencyClaim, RequestContext
-from toolkit.engine.services.idempotency import StoredResponse
-from toolkit.server.http.envelope import render_resource
+from toolkit.engine.request_context import IdempotencyClaim, Outcome, RequestContext
 from toolkit.store import Content, iter_chunks
 
 HEADER = "idempotency-key"
@@ -58,13 +55,12 @@ class IdempotentResponder:
                         raise
                 else:
                     if not claim.is_lost:
-                        await self._engine.idempotency.save(
-                            claim, response.status_code, bytes(response.body).decode()
-                        )
+                        outcome = Outcome(response.status_code, bytes(response.body).decode())
+                        await self._engine.idempotency.save(claim, outcome)
                     if not claim.is_lost:
                         return response
                 known = await self._engine.idempotency.find(claim)
-        return _replay_response(claim, known)
+        return _replay_response(known)
 
 
 async def make_claim(
@@ -79,15 +75,11 @@ async def make_claim(
         status: the status that it is answered with where it is not refused.
         body: its body, as it was sent.
     """
-
-    def render_accepted(record: BaseModel) -> tuple[int, str]:
-        return status, bytes(render_resource(record, status).body).decode()
-
     return IdempotencyClaim(
         id=f"{context.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
         account_id=context.account_id,
         fingerprint=await _compute_fingerprint(request, body),
-        render_response=render_accepted,
+        accepted_code=status,
     )
 
 
@@ -137,13 +129,13 @@ def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
     return digest.hexdigest()
 
 
-def _replay_response(claim: IdempotencyClaim, known: StoredResponse | None) -> Response:
+def _replay_response(outcome: Outcome | None) -> Response:
     """Replay the response that was given before."""
-    if known is None or known.fingerprint != claim.fingerprint:
+    if outcome is None:
         raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
     return Response(
-        known.body,
-        known.status,
+        outcome.document,
+        outcome.code,
         {"Idempotency-Replayed": "true"},
         media_type="application/json",
     )

@@ -21,7 +21,7 @@ from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.base import Request
 from toolkit.contract.billing import PLATFORM, Billing, BillingLine
 from toolkit.contract.capabilities import (
-    Capability,
+    CapabilityRecord,
     JobForm,
     Source,
     SourceProvider,
@@ -142,7 +142,7 @@ _MODELS: tuple[BaseModel, ...] = (
         accepted=True,
         took_ms=180,
     ),
-    Capability(
+    CapabilityRecord(
         id="research.gather",
         name="research.gather",
         title="Research",

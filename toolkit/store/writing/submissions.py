@@ -5,8 +5,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel
-
 from toolkit.store.changes import (
     AddSpending,
     AppendEvent,
@@ -91,8 +89,8 @@ class MergedChanges:
 class SubmissionGroup:
     """A group of submissions to write together; made on the loop, where records may be read.
 
-    A record that changes often is passed as it is, and serialized here: once for all the changes of
-    its row.
+    A record that changes often is passed as the function that serializes it, which is called here:
+    once for all the changes of its row.
     """
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
@@ -102,13 +100,9 @@ class SubmissionGroup:
             for change in submission.changes:
                 if not isinstance(change, InsertRow | UpdateRow):
                     continue
-                record = change.values.get("doc")
-                if (
-                    isinstance(record, BaseModel)
-                    and (row_id := _get_row_id(change)) not in self._docs
-                ):
-                    # None is each such field's default: left out, a job is a third smaller.
-                    self._docs[row_id] = record.model_dump_json(exclude_none=True)
+                serialize = change.values.get("doc")
+                if callable(serialize) and (row_id := _get_row_id(change)) not in self._docs:
+                    self._docs[row_id] = serialize()
 
     def merge_changes(self, submissions: Sequence[Submission]) -> MergedChanges:
         """Merge the changes of some of the submissions."""
@@ -118,7 +112,7 @@ class SubmissionGroup:
                 batch.add_change(change)
         for rows in (*batch.inserts.values(), *batch.updates.values()):
             for row_id, values in rows.items():
-                if isinstance(values.get("doc"), BaseModel):
+                if callable(values.get("doc")):
                     values["doc"] = self._docs[row_id]
         return batch
 

@@ -1,12 +1,13 @@
-"""`client.account`: the account and its keys."""
+"""`client.account`: the account, and the key that is used."""
 
 from collections.abc import Sequence
 
+from typing_extensions import deprecated
+
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._async.resources.api_keys import AsyncApiKey, AsyncApiKeys
 from toolkit.client._collections import Collection
-from toolkit.client._record_view import RecordView
-from toolkit.client._wire.messages import drop_none, make_page_query
-from toolkit.contract.account import AccountCreated, ApiKey, CallerAccount, KeyCreated
+from toolkit.contract import account
 from toolkit.contract.choices import Scope
 
 
@@ -16,61 +17,45 @@ class AsyncAccounts:
     def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
 
-    async def create(self, email: str) -> AccountCreated:
+    async def create(self, email: str) -> account.AccountCreated:
         """Open an account; the key is shown this once."""
         return await self._http.request_record(
-            AccountCreated, "POST", "/account", json={"email": email}
+            account.AccountCreated, "POST", "/account", json={"email": email}
         )
 
-    async def get(self) -> CallerAccount:
+    async def get(self) -> account.CallerAccount:
         """Read the caller's account, and what is known of the key that is used."""
-        return await self._http.request_record(CallerAccount, "GET", "/account")
+        return await self._http.request_record(account.CallerAccount, "GET", "/account")
 
-    async def keys(
-        self, limit: int = 50, cursor: str | None = None
-    ) -> Collection[RecordView[ApiKey]]:
+    @deprecated("`account.keys` is now `client.api_keys.list`")
+    async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[AsyncApiKey]:
         """Read a page of the account's keys, newest first: never the keys themselves."""
-        params = make_page_query(limit, cursor)
-        keys, following = await self._http.request_page(ApiKey, "/account/keys", params)
-        return Collection([RecordView(key, "Key") for key in keys], "keys", following)
+        return await AsyncApiKeys(self._http).list(limit, cursor)
 
-    async def key(self, id: str) -> ApiKey:
+    @deprecated("`account.key` is now `client.api_keys.get`")
+    async def key(self, id: str) -> account.ApiKey:
         """Read what is known of a key: never the key itself."""
-        return await self._http.request_record(ApiKey, "GET", f"/account/keys/{id}")
+        return (await AsyncApiKeys(self._http).get(id)).record
 
+    @deprecated("`account.create_key` is now `client.api_keys.create`")
     async def create_key(
         self,
         *,
         name: str | None = None,
         scopes: Sequence[Scope] | None = None,
         max_cost_usd_per_day: float | None = None,
-    ) -> KeyCreated:
-        """Create another key; it is shown this once.
-
-        Args:
-            name: what it is for.
-            scopes: `read`, `write`, `admin`; the first two by default.
-            max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
-        """
-        body = drop_none(
-            name=name,
-            scopes=None if scopes is None else list(scopes),
-            max_cost_usd_per_day=max_cost_usd_per_day,
-        )
-        return await self._http.request_record(KeyCreated, "POST", "/account/keys", json=body)
-
-    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> KeyCreated:
-        """Replace a key by a new one, which is shown this once.
-
-        Args:
-            id: of the old one.
-            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
-        """
-        body = drop_none(overlap_s=overlap_s)
-        return await self._http.request_record(
-            KeyCreated, "POST", f"/account/keys/{id}/rotate", json=body
+    ) -> account.KeyCreated:
+        """Create another key; it is shown this once."""
+        return await AsyncApiKeys(self._http).create(
+            name=name, scopes=scopes, max_cost_usd_per_day=max_cost_usd_per_day
         )
 
-    async def revoke(self, id: str) -> ApiKey:
+    @deprecated("`account.rotate_key` is now `client.api_keys.rotate`")
+    async def rotate_key(self, id: str, *, overlap_s: int | None = None) -> account.KeyCreated:
+        """Replace a key by a new one, which is shown this once."""
+        return await AsyncApiKeys(self._http).rotate(id, overlap_s=overlap_s)
+
+    @deprecated("`account.revoke` is now `client.api_keys.delete`")
+    async def revoke(self, id: str) -> account.ApiKey:
         """Make a key invalid at once."""
-        return await self._http.request_record(ApiKey, "DELETE", f"/account/keys/{id}")
+        return (await AsyncApiKeys(self._http).delete(id)).record

@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 
-from toolkit.client._async.handle import AsyncHandle
-from toolkit.client._async.resource import AsyncResource
+from toolkit.client._async.handle import AsyncDeletable
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._async.resources.runs import AsyncRun
 from toolkit.client._wire.messages import drop_none, make_run_body
 from toolkit.contract import agents, runs
 from toolkit.contract.choices import OptimizeFor
 
 
-class AsyncAgent(AsyncHandle[agents.Agent]):
+class AsyncAgent(AsyncDeletable[agents.Agent]):
     """An agent: an objective to fill in, under a name."""
 
     kind, resource, model = "Agent", "agents", agents.Agent
@@ -52,8 +52,8 @@ class AsyncAgent(AsyncHandle[agents.Agent]):
         )
 
 
-class AsyncAgents(AsyncResource[AsyncAgent]):
-    """`client.agents`."""
+class AsyncAgents(AsyncDeletableResource[AsyncAgent]):
+    """`client.agents`; the runs of one that is deleted stay."""
 
     handle = AsyncAgent
 
@@ -98,7 +98,3 @@ class AsyncAgents(AsyncResource[AsyncAgent]):
             capabilities=None if capabilities is None else list(capabilities),
         )
         return await self._create(body)
-
-    async def delete(self, id: str) -> AsyncAgent:
-        """Delete one; its runs stay."""
-        return await self._call("DELETE", id)

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any, Self
 
-from toolkit.client._async.handle import AsyncHandle
-from toolkit.client._async.resource import AsyncResource
+from toolkit.client._async.handle import AsyncDeletable
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._graph_view import LineageView
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
@@ -14,7 +14,7 @@ from toolkit.display.records import media
 MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
-class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
+class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
     kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
@@ -66,8 +66,12 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         )
 
     async def delete(self) -> Self:
-        """Delete it with its bytes."""
-        await self._call("DELETE")
+        """Delete it with its bytes.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is under way.
+        """
+        await super().delete()
         self._cached_bytes = None
         return self
 
@@ -104,7 +108,7 @@ class AsyncArtifact(AsyncHandle[artifacts.Artifact]):
         }
 
 
-class AsyncArtifacts(AsyncResource[AsyncArtifact]):
+class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
     """`client.artifacts`."""
 
     handle = AsyncArtifact
@@ -123,14 +127,6 @@ class AsyncArtifacts(AsyncResource[AsyncArtifact]):
             RequestError: `NOT_FOUND`.
         """
         return (await self._http.send("GET", f"/artifacts/{id}/content")).content
-
-    async def delete(self, id: str) -> AsyncArtifact:
-        """Delete one with its bytes.
-
-        Raises:
-            RequestError: `CONFLICT` while the work that it is part of is under way.
-        """
-        return await self._call("DELETE", id)
 
     async def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""

@@ -9,10 +9,10 @@ from toolkit.display.records import html
 from toolkit.display.records.data_frame import flatten_record
 
 
-class AsyncCapability(AsyncHandle[capabilities.Capability]):
+class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
     """A capability."""
 
-    kind, resource, model = "Capability", "capabilities", capabilities.Capability
+    kind, resource, model = "Capability", "capabilities", capabilities.CapabilityRecord
 
     @property
     def title(self) -> str:
@@ -69,5 +69,5 @@ class AsyncCapabilities(AsyncResource[AsyncCapability]):
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[AsyncCapability]:
         """List every capability, in registry order and in one page."""
-        records, _ = await self._http.request_page(capabilities.Capability, "/capabilities")
+        records, _ = await self._http.request_page(capabilities.CapabilityRecord, "/capabilities")
         return Collection([self._wrap(record) for record in records], "capabilities")

@@ -1,9 +1,7 @@
 """`client.compute`: GPU pods."""
 
-from toolkit.client._async.infrastructure import (
-    AsyncInfrastructureHandle,
-    AsyncInfrastructureResource,
-)
+from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
@@ -24,7 +22,7 @@ class AsyncCompute(AsyncInfrastructureHandle[compute.Compute]):
         return self.record.cost_per_hour_usd
 
 
-class AsyncComputes(AsyncInfrastructureResource[AsyncCompute]):
+class AsyncComputes(AsyncDeletableResource[AsyncCompute]):
     """`client.compute`."""
 
     handle = AsyncCompute

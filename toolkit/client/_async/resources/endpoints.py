@@ -1,9 +1,7 @@
 """`client.endpoints`: serverless endpoints."""
 
-from toolkit.client._async.infrastructure import (
-    AsyncInfrastructureHandle,
-    AsyncInfrastructureResource,
-)
+from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import endpoints
 
@@ -14,7 +12,7 @@ class AsyncEndpoint(AsyncInfrastructureHandle[endpoints.Endpoint]):
     kind, resource, model = "Endpoint", "endpoints", endpoints.Endpoint
 
 
-class AsyncEndpoints(AsyncInfrastructureResource[AsyncEndpoint]):
+class AsyncEndpoints(AsyncDeletableResource[AsyncEndpoint]):
     """`client.endpoints`."""
 
     handle = AsyncEndpoint

@@ -1,9 +1,7 @@
 """`client.storage`: network volumes."""
 
-from toolkit.client._async.infrastructure import (
-    AsyncInfrastructureHandle,
-    AsyncInfrastructureResource,
-)
+from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
@@ -14,7 +12,7 @@ class AsyncStorage(AsyncInfrastructureHandle[storage.Storage]):
     kind, resource, model = "Storage", "storage", storage.Storage
 
 
-class AsyncStorages(AsyncInfrastructureResource[AsyncStorage]):
+class AsyncStorages(AsyncDeletableResource[AsyncStorage]):
     """`client.storage`."""
 
     handle = AsyncStorage

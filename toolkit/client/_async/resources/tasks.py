@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Self
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
@@ -27,7 +28,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
     )  # fmt: skip
 
     @property
-    def review(self) -> ReviewView | None:
+    def last_review(self) -> ReviewView | None:
         """The last verdict, the reviewer's or a person's."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
@@ -96,8 +97,42 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         """The time at which it was over; none until then."""
         return self.record.completed_at
 
+    async def review(
+        self,
+        decision: Decision,
+        *,
+        issues: Sequence[str] = (),
+        score: float | None = None,
+        criteria: Mapping[str, float] | None = None,
+        node_id: str | None = None,
+        constraints: Mapping[str, object] | None = None,
+    ) -> Self:
+        """Judge it once it has ended, in place of the reviewer.
+
+        Args:
+            decision: `pass`, `fail`, or `retry` to run part of it again.
+            issues: what is wrong with it.
+            score: overall, 0 to 1.
+            criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
+            node_id: what a retry runs again, with what depends on it; the last node by default.
+            constraints: input members that a retry sets on that node.
+
+        Raises:
+            RequestError: `CONFLICT` for a task that is under way, or was retried twice.
+        """
+        body = _make_review_body(decision, issues, score, criteria, node_id, constraints)
+        return await self._call("POST", "/reviews", json=body)
+
+    async def resume(self) -> Self:
+        """Take it back to planning, once what blocked it is there.
+
+        Raises:
+            RequestError: `CONFLICT` when it is not blocked.
+        """
+        return await self._call("POST", "/resume")
+
     def _render_html(self) -> str:
-        review = self.review
+        review = self.last_review
         return super()._render_html() + ("" if review is None else review._render_html())
 
     async def _follow_event(self, event: Event, shown: EventProgress) -> None:
@@ -166,14 +201,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = drop_none(
-            decision=decision,
-            issues=list(issues),
-            score=score,
-            criteria=criteria and dict(criteria),
-            node_id=node_id,
-            constraints=constraints and dict(constraints),
-        )
+        body = _make_review_body(decision, issues, score, criteria, node_id, constraints)
         return await self._call("POST", id, "/reviews", body)
 
     async def resume(self, id: str) -> AsyncTask:
@@ -183,3 +211,21 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             RequestError: `CONFLICT` when it is not blocked.
         """
         return await self._call("POST", id, "/resume")
+
+
+def _make_review_body(
+    decision: Decision,
+    issues: Sequence[str],
+    score: float | None,
+    criteria: Mapping[str, float] | None,
+    node_id: str | None,
+    constraints: Mapping[str, object] | None,
+) -> dict[str, object]:
+    return drop_none(
+        decision=decision,
+        issues=list(issues),
+        score=score,
+        criteria=criteria and dict(criteria),
+        node_id=node_id,
+        constraints=constraints and dict(constraints),
+    )

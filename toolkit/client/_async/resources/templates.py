@@ -1,9 +1,7 @@
 """`client.templates`: containers to share."""
 
-from toolkit.client._async.infrastructure import (
-    AsyncInfrastructureHandle,
-    AsyncInfrastructureResource,
-)
+from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.contract import templates
 
 
@@ -13,7 +11,7 @@ class AsyncTemplate(AsyncInfrastructureHandle[templates.Template]):
     kind, resource, model = "Template", "templates", templates.Template
 
 
-class AsyncTemplates(AsyncInfrastructureResource[AsyncTemplate]):
+class AsyncTemplates(AsyncDeletableResource[AsyncTemplate]):
     """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
 
     handle = AsyncTemplate

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Self
 
+from typing_extensions import deprecated
+
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._builder import Workflow
@@ -97,21 +99,28 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
         """
         return await self._call("POST", "/retry")
 
-    async def rerun(
-        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
+    async def fork(
+        self, from_node: str, overrides: Mapping[str, Mapping[str, object]] | None = None
     ) -> Self:
-        """Run one node again and what depends on it, in a new workflow that keeps the rest.
+        """Make a new one that runs a node again and what depends on it, and keeps the rest.
 
         Args:
-            from_: the node to run again.
+            from_node: the node to run again.
             overrides: input members that differ, by the id of a node that runs again.
 
         Raises:
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
-        body = {"from_node": from_, "overrides": dict(overrides or {})}
+        body = {"from_node": from_node, "overrides": dict(overrides or {})}
         made = await self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
         return type(self)(self._http, made)
+
+    @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")
+    async def rerun(
+        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
+    ) -> Self:
+        """Run a node again and what depends on it, by the old name of `fork`."""
+        return await self.fork(from_, overrides)
 
     def _list_rows(self) -> list[workflows.Node]:
         return self.record.nodes

@@ -3,15 +3,15 @@
 
 from collections.abc import Sequence
 
-from toolkit.client._sync.handle import Handle
-from toolkit.client._sync.resource import Resource
+from toolkit.client._sync.handle import Deletable
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._sync.resources.runs import Run
 from toolkit.client._wire.messages import drop_none, make_run_body
 from toolkit.contract import agents, runs
 from toolkit.contract.choices import OptimizeFor
 
 
-class Agent(Handle[agents.Agent]):
+class Agent(Deletable[agents.Agent]):
     """An agent: an objective to fill in, under a name."""
 
     kind, resource, model = "Agent", "agents", agents.Agent
@@ -51,8 +51,8 @@ class Agent(Handle[agents.Agent]):
         return Run(self._http, self._http.request_record(runs.Run, "POST", "/runs", json=body))
 
 
-class Agents(Resource[Agent]):
-    """`client.agents`."""
+class Agents(DeletableResource[Agent]):
+    """`client.agents`; the runs of one that is deleted stay."""
 
     handle = Agent
 
@@ -97,7 +97,3 @@ class Agents(Resource[Agent]):
             capabilities=None if capabilities is None else list(capabilities),
         )
         return self._create(body)
-
-    def delete(self, id: str) -> Agent:
-        """Delete one; its runs stay."""
-        return self._call("DELETE", id)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.client._graph_view import LineageView
-from toolkit.client._sync.handle import Handle
-from toolkit.client._sync.resource import Resource
+from toolkit.client._sync.handle import Deletable
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
@@ -15,7 +15,7 @@ from toolkit.display.records import media
 MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
-class Artifact(Handle[artifacts.Artifact]):
+class Artifact(Deletable[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
     kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
@@ -67,8 +67,12 @@ class Artifact(Handle[artifacts.Artifact]):
         )
 
     def delete(self) -> Self:
-        """Delete it with its bytes."""
-        self._call("DELETE")
+        """Delete it with its bytes.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` while the work that it is part of is under way.
+        """
+        super().delete()
         self._cached_bytes = None
         return self
 
@@ -105,7 +109,7 @@ class Artifact(Handle[artifacts.Artifact]):
         }
 
 
-class Artifacts(Resource[Artifact]):
+class Artifacts(DeletableResource[Artifact]):
     """`client.artifacts`."""
 
     handle = Artifact
@@ -124,14 +128,6 @@ class Artifacts(Resource[Artifact]):
             RequestError: `NOT_FOUND`.
         """
         return (self._http.send("GET", f"/artifacts/{id}/content")).content
-
-    def delete(self, id: str) -> Artifact:
-        """Delete one with its bytes.
-
-        Raises:
-            RequestError: `CONFLICT` while the work that it is part of is under way.
-        """
-        return self._call("DELETE", id)
 
     def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""

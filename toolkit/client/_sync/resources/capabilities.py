@@ -10,10 +10,10 @@ from toolkit.display.records import html
 from toolkit.display.records.data_frame import flatten_record
 
 
-class Capability(Handle[capabilities.Capability]):
+class Capability(Handle[capabilities.CapabilityRecord]):
     """A capability."""
 
-    kind, resource, model = "Capability", "capabilities", capabilities.Capability
+    kind, resource, model = "Capability", "capabilities", capabilities.CapabilityRecord
 
     @property
     def title(self) -> str:
@@ -70,5 +70,5 @@ class Capabilities(Resource[Capability]):
         cursor: str | None = None,  # noqa: ARG002
     ) -> Collection[Capability]:
         """List every capability, in registry order and in one page."""
-        records, _ = self._http.request_page(capabilities.Capability, "/capabilities")
+        records, _ = self._http.request_page(capabilities.CapabilityRecord, "/capabilities")
         return Collection([self._wrap(record) for record in records], "capabilities")

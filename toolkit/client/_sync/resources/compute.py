@@ -1,10 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.compute`: GPU pods."""
 
-from toolkit.client._sync.infrastructure import (
-    InfrastructureHandle,
-    InfrastructureResource,
-)
+from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
@@ -25,7 +23,7 @@ class Compute(InfrastructureHandle[compute.Compute]):
         return self.record.cost_per_hour_usd
 
 
-class Computes(InfrastructureResource[Compute]):
+class Computes(DeletableResource[Compute]):
     """`client.compute`."""
 
     handle = Compute

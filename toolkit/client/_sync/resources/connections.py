@@ -3,12 +3,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from toolkit.client._collections import Collection
 from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
-from toolkit.client._sync.handle import Handle
-from toolkit.client._sync.resource import Resource
+from toolkit.client._sync.handle import Deletable
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import connections
 from toolkit.contract.choices import ConnectionType
@@ -16,7 +16,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
 
 
-class Connection(Handle[connections.Connection]):
+class Connection(Deletable[connections.Connection]):
     """A provider connection."""
 
     kind, resource, model = "Connection", "providers/connections", connections.Connection
@@ -46,8 +46,47 @@ class Connection(Handle[connections.Connection]):
         """The fault that a free test found as it was made; none if none, or if it was read."""
         return None if self.record.warning is None else self.record.warning.message
 
+    def share(self, accounts: Literal["all"] | Sequence[str]) -> Self:
+        """Have other accounts use it, too; each is billed and limited by itself.
 
-class Connections(Resource[Connection]):
+        Args:
+            accounts: the ids of the accounts that it is shared with from now on, beside those that
+                it is shared with already; or `all`, those that are yet to be opened among them.
+
+        Raises:
+            RequestError: `FORBIDDEN` for an account that is no operator's, or a key without the
+                scope `admin`; `NOT_FOUND`; `CONFLICT` for some where it is shared with all.
+        """
+        return self._call("POST", "/share", json={"accounts": _format_members(accounts)})
+
+    def unshare(self, account: str | None = None) -> Self:
+        """Share it no longer: with one account, or with nobody.
+
+        Work under way that has not called its vendor yet uses another connection, or fails.
+
+        Args:
+            account: the id of the account that loses it; all do, by default.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one account where it is shared with all.
+        """
+        return self._call("DELETE", "/share", params=drop_none(account=account))
+
+    def test(self) -> ConnectionTestView:
+        """Tell whether the pointer resolves and the vendor takes the key; costs nothing."""
+        return ConnectionTestView(
+            self._http.request_record(connections.ConnectionTest, "POST", f"{self.path}/test")
+        )
+
+    def trust(self) -> Self:
+        """Use models under budgets again that billed more than was reserved for them.
+
+        It names them as `overbilled`; nobody else takes them off that list.
+        """
+        return self._call("POST", "/trust")
+
+
+class Connections(DeletableResource[Connection]):
     """`client.connections`."""
 
     handle = Connection
@@ -152,10 +191,6 @@ class Connections(Resource[Connection]):
         A connection names them as `overbilled`; nobody else takes them off that list.
         """
         return self._call("POST", id, "/trust")
-
-    def delete(self, id: str) -> Connection:
-        """Delete a connection."""
-        return self._call("DELETE", id)
 
 
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:

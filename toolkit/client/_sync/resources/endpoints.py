@@ -1,10 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.endpoints`: serverless endpoints."""
 
-from toolkit.client._sync.infrastructure import (
-    InfrastructureHandle,
-    InfrastructureResource,
-)
+from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import endpoints
 
@@ -15,7 +13,7 @@ class Endpoint(InfrastructureHandle[endpoints.Endpoint]):
     kind, resource, model = "Endpoint", "endpoints", endpoints.Endpoint
 
 
-class Endpoints(InfrastructureResource[Endpoint]):
+class Endpoints(DeletableResource[Endpoint]):
     """`client.endpoints`."""
 
     handle = Endpoint

@@ -1,10 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.storage`: network volumes."""
 
-from toolkit.client._sync.infrastructure import (
-    InfrastructureHandle,
-    InfrastructureResource,
-)
+from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
@@ -15,7 +13,7 @@ class Storage(InfrastructureHandle[storage.Storage]):
     kind, resource, model = "Storage", "storage", storage.Storage
 
 
-class Storages(InfrastructureResource[Storage]):
+class Storages(DeletableResource[Storage]):
     """`client.storage`."""
 
     handle = Storage

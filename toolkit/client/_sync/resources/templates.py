@@ -1,10 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.templates`: containers to share."""
 
-from toolkit.client._sync.infrastructure import (
-    InfrastructureHandle,
-    InfrastructureResource,
-)
+from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._sync.resource import DeletableResource
 from toolkit.contract import templates
 
 
@@ -14,7 +12,7 @@ class Template(InfrastructureHandle[templates.Template]):
     kind, resource, model = "Template", "templates", templates.Template
 
 
-class Templates(InfrastructureResource[Template]):
+class Templates(DeletableResource[Template]):
     """`client.templates`; lists leave out the hidden ones, which go with their endpoint."""
 
     handle = Template

@@ -1,0 +1,108 @@
+"""`client.api_keys`: the keys of the account."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from toolkit.client._async.handle import AsyncDeletable
+from toolkit.client._async.resource import AsyncDeletableResource
+from toolkit.client._wire.messages import drop_none
+from toolkit.contract import account
+from toolkit.contract.choices import Scope
+
+
+class AsyncApiKey(AsyncDeletable[account.ApiKey]):
+    """The record of an API key: never the key itself. Deleting it revokes the key at once."""
+
+    kind, resource, model = "Key", "account/keys", account.ApiKey
+
+    @property
+    def name(self) -> str | None:
+        """The use that it was made for."""
+        return self.record.name
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """The scopes that it has: `read`, `write`, `admin`."""
+        return self.record.scopes
+
+    @property
+    def max_cost_usd_per_day(self) -> float | None:
+        """US dollars that all work asked for with it may cost in a day; none sets no limit."""
+        return self.record.max_cost_usd_per_day
+
+    @property
+    def created_at(self) -> datetime:
+        """The time at which it was made."""
+        return self.record.created_at
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """The time at which it ends, for one that was rotated."""
+        return self.record.expires_at
+
+    @property
+    def revoked_at(self) -> datetime | None:
+        """The time at which it was revoked; none while it was not."""
+        return self.record.revoked_at
+
+    async def rotate(self, *, overlap_s: int | None = None) -> account.KeyCreated:
+        """Replace it by a new one, which is shown this once.
+
+        Args:
+            overlap_s: how long it is still good, in seconds; a day by default, 0 ends it at once.
+
+        Raises:
+            RequestError: `CONFLICT` for one that has ended, or was rotated before.
+        """
+        return await self._http.request_record(
+            account.KeyCreated,
+            "POST",
+            f"{self.path}/rotate",
+            json=drop_none(overlap_s=overlap_s),
+        )
+
+
+class AsyncApiKeys(AsyncDeletableResource[AsyncApiKey]):
+    """`client.api_keys`; deleting one revokes it, and its record stays."""
+
+    handle = AsyncApiKey
+
+    async def create(
+        self,
+        *,
+        name: str | None = None,
+        scopes: Sequence[Scope] | None = None,
+        max_cost_usd_per_day: float | None = None,
+    ) -> account.KeyCreated:
+        """Create another key; it is shown this once.
+
+        Args:
+            name: what it is for.
+            scopes: `read`, `write`, `admin`; the first two by default.
+            max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+        """
+        body = drop_none(
+            name=name,
+            scopes=None if scopes is None else list(scopes),
+            max_cost_usd_per_day=max_cost_usd_per_day,
+        )
+        return await self._http.request_record(
+            account.KeyCreated, "POST", f"/{self.handle.resource}", json=body
+        )
+
+    async def rotate(self, id: str, *, overlap_s: int | None = None) -> account.KeyCreated:
+        """Replace a key by a new one, which is shown this once.
+
+        Args:
+            id: of the old one.
+            overlap_s: how long that is still good, in seconds; a day by default, 0 ends it at once.
+
+        Raises:
+            RequestError: `NOT_FOUND`; `CONFLICT` for one that has ended, or was rotated before.
+        """
+        return await self._http.request_record(
+            account.KeyCreated,
+            "POST",
+            f"/{self.handle.resource}/{id}/rotate",
+            json=drop_none(overlap_s=overlap_s),
+        )

@@ -1,0 +1,183 @@
+"""The search of one operation for a connection that serves it: which is next, and after how long.
+
+A connection is called again while that is worth it, then the next one is; where all of them cool
+down, the search waits for the first that may be called again.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.contract.jobs import Options
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.job_record import RankedCandidate
+from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.money.allowance import DailyLimit
+from toolkit.engine.routing.connection_gate import ConnectionGate
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.router import find_soonest_s, route
+from toolkit.engine.transport.driver import OutcomeUnknownError
+from toolkit.plugins import Operation, ProviderError
+
+MAX_BACKOFF_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCandidate:
+    """The candidate that is called next, and what its call counts against.
+
+    Attributes:
+        usd_per_s: US dollars a second of a worker at the endpoint that the job names, if known.
+        limits: the daily allowances that the job counts against.
+    """
+
+    candidate: RankedCandidate
+    connection: Connection
+    usd_per_s: Decimal | None
+    limits: Sequence[DailyLimit]
+
+
+class CandidateSearch:
+    """The state of the search of one operation of a job."""
+
+    def __init__(self, core: EngineContext, job_run: JobRun, operation: Operation[Any]) -> None:
+        self._core = core
+        self._job_run = job_run
+        self._operation = operation
+        # By the monotonic clock.
+        self._deadline = time.monotonic() + core.settings.max_cooldown_wait_s
+        self._calls: Counter[str] = Counter()  # by connection
+        self._exhausted: set[str] = set()  # not called again
+        # Those whose retries are used up for now; called again once nobody else is left.
+        self._throttled: set[str] = set()
+        # Whether the vendor that was chosen last has another connection that may be.
+        self._has_spare = False
+        self._last_error: ProviderError | None = None
+
+    async def choose(self) -> ChosenCandidate:
+        """Choose the connection to call next; where all cool down, wait for the soonest.
+
+        Raises:
+            ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
+                called soon enough.
+            WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
+        """
+        job_run, job, lease = self._job_run, self._job_run.job, self._job_run.lease
+        while True:
+            providers = await self._core.find_providers(
+                job_run.account_id, job_run.capability, job.options
+            )
+            providers = providers.exclude(frozenset(self._exhausted | self._throttled))
+            limits = await self._core.allowances.find_limits(lease.account_id, lease.key_id)
+            ranking = route(
+                job_run.capability,
+                _pin_to_submitted(job_run, providers),
+                self._operation,
+                providers,
+                _find_budget_left(job_run, limits),
+            )
+            if job.routing is None or not self._calls:
+                job.routing = ranking
+            candidate = ranking.first_choice
+            if candidate is not None:
+                connection = providers.find_connection(candidate)
+                self._has_spare = providers.has_spare(connection, job.options)
+                return ChosenCandidate(candidate, connection, providers.usd_per_s, limits)
+            soonest_s = find_soonest_s(ranking, providers)
+            refusal = explain_over_budget(ranking)
+            if soonest_s is None and refusal is not None and self._last_error is None:
+                raise WorkError(ErrorCode.BUDGET_EXCEEDED, refusal)
+            write_detail(self._core.store, job_run, "waiting_capacity")
+            await asyncio.sleep(self._find_wait_s(soonest_s))
+
+    def find_retry_delay_s(
+        self, fault: ProviderError, connection: Connection, gate: ConnectionGate
+    ) -> float | None:
+        """Return the seconds until the same connection is called once more; none if it is not."""
+        settings = self._core.settings
+        self._calls[connection.id] += 1
+        calls = self._calls[connection.id]
+        worth = _is_retryable(fault, self._operation) and calls <= settings.retries
+        delay_s = _find_backoff_s(calls - 1, fault.retry_after, settings.retry_base_s)
+        if not worth or delay_s > settings.retry_cap_s:
+            self._exhausted.add(connection.id)
+            return None
+        if not gate.retry_budget.take():
+            self._throttled.add(connection.id)
+            return None
+        return delay_s
+
+    def should_fall_back(self, fault: ProviderError, connection: Connection) -> bool:
+        """Tell whether anything is left to try after a failure."""
+        self._last_error = fault
+        options = self._job_run.job.options
+        pinned = options.provider is not None and not self._has_spare
+        falls_back = not pinned and _may_fall_back(fault, self._operation, options)
+        return connection.id in self._throttled or falls_back
+
+    def _find_wait_s(self, soonest_s: float | None) -> float:
+        """Return the seconds until something may be called; raise where nothing may in time."""
+        if self._throttled:
+            self._throttled.clear()
+            soonest_s = self._core.settings.retry_base_s
+        if soonest_s is None:
+            raise self._last_error or WorkError(
+                ErrorCode.CREDENTIALS_MISSING, "No connection is left that could do this."
+            )
+        if time.monotonic() + soonest_s > self._deadline:
+            raise self._last_error or ProviderError(
+                ErrorCode.PROVIDER_UNAVAILABLE,
+                f"Every connection that could do this is failing; the first may be called again"
+                f" in {soonest_s:.1f} s.",
+            )
+        # With jitter, so that those who wait do not all come at once.
+        return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
+
+
+def _find_budget_left(job_run: JobRun, limits: Sequence[DailyLimit]) -> BudgetLeft:
+    """Return what the budgets over a job leave as of now."""
+    rooms = [budget.available for budget in job_run.budgets if budget.available is not None]
+    return BudgetLeft(is_limited=bool(rooms or limits), available=min(rooms, default=None))
+
+
+def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
+    """Pin a job's options to the connection that its vendor may still be at work for.
+
+    Another one does not know what was submitted, and would have it done and billed again.
+    """
+    options, at_work = job_run.job.options, job_run.job.connection_id
+    if job_run.vendor_job_id is None or at_work is None or at_work in providers.failed_ids:
+        return options
+    known = any(one.id == at_work for pool in providers.connections.values() for one in pool)
+    return options.model_copy(update={"provider": at_work}) if known else options
+
+
+def _is_retryable(fault: ProviderError, operation: Operation[Any]) -> bool:
+    """Tell whether the same connection may be called again (decisions, "Unknown outcome")."""
+    if isinstance(fault, OutcomeUnknownError) and not operation.repeatable:
+        fault.retryable = False
+    return fault.retryable
+
+
+def _may_fall_back(fault: ProviderError, operation: Operation[Any], options: Options) -> bool:
+    """Tell whether another vendor may do better; a refused input goes there only on demand."""
+    if isinstance(fault, OutcomeUnknownError) and not operation.repeatable:
+        return False
+    if fault.code is ErrorCode.REPLAY_MISS:
+        return False  # another vendor's answer would be a different replay
+    return options.fallback_on_rejection or fault.code is not ErrorCode.PROVIDER_REJECTED
+
+
+def _find_backoff_s(retry: int, retry_after: float | None, base_s: float) -> float:
+    """Return the seconds to wait: what the vendor says, else exponential with full jitter."""
+    if retry_after is not None:
+        return retry_after
+    return random.uniform(0, min(MAX_BACKOFF_S, base_s * 2**retry))  # noqa: S311 - no secret

@@ -1,0 +1,146 @@
+"""One call of a vendor: its access resolved, its flow run by the driver, its reply redacted."""
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
+from toolkit.contract.jobs import Options
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.candidate_search import ChosenCandidate
+from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.money.call_bill import CallBill
+from toolkit.engine.routing.model_offers import find_model
+from toolkit.engine.transport.driver import MAX_INLINE_BYTES, SEND_CHECK, FlowHooks, measure_size
+from toolkit.engine.transport.redaction import redact_reply
+from toolkit.plugins import Access, Operation, ProviderError, Reply, Submitted, TextReply, Vendor
+from toolkit.settings import Timeouts
+from toolkit.store import UpdateRow
+
+# Longer than any model's real answer; the text also goes into the run's record.
+MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
+
+
+class ProviderCall:
+    """One call of the chosen connection, for a job that is under way.
+
+    Args:
+        core: what the engine's parts share.
+        job_run: the job that it is for.
+        chosen: the connection and model to call.
+        bill: covers each of its requests.
+    """
+
+    def __init__(
+        self, core: EngineContext, job_run: JobRun, chosen: ChosenCandidate, bill: CallBill
+    ) -> None:
+        self._core = core
+        self._job_run = job_run
+        self._connection, self._model = chosen.connection, chosen.candidate.model or ""
+        self._vendor: Vendor = core.registry.vendors[chosen.candidate.provider]
+        self._bill = bill
+        self._cancellation: httpx.Request | None = None
+        self._check_lease = partial(core.store.check_lease, job_run.lease)
+
+    async def run(self, operation: Operation[Any]) -> Reply:
+        """Have the vendor carry out an operation, and return its reply without the secret.
+
+        Raises:
+            ProviderError: the call failed, or what it needs is not there.
+            WorkError: `BUDGET_EXCEEDED` where a further request is not covered.
+        """
+        core, vendor = self._core, self._vendor
+        access = await self._resolve_access(operation)
+        hooks = FlowHooks(
+            on_submitted=self._store_submission,
+            on_pause=partial(write_detail, core.store, self._job_run),
+            on_request=self._permit_request,
+            on_outcome=self._bill.note_outcome,
+        )
+        try:
+            reply: Reply = await core.driver.run(
+                vendor.operations[type(operation)](operation, access),
+                hooks,
+                timeouts=core.get_timeouts(vendor.id, self._job_run.capability.id),
+                via=vendor.id,
+                account_id=self._job_run.account_id,
+                is_large=measure_size(operation) > MAX_INLINE_BYTES,
+            )
+        except ProviderError as fault:
+            if fault.code is ErrorCode.PROVIDER_AUTH_FAILED:
+                fault.retryable = await self._has_new_secret(access.secret)
+            raise
+        except asyncio.CancelledError:
+            if self._cancellation is not None and not core.is_draining:
+                with suppress(ProviderError):
+                    ending = core.driver.send(self._cancellation, Timeouts(total_s=1.0), vendor.id)
+                    await asyncio.shield(ending)
+            raise
+        if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
+            raise ProviderError(
+                ErrorCode.PROVIDER_BAD_RESPONSE,
+                f"The text that {vendor.id} answered with is longer than {MAX_REPLY_CHARACTERS}"
+                " characters.",
+                retryable=False,
+            )
+        if measure_size(reply) <= MAX_INLINE_BYTES:
+            return redact_reply(reply, access.secret)
+        redact = partial(redact_reply, reply, access.secret)
+        return await core.driver.run_in_thread(redact, self._job_run.account_id)
+
+    async def _resolve_access(self, operation: Operation[Any]) -> Access:
+        """Resolve the secret, and the vendor's own id of the place that the job names."""
+        core, vendor = self._core, self._vendor
+        settings = core.settings.vendors.get(vendor.id)
+        asked = find_model(vendor, operation.kind, settings, self._model)
+        place = self._job_run.job.options if vendor.runs_at_named_place(asked) else Options()
+        try:
+            return await core.resolve_access(
+                vendor,
+                self._connection,
+                self._model,
+                endpoint=await self._find_vendor_id("endpoints", place.endpoint_id),
+                pod=await self._find_vendor_id("compute", place.compute_id),
+                resume=self._job_run.vendor_job_id,
+            )
+        except ToolkitError as error:
+            raise ProviderError(error.code, error.message, retryable=False) from None
+
+    async def _find_vendor_id(self, table: str, named: str | None) -> str | None:
+        """Find the vendor's own id of the endpoint or pod that the job names."""
+        if named is None:
+            return None
+        row = await self._core.store.get_row(table, named)
+        usable = row is not None and row["status"] in ("creating", "ready")
+        if row is None or not usable or row["account_id"] != self._job_run.account_id:
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` is not there to run this on any more.")
+        if row["vendor_id"] is None:
+            raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` was never made at its vendor.")
+        return str(row["vendor_id"])
+
+    async def _store_submission(self, step: Submitted) -> None:
+        """Store the vendor's id of what it is at work on, to attach to it after a crash."""
+        self._job_run.vendor_job_id = step.vendor_job_id
+        self._cancellation = self._cancellation or step.cancel
+        saved = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
+        await self._core.store.write([saved], lease=self._job_run.lease)
+
+    async def _permit_request(self, request: httpx.Request) -> None:
+        """Let a request be sent once it is covered, by the process that has the lease alone."""
+        await self._bill.cover_request(request)
+        # The intent is durable, but this process may have been paused since it was written,
+        # and may be paused again while it connects: another may have the lease by now.
+        await self._check_lease()
+        request.extensions[SEND_CHECK] = self._check_lease
+
+    async def _has_new_secret(self, refused: str) -> bool:
+        """Tell whether the pointer leads to another secret by now than the one that was refused."""
+        connection = self._connection
+        self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
+        try:
+            return await self._core.resolve_secret(connection) != refused
+        except ToolkitError:
+            return False
