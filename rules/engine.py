@@ -19,3 +19,13 @@ def accept(claim, answer, outcome):
     render(claim, status_code=202)
     # ok: no-serving-in-the-engine
     claim.outcome = outcome.code
+
+
+def read(row, account_id, store):
+    # ruleid: no-tenancy-by-hand
+    if row is None or row["account_id"] != account_id or row["deleted"]:
+        raise LookupError
+    # ruleid: no-tenancy-by-hand
+    mine = account_id == row["account_id"]
+    # ok: no-tenancy-by-hand
+    return store.find_rows("plans", id=row["id"], account_id=account_id)

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolkit.cli.target import Target
-    from toolkit.client import Client
-    from toolkit.client._record_view import RecordView
+    from toolkit.client import Client, RecordView
 
     Printable: TypeAlias = RecordView[Any] | BaseModel | dict[str, Any]
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolkit.client._async.client import AsyncClient
     from toolkit.client._builder import NodeRef, Workflow
+    from toolkit.client._record_view import RecordView
     from toolkit.client._sync.client import Client
     from toolkit.client._sync.resources.agents import Agent
     from toolkit.client._sync.resources.api_keys import ApiKey
@@ -33,6 +34,7 @@ _EXPORTS = {
     "Job": "toolkit.client._sync.resources.jobs",
     "NodeRef": "toolkit.client._builder",
     "Plan": "toolkit.client._sync.resources.plans",
+    "RecordView": "toolkit.client._record_view",
     "Run": "toolkit.client._sync.resources.runs",
     "Storage": "toolkit.client._sync.resources.storage",
     "Task": "toolkit.client._sync.resources.tasks",
@@ -53,6 +55,7 @@ __all__ = [
     "Job",
     "NodeRef",
     "Plan",
+    "RecordView",
     "Run",
     "Storage",
     "Task",

@@ -7,7 +7,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from toolkit.contract.connections import Connection
-from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
@@ -18,12 +18,13 @@ from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import NullObserver, Observer
 from toolkit.engine.provider_context import ProviderContext
+from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.store import Row, Store, UpdateRow
+from toolkit.store import Row, Store
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,11 @@ class EngineContext(ProviderContext):
     is_reproducible: bool = False
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
+
+    @cached_property
+    def records(self) -> Records:
+        """The repositories of what is stored."""
+        return Records(self.store)
 
     async def find_providers(
         self, account_id: str, capability: Capability, options: Options
@@ -135,11 +141,11 @@ class EngineContext(ProviderContext):
 
     async def _find_place(self, account_id: str, options: Options) -> Row | None:
         """Find the row of the endpoint or pod that options name, if the account has it."""
-        named = (("endpoints", options.endpoint_id), ("compute", options.compute_id))
-        table, place_id = next((one for one in named if one[1] is not None), ("", None))
-        row = None if place_id is None else await self.store.get_row(table, place_id)
-        known = row is not None and row["account_id"] == account_id and row["status"] != "deleted"
-        return row if known else None
+        if options.endpoint_id is not None:
+            return await self.records.endpoints.find_row(account_id, options.endpoint_id)
+        if options.compute_id is not None:
+            return await self.records.compute.find_row(account_id, options.compute_id)
+        return None
 
     async def find_renter(self, place: Row) -> Connection:
         """Find the connection by which something was rented; once deleted, one by an equal pointer.
@@ -183,8 +189,7 @@ class EngineContext(ProviderContext):
 
     async def save_connection(self, connection: Connection) -> None:
         """Save a connection as it stands now."""
-        changed = UpdateRow("connections", connection.id, {"doc": connection.model_dump_json()})
-        await self.store.write([changed])
+        await self.store.write([self.records.connections.make_update(connection)])
 
     async def find_cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
         """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
@@ -210,17 +215,6 @@ class EngineContext(ProviderContext):
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
         )
-
-    async def get_owned(self, table: str, word: str, account_id: str, record_id: str) -> Row:
-        """Return the row of something that an account has at a GPU cloud.
-
-        Raises:
-            RequestError: `NOT_FOUND`, for one that was deleted too.
-        """
-        row = await self.store.get_row(table, record_id)
-        if row is None or row["account_id"] != account_id or row["status"] == "deleted":
-            raise build_not_found(word, record_id)
-        return row
 
     def list_models(self, vendor: Vendor, kind: str) -> list[Model]:
         """List the models that a vendor may be asked for, the default first."""

@@ -99,7 +99,7 @@ class Engine:
         self._leases = LeaseManager(core)
         self.settings = core.settings
         self.artifacts = Artifacts(core)
-        self.lineage = Lineages(core, self.artifacts)
+        self.lineage = Lineages(core)
         runner = JobExecutor(core, self.artifacts)
         admission = Admission(core, self.artifacts)
         self.accounts = Accounts(core.store, core.settings)

@@ -7,11 +7,7 @@ import ipywidgets
 import traitlets
 from typing_extensions import deprecated
 
-from toolkit.client._sync.http import HttpClient
-from toolkit.client._sync.resources.artifacts import Artifacts
-from toolkit.client._sync.resources.jobs import Jobs
-from toolkit.client._sync.resources.tasks import Task
-from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
+from toolkit.client import Task, WorkflowRun
 from toolkit.contract.events import Event
 from toolkit.contract.workflows import Node
 from toolkit.display.text import format_missing
@@ -63,7 +59,6 @@ class LiveGraph(Panel):
             self.headline, self.view, make_row(self.cancel, self.retry, self.fork), self.details
         )
         self._task = work if isinstance(work, Task) else None
-        self._http = work._http
         self._workflow = work if isinstance(work, WorkflowRun) else None
         traitlets.link((self.view, "selected"), (self, "selected"))
         self.observe(lambda _: self._start_details(), "selected")
@@ -137,7 +132,7 @@ class LiveGraph(Panel):
             self._show_status()
             made = event.data.get("workflow_id") if event is not None else None
             if event is not None and event.type == "task.executing" and isinstance(made, str):
-                self._workflow = Workflows(self._http).get(made)
+                self._workflow = task.workflow(made)
                 self._follow_workflow()
         self._show_status()
 
@@ -224,8 +219,7 @@ class LiveGraph(Panel):
         if self._workflow is None or not self.selected:
             self.details.value = f'<p class="tk-quiet">{SELECTION_HINT}</p>'
             return
-        nodes = {node.id: node for node in self._workflow.refresh().nodes}
-        self.details.value = _render_details(nodes[self.selected], self._http)
+        self.details.value = _render_details(self._workflow.refresh(), self.selected)
 
     def _start_cancel(self) -> None:
         workflow, task = self._workflow, self._task
@@ -259,9 +253,10 @@ class LiveGraph(Panel):
         self._background.start_feed(self._follow_workflow)
 
 
-def _render_details(node: Node, http: HttpClient) -> str:
+def _render_details(workflow: WorkflowRun, node_id: str) -> str:
     """Render the details of a node: its job, its input and its output."""
-    job = Jobs(http).get(node.job_id).record if node.job_id else None
+    node = workflow[node_id]
+    job = workflow.job(node_id) if node.job_id else None
     known = {
         "capability": node.capability,
         "status": node.status,
@@ -273,10 +268,10 @@ def _render_details(node: Node, http: HttpClient) -> str:
     if job is not None:
         known |= {
             "provider": job.provider,
-            "model": job.model,
+            "model": job.model_name,
             "cost_usd": job.cost_usd,
             "took": f"{job.latency_ms} ms" if job.latency_ms is not None else None,
-            "cached_from": job.cached_from,
+            "cached_from": job.record.cached_from,
         }
         attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
         columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
@@ -285,9 +280,7 @@ def _render_details(node: Node, http: HttpClient) -> str:
         if job.output is not None:
             cards.append(("Output", widget_html.render_json(job.output)))
         if job.artifact_id:
-            cards.append(
-                ("Artifact", widget_html.render_artifact(Artifacts(http).get(job.artifact_id)))
-            )
+            cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
     shown = "".join(widget_html.render_card(title, content) for title, content in cards)
     facts = widget_html.render_facts(known)
     return f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"

@@ -63,6 +63,11 @@ class FormField:
         told = " ".join(filter(None, [str(schema.get("description", "")), bounds]))
         self.help = ipywidgets.HTML(f'<div class="tk-help">{escape(told)}</div>')
 
+    @property
+    def type_name(self) -> str:
+        """The JSON type of its value, such as `integer`; `readable` where that is not one."""
+        return str(self._schema.get("type", "readable"))
+
     def _build_control(self, label: str, tell: ShowMessage) -> Any:
         """Build the control that fits the schema."""
         schema, default = self._schema, self.default
@@ -189,7 +194,7 @@ class SchemaForm(ipywidgets.VBox):
             try:
                 value = field.read_value()
             except ValueError:
-                field.fault.value = _render_fault(f"is not {field._schema.get('type', 'readable')}")
+                field.fault.value = _render_fault(f"is not {field.type_name}")
                 wrong.append(name)
                 continue
             if value is not None and (field.required or value != field.default):

@@ -72,8 +72,6 @@ def close_all(box: ipywidgets.Box) -> None:
     """Close every control of a box, and remove their callbacks."""
     for widget in _list_controls(box):
         widget.unobserve_all()
-        if isinstance(widget, ipywidgets.Button):
-            widget._click_handlers.callbacks.clear()
         widget.close()
 
 
@@ -87,16 +85,29 @@ def _list_controls(box: ipywidgets.Box) -> list[ipywidgets.Widget]:
     return found
 
 
+class ActionButton(ipywidgets.Button):
+    """A button that does one thing, and nothing once it is closed."""
+
+    def __init__(self, handler: Callable[[], None], **traits: Any) -> None:
+        super().__init__(**traits)
+        self._answer = lambda _: handler()
+        self.on_click(self._answer)
+
+    def close(self) -> None:
+        """Close it, and forget its handler, which may hold what it stands in."""
+        self.on_click(self._answer, remove=True)
+        super().close()
+
+
 def make_button(label: str, does: str, handler: Callable[[], None], kind: str = "") -> Any:
     """Make a button that says in full what it does; `kind` is one of ipywidgets' styles."""
-    made = ipywidgets.Button(
+    return ActionButton(
+        handler,
         description=label,
         tooltip=does,
         button_style=kind,
         layout={"width": "auto", "min_width": "8em"},
     )
-    made.on_click(lambda _: handler())
-    return made
 
 
 def make_labelled(kind: type[Any], label: str, **traits: Any) -> Any:

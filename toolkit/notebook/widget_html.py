@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from toolkit.client._sync.resources.artifacts import MAX_INLINE_BYTES, Artifact
+from toolkit.client import Artifact
 from toolkit.display import text
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
@@ -96,7 +96,7 @@ def render_artifact(shown: Artifact) -> str:
     record = shown.record
     size = f"{record.media_type}, {record.size_bytes / 1024:.1f} KiB"
     told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
-    if record.deleted or record.size_bytes > MAX_INLINE_BYTES:
+    if record.deleted or not shown.is_small:
         return told
     content = shown.content()
     encoded = base64.b64encode(content).decode("ascii")

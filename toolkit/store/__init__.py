@@ -19,6 +19,7 @@ from toolkit.store.content import Content, FileSection, compute_sha256, iter_chu
 from toolkit.store.heartbeat import Heartbeat
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL, Row
+from toolkit.store.repository import Repository
 from toolkit.store.store import Store
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "PatchDocument",
     "ReadOnlyStore",
     "ReplaceRow",
+    "Repository",
     "Row",
     "Store",
     "UpdateRow",

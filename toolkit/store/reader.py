@@ -57,6 +57,21 @@ class RowReader:
         rows = self._fetch_rows(_build_get(table, columns), {"id": row_id})
         return rows[0] if rows else None
 
+    def find_owned_row(
+        self,
+        table: str,
+        account_id: str,
+        row_id: str,
+        columns: tuple[str, ...],
+        without: str | None,
+        **equals: object,
+    ) -> Row | None:
+        """Return an account's row by its id, `without` a status, with all or some columns."""
+        given = {**equals, "id": row_id, "account_id": account_id, "without": without}
+        statement = _build_get_owned(table, columns, tuple(equals), without is not None)
+        rows = self._fetch_rows(statement, given)
+        return rows[0] if rows else None
+
     def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
         return self._fetch_rows(_build_find(table, tuple(equals)), equals)
@@ -169,6 +184,17 @@ def _build_get(table: str, columns: tuple[str, ...]) -> str:
     of = metadata.tables[table]
     wanted: list[Any] = [of.c[column] for column in columns] or [of]
     return compile_statement(select(*wanted).where(of.c.id == bindparam("id")))
+
+
+@cache
+def _build_get_owned(
+    table: str, columns: tuple[str, ...], equals: tuple[str, ...], without: bool
+) -> str:
+    of = metadata.tables[table]
+    wanted: list[Any] = [of.c[column] for column in columns] or [of]
+    where = [of.c[column] == bindparam(column) for column in ("id", "account_id", *equals)]
+    where += [of.c.status != bindparam("without")] if without else []
+    return compile_statement(select(*wanted).where(*where))
 
 
 @cache

@@ -181,6 +181,22 @@ class Store:
         """Return one row by its id, with all or some of its columns."""
         return self._reader.get_row(table, row_id, *columns)
 
+    async def find_owned_row(
+        self,
+        table: str,
+        account_id: str,
+        row_id: str,
+        *columns: str,
+        without: str | None = None,
+        **equals: object,
+    ) -> Row | None:
+        """Return an account's row by its id, with all or some of its columns.
+
+        Args:
+            without: a status that it must not have.
+        """
+        return self._reader.find_owned_row(table, account_id, row_id, columns, without, **equals)
+
     async def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
         return self._reader.find_rows(table, **equals)

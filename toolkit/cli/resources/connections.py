@@ -12,7 +12,7 @@ from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
-    from toolkit.client._sync.resources.connections import Connection
+    from toolkit.client import Connection
 
 app = make_group("The vendors you have keys for; keys stay where they are.")
 CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")

@@ -1,11 +1,14 @@
 """The execution of one capability: the part that runs and jobs share."""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.jobs import Attempt, Job, Routing
+
+if TYPE_CHECKING:
+    from toolkit.client._async.resources.artifacts import AsyncArtifact
 
 J = TypeVar("J", bound=Job)
 
@@ -125,6 +128,16 @@ class AsyncExecution(AsyncWaitable[J]):
     def error(self) -> ErrorInfo | None:
         """The error, if there was any."""
         return self.record.error
+
+    async def artifact(self) -> "AsyncArtifact":
+        """Read the artifact it yielded; a small one comes with its bytes.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        from toolkit.client._async.resources.artifacts import read_artifact
+
+        return await read_artifact(self._http, self.artifact_id)
 
     @property
     def routing(self) -> Routing | None:

@@ -2,11 +2,14 @@
 """The execution of one capability: the part that runs and jobs share."""
 
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.client._sync.handle import Waitable
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.jobs import Attempt, Job, Routing
+
+if TYPE_CHECKING:
+    from toolkit.client._sync.resources.artifacts import Artifact
 
 J = TypeVar("J", bound=Job)
 
@@ -126,6 +129,16 @@ class Execution(Waitable[J]):
     def error(self) -> ErrorInfo | None:
         """The error, if there was any."""
         return self.record.error
+
+    def artifact(self) -> "Artifact":
+        """Read the artifact it yielded; a small one comes with its bytes.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        from toolkit.client._sync.resources.artifacts import read_artifact
+
+        return read_artifact(self._http, self.artifact_id)
 
     @property
     def routing(self) -> Routing | None:

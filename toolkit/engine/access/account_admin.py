@@ -15,6 +15,7 @@ from toolkit.engine.access.accounts import LOCAL_EMAIL, find_account
 from toolkit.engine.access.api_keys import complete_key, has_ended, make_key, revoke_key
 from toolkit.engine.money.allowance import Allowances, make_account_limit
 from toolkit.engine.money.amounts import from_nano_usd
+from toolkit.engine.records import Records
 from toolkit.settings import Settings
 from toolkit.store import Change, PatchDocument, Row, Store, UpdateRow
 from toolkit.store.stored_bytes import COUNTED_COLUMNS
@@ -283,8 +284,9 @@ class AccountAdmin:
 
     async def _list_keys(self, account_id: str) -> list[AccountKey]:
         spent = await self._sum_spending(account_id, _format_today())
-        rows = await self._store.find_rows("api_keys", account_id=account_id)
-        keys = [await complete_key(self._allowances, row) for row in reversed(rows)]
+        records = Records(self._store).keys
+        rows = await records.find_rows(account_id)
+        keys = [await complete_key(self._allowances, records.read(row)) for row in reversed(rows)]
         return [
             AccountKey(**dict(key), spent_usd_today=to_wire_usd(spent.get(key.id, ZERO_USD)))
             for key in keys

@@ -9,14 +9,15 @@ from datetime import timedelta
 from toolkit.contract.account import ApiKey, KeyCreate, KeyCreated, KeyRotate
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.choices import Scope
-from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.access.account_status import check_enabled
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.money.allowance import Allowances, make_key_limit
+from toolkit.engine.records import Records
 from toolkit.engine.request_context import RequestContext
-from toolkit.store import Change, InsertRow, PatchDocument, Row, Store, UpdateRow
+from toolkit.store import Change, InsertRow, PatchDocument, Store, UpdateRow
 
 KEY_PREFIX = "sk_live_"
 ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
@@ -50,9 +51,8 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     return account_id, key
 
 
-async def complete_key(allowances: Allowances, row: Row) -> ApiKey:
-    """Read a key's record from its row, and add what is left of today's allowance."""
-    key = ApiKey.model_validate_json(str(row["doc"]))
+async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
+    """Add to a key's record what is left of today's allowance."""
     limit = make_key_limit(key)
     if limit is not None:
         key.left_usd_today = to_wire_usd(await allowances.find_remaining_today(limit))
@@ -91,15 +91,14 @@ class ApiKeys:
 
     def __init__(self, store: Store, quotas: Quotas, allowances: Allowances) -> None:
         self._store = store
+        self._keys = Records(store).keys
         self._quotas = quotas
         self._allowances = allowances
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[ApiKey]:
         """List a page of the account's key records, newest first; never the keys themselves."""
-        rows = await self._store.list_page(
-            "api_keys", context.account_id, limit=limit, before=before
-        )
-        return [await complete_key(self._allowances, row) for row in rows]
+        keys = await self._keys.list(context.account_id, limit, before)
+        return [await complete_key(self._allowances, key) for key in keys]
 
     async def get(self, context: RequestContext, key_id: str) -> ApiKey:
         """Return the record of one key, never the key itself.
@@ -107,10 +106,8 @@ class ApiKeys:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._store.get_row("api_keys", key_id)
-        if row is None or row["account_id"] != context.account_id:
-            raise build_not_found("key", key_id)
-        return await complete_key(self._allowances, row)
+        key = await self._keys.get(context.account_id, key_id)
+        return await complete_key(self._allowances, key)
 
     async def create(self, context: RequestContext, request: KeyCreate) -> KeyCreated:
         """Make another key for the caller's account; it is shown only once.

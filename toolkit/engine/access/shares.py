@@ -14,6 +14,7 @@ from pydantic import Field
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.connections import Connection, Everyone
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError, build_not_found
+from toolkit.engine.records import Records
 from toolkit.store import (
     READ_ONLY_ACCOUNT_ID,
     SHARED_WITH_ALL,
@@ -45,10 +46,11 @@ class Shares:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._connections = Records(store).connections
 
     async def list_own(self, account_id: str) -> list[tuple[Connection, Row]]:
         """List an account's own connections and their rows, the newest first."""
-        rows = await self._store.find_rows("connections", account_id=account_id, deleted=False)
+        rows = await self._connections.find_rows(account_id)
         return [(read_connection(row), row) for row in reversed(rows)]
 
     async def list_shared(self, account_id: str) -> list[tuple[Connection, Row]]:
@@ -73,9 +75,9 @@ class Shares:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._store.get_row("connections", connection_id)
-        if row is not None and row["account_id"] == account_id and not row["deleted"]:
-            return read_connection(row)
+        own = await self._connections.find(account_id, connection_id)
+        if own is not None:
+            return own
         for connection, _ in await self.list_shared(account_id):
             if connection.id == connection_id:
                 return connection

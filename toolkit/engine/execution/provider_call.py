@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 
+from toolkit.contract.compute import Compute
+from toolkit.contract.endpoints import Endpoint
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
@@ -18,7 +20,7 @@ from toolkit.engine.transport.driver import MAX_INLINE_BYTES, SEND_CHECK, FlowHo
 from toolkit.engine.transport.redaction import redact_reply
 from toolkit.plugins import Access, Operation, ProviderError, Reply, Submitted, TextReply, Vendor
 from toolkit.settings import Timeouts
-from toolkit.store import UpdateRow
+from toolkit.store import Repository, UpdateRow
 
 # Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
@@ -102,20 +104,21 @@ class ProviderCall:
                 vendor,
                 self._connection,
                 self._model,
-                endpoint=await self._find_vendor_id("endpoints", place.endpoint_id),
-                pod=await self._find_vendor_id("compute", place.compute_id),
+                endpoint=await self._find_vendor_id(core.records.endpoints, place.endpoint_id),
+                pod=await self._find_vendor_id(core.records.compute, place.compute_id),
                 resume=self._job_run.vendor_job_id,
             )
         except ToolkitError as error:
             raise ProviderError(error.code, error.message, retryable=False) from None
 
-    async def _find_vendor_id(self, table: str, named: str | None) -> str | None:
+    async def _find_vendor_id(
+        self, places: Repository[Endpoint] | Repository[Compute], named: str | None
+    ) -> str | None:
         """Find the vendor's own id of the endpoint or pod that the job names."""
         if named is None:
             return None
-        row = await self._core.store.get_row(table, named)
-        usable = row is not None and row["status"] in ("creating", "ready")
-        if row is None or not usable or row["account_id"] != self._job_run.account_id:
+        row = await places.find_row(self._job_run.account_id, named, "status", "vendor_id")
+        if row is None or row["status"] not in ("creating", "ready"):
             raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` is not there to run this on any more.")
         if row["vendor_id"] is None:
             raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` was never made at its vendor.")

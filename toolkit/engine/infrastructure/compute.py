@@ -37,13 +37,11 @@ class Computes(ManagedResource[Compute, PodState]):
     """`/v1/compute`."""
 
     table = "compute"
-    word = "compute"
-    record = Compute
     creation = PodCreation
     listing = PodListing()
 
     def __init__(self, core: EngineContext, catalog: Catalog) -> None:
-        super().__init__(core)
+        super().__init__(core, core.records.compute)
         self._catalog = catalog
 
     async def create(self, context: RequestContext, request: ComputeCreate) -> Compute:
@@ -82,8 +80,8 @@ class Computes(ManagedResource[Compute, PodState]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._core.get_owned(self.table, self.word, context.account_id, compute_id)
-        compute = self._parse_record(row)
+        row = await self._records.get_row(context.account_id, compute_id)
+        compute = self._records.read(row)
         if compute.status != "creating" or row["vendor_id"] is None:
             return compute
         try:

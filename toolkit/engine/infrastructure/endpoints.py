@@ -28,13 +28,11 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
     """`/v1/endpoints`."""
 
     table = "endpoints"
-    word = "endpoint"
-    record = Endpoint
     creation = EndpointCreation
     listing = EndpointListing()
 
     def __init__(self, core: EngineContext, templates: Templates, catalog: Catalog) -> None:
-        super().__init__(core)
+        super().__init__(core, core.records.endpoints)
         self._templates = templates
         self._catalog = catalog
 

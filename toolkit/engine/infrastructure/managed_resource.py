@@ -42,21 +42,17 @@ class ManagedResource(ResourceType[K, S]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        return self._parse_record(
-            await self._core.get_owned(self.table, self.word, context.account_id, record_id)
-        )
+        return await self._records.get(context.account_id, record_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[K]:
         """List a page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
-            rows = await self._core.store.list_page(
-                self.table, context.account_id, limit=limit, before=before, without="deleted"
-            )
-            found += [record for record in map(self._parse_record, rows) if self._is_listed(record)]
-            if len(rows) < limit:
+            page = await self._records.list(context.account_id, limit, before)
+            found += [record for record in page if self._is_listed(record)]
+            if len(page) < limit:
                 break
-            before = str(rows[-1]["id"])
+            before = page[-1].id
         return found[:limit]
 
     async def delete(self, context: RequestContext, record_id: str) -> K:
@@ -66,8 +62,8 @@ class ManagedResource(ResourceType[K, S]):
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
                 vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
-        row = await self._core.get_owned(self.table, self.word, context.account_id, record_id)
-        record = self._parse_record(row)
+        row = await self._records.get_row(context.account_id, record_id)
+        record = self._records.read(row)
         await self._check_deletable(context.account_id, record)
         if row["vendor_id"] is not None:
             await self._destroy(row, record)
@@ -200,7 +196,7 @@ class ManagedResource(ResourceType[K, S]):
     async def _reconcile_row(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
         """Reconcile one resource; return whether that was possible."""
         vendor, connection = await self._find_place(row)
-        record, vendor_id, state = self._parse_record(row), row["vendor_id"], None
+        record, vendor_id, state = self._records.read(row), row["vendor_id"], None
         if vendor_id is None:
             if connection.id not in lists:
                 listed = await self._core.ask_vendor(vendor, connection, self.listing)

@@ -4,10 +4,9 @@ import json
 from dataclasses import dataclass, field
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.storage import Storage
-from toolkit.contract.templates import Template
 from toolkit.engine.context import EngineContext
-from toolkit.store import Row
+from toolkit.engine.infrastructure.resource_type import K
+from toolkit.store import Repository, Row
 
 
 @dataclass(slots=True)
@@ -48,13 +47,13 @@ async def resolve_refs(
     """
     found = ResolvedRefs()
     if storage_id is not None:
-        row = await _find_ready(core, "storage", account_id, storage_id)
+        row = await _find_ready(core.records.storage, account_id, storage_id)
         found.volume_id = str(row["vendor_id"])
-        found.data_center = Storage.model_validate_json(str(row["doc"])).data_center
+        found.data_center = core.records.storage.read(row).data_center
         found.own_ids[found.volume_id] = storage_id
     if template_id is not None:
-        row = await _find_ready(core, "template", account_id, template_id)
-        template = Template.model_validate_json(str(row["doc"]))
+        row = await _find_ready(core.records.templates, account_id, template_id)
+        template = core.records.templates.read(row)
         if template.hidden or template.serverless != serverless:
             why = "belongs to one endpoint" if template.hidden else "is for the other kind"
             raise RequestError(
@@ -90,9 +89,8 @@ async def check_unused(core: EngineContext, account_id: str, field: str, named: 
                 )
 
 
-async def _find_ready(core: EngineContext, word: str, account_id: str, named: str) -> Row:
-    table = {"storage": "storage", "template": "templates"}[word]
-    row = await core.get_owned(table, word, account_id, named)
+async def _find_ready(records: Repository[K], account_id: str, named: str) -> Row:
+    row = await records.get_row(account_id, named)
     if row["status"] != "ready":
         raise RequestError(
             ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."

@@ -11,7 +11,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine.context import EngineContext
 from toolkit.plugins import Operation, Reply, Vendor
 from toolkit.plugins.infrastructure import ResourceListing, ResourceState
-from toolkit.store import Change, InsertRow, Row, UpdateRow
+from toolkit.store import Change, InsertRow, Repository, Row
 
 K = TypeVar("K", bound=Infrastructure)
 S = TypeVar("S", bound=ResourceState)
@@ -25,20 +25,17 @@ class ResourceType(Generic[K, S]):
 
     Attributes:
         table: the table of its records.
-        word: its name in messages.
-        record: the contract's model of it.
         creation: the operation that creates one; vendors with a flow for it offer the kind.
         listing: the operation that lists them.
     """
 
     table: ClassVar[str]
-    word: ClassVar[str]
-    record: type[K]
     creation: ClassVar[type[Operation[Any]]]
     listing: Operation[ResourceListing[S]]
 
-    def __init__(self, core: EngineContext) -> None:
+    def __init__(self, core: EngineContext, records: Repository[K]) -> None:
         self._core = core
+        self._records = records
 
     # Hooks for subclasses.
 
@@ -74,17 +71,14 @@ class ResourceType(Generic[K, S]):
     def _make_insert(
         self, account_id: str, record: K, connection: Connection, **spec: object
     ) -> InsertRow:
-        row: dict[str, object] = {
-            "id": record.id,
-            "account_id": account_id,
-            "status": record.status,
-            "vendor_id": None,
-            "connection_id": connection.id,
-            "created_at": format_rfc3339(now()),
-            "doc": record.model_dump_json(),
-            "spec": self._make_spec({**spec, "at": format_rfc3339(now())}),
-        }
-        return InsertRow(self.table, row)
+        return self._records.make_insert(
+            account_id,
+            record,
+            status=record.status,
+            vendor_id=None,
+            connection_id=connection.id,
+            spec=self._make_spec({**spec, "at": format_rfc3339(now())}),
+        )
 
     async def _save(
         self,
@@ -99,9 +93,9 @@ class ResourceType(Generic[K, S]):
         record.status = status
         if status == "deleted":
             record.deleted_at = now()
-        values = {"status": status, "doc": record.model_dump_json(), **columns}
         along = await self._make_companion_changes(record, status) if along is None else along
-        await self._core.store.write([UpdateRow(self.table, record.id, values), *along])
+        saved = self._records.make_update(record, status=status, **columns)
+        await self._core.store.write([saved, *along])
 
     async def _ask(self, row: Row, operation: Operation[R]) -> R:
         """Ask the vendor of a resource.
@@ -118,9 +112,6 @@ class ResourceType(Generic[K, S]):
         """Tell whether a record is unchanged since it was read: it may have been deleted."""
         current = await self._core.store.get_row(self.table, str(row["id"]), "doc")
         return current is not None and bool(current["doc"] == row["doc"])
-
-    def _parse_record(self, row: Row) -> K:
-        return self.record.model_validate_json(str(row["doc"]))
 
     def _make_spec(self, more: Mapping[str, object]) -> str:
         """Return the engine's notes on a record: who called the vendor, when, and which cloud."""

@@ -3,6 +3,7 @@
 from toolkit.contract.base import now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.storage import Storage, StorageCreate
+from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import check_unused
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
@@ -21,10 +22,11 @@ class Storages(ManagedResource[Storage, VolumeState]):
     """`/v1/storage`."""
 
     table = "storage"
-    word = "storage"
-    record = Storage
     creation = VolumeCreation
     listing = VolumeListing()
+
+    def __init__(self, core: EngineContext) -> None:
+        super().__init__(core, core.records.storage)
 
     async def create(self, context: RequestContext, request: StorageCreate) -> Storage:
         """Rent a network volume; it is billed until it is deleted.

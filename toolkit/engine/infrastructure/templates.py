@@ -11,6 +11,7 @@ from toolkit.contract.endpoints import InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.templates import Template, TemplateCreate
+from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
 from toolkit.engine.infrastructure.resource_refs import check_unused
 from toolkit.engine.infrastructure.resource_type import make_vendor_name
@@ -28,10 +29,11 @@ class Templates(ManagedResource[Template, TemplateState]):
     """`/v1/templates`; lists omit the hidden ones, which can be read by their id."""
 
     table = "templates"
-    word = "template"
-    record = Template
     creation = TemplateCreation
     listing = TemplateListing()
+
+    def __init__(self, core: EngineContext) -> None:
+        super().__init__(core, core.records.templates)
 
     async def create(self, context: RequestContext, request: TemplateCreate) -> Template:
         """Make a template to share.
@@ -49,7 +51,7 @@ class Templates(ManagedResource[Template, TemplateState]):
     async def find_hidden(self, template_id: str | None) -> Row | None:
         """Find the row of a template, if it is a hidden one."""
         row = await self._core.store.get_row(self.table, template_id) if template_id else None
-        return row if row is not None and self._parse_record(row).hidden else None
+        return row if row is not None and self._records.read(row).hidden else None
 
     def make_companion_update(self, row: Row, status: InfrastructureStatus) -> UpdateRow:
         """Return the update of a hidden template that follows its endpoint's new status.
@@ -58,14 +60,13 @@ class Templates(ManagedResource[Template, TemplateState]):
             row: the template's.
             status: of the endpoint; the template of one that failed is looked up and deleted.
         """
-        template, known = self._parse_record(row), row["vendor_id"]
+        template, known = self._records.read(row), row["vendor_id"]
         if status == "ready" and known is None:
             status = "creating"  # it is looked up later
         elif status == "failed" or (status == "deleted" and known is None):
             status = "deleting"
         template.status, template.deleted = status, status == "deleted"
-        values = {"status": status, "vendor_id": known, "doc": template.model_dump_json()}
-        return UpdateRow(self.table, template.id, values)
+        return self._records.make_update(template, status=status, vendor_id=known)
 
     async def _make_deletion(self, record: Template, vendor_id: str) -> TemplateDeletion:  # noqa: ARG002
         return TemplateDeletion(vendor_id=vendor_id)

@@ -59,17 +59,14 @@ class AgentRuns:
 
     async def find(self, context: RequestContext, run_id: str) -> Task | None:
         """Find the task that a run is, if it is an agent's."""
-        rows = await self._core.store.find_rows(
-            "tasks", account_id=context.account_id, run_id=run_id
-        )
-        return Task.model_validate_json(str(rows[0]["doc"])) if rows else None
+        tasks = self._core.records.tasks
+        rows = await tasks.find_rows(context.account_id, run_id=run_id)
+        return tasks.read(rows[0]) if rows else None
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
         """Return a page of agents' runs, newest first."""
-        rows = await self._core.store.list_page(
-            "tasks", context.account_id, limit=limit, before=before, by="run_id"
-        )
-        return [to_run(Task.model_validate_json(str(row["doc"]))) for row in rows]
+        tasks = self._core.records.tasks
+        return [to_run(t) for t in await tasks.list(context.account_id, limit, before, by="run_id")]
 
     async def cancel(self, context: RequestContext, task_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""

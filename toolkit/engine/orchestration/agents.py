@@ -1,14 +1,14 @@
 """The service of `/v1/agents`: registers, lists and deletes them."""
 
 from toolkit.contract.agents import Agent, AgentCreate, find_parameters
-from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.store import Conflict, InsertRow, Row, UpdateRow
+from toolkit.store import Conflict
 
 
 class Agents:
@@ -16,6 +16,7 @@ class Agents:
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
+        self._agents = core.records.agents
 
     async def create(self, context: RequestContext, request: AgentCreate) -> Agent:
         """Register a version of an agent.
@@ -36,17 +37,12 @@ class Agents:
             created_at=now(),
             **dict(request),
         )
-        row: dict[str, object] = {
-            "id": agent.id,
-            "account_id": context.account_id,
-            "named": _make_name_key(context.account_id, agent.name, agent.version),
-            "deleted": False,
-            "created_at": format_rfc3339(agent.created_at),
-            "doc": agent.model_dump_json(),
-        }
-        await self._core.quotas.check_storage(context.account_id, len(str(row["doc"])))
+        named = _make_name_key(context.account_id, agent.name, agent.version)
+        inserted = self._agents.make_insert(context.account_id, agent, named=named)
+        size_bytes = len(str(inserted.values["doc"]))
+        await self._core.quotas.check_storage(context.account_id, size_bytes)
         try:
-            await commit_accepted(self._core, context, [InsertRow("agents", row)], agent)
+            await commit_accepted(self._core, context, [inserted], agent)
         except Conflict:
             raise RequestError(
                 ErrorCode.CONFLICT,
@@ -60,17 +56,11 @@ class Agents:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get_row("agents", agent_id)
-        if row is None or row["account_id"] != context.account_id or row["deleted"]:
-            raise build_not_found("agent", agent_id)
-        return _read_agent(row)
+        return await self._agents.get(context.account_id, agent_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Agent]:
         """Return a page of agents, newest first."""
-        rows = await self._core.store.list_page(
-            "agents", context.account_id, limit=limit, before=before, deleted=False
-        )
-        return [_read_agent(row) for row in rows]
+        return await self._agents.list(context.account_id, limit, before)
 
     async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
         """Find the agent of a name, in the given or its newest version.
@@ -90,30 +80,23 @@ class Agents:
             )
         wanted = named or version
         if wanted is not None:
-            rows = await self._core.store.find_rows(
-                "agents", named=_make_name_key(context.account_id, bare, wanted)
-            )
+            named = _make_name_key(context.account_id, bare, wanted)
+            rows = await self._agents.find_rows(context.account_id, named=named)
         else:
-            living = await self._core.store.find_rows(
-                "agents", account_id=context.account_id, deleted=False
-            )
-            rows = [row for row in living if _read_agent(row).name == bare]
-        if not rows:
+            rows = await self._agents.find_rows(context.account_id)
+        found = [agent for agent in map(self._agents.read, rows) if agent.name == bare]
+        if not found:
             raise build_not_found("agent", name if wanted is None else f"{bare}@{wanted}")
-        return _read_agent(rows[-1])
+        return found[-1]
 
     async def delete(self, context: RequestContext, agent_id: str) -> Agent:
         """Delete an agent; its runs stay, and its name and version are free again."""
         agent = await self.get(context, agent_id)
         agent.deleted = True
-        values = {"deleted": True, "named": agent.id, "doc": agent.model_dump_json()}
-        await self._core.store.write([UpdateRow("agents", agent.id, values)])
+        saved = self._agents.make_update(agent, deleted=True, named=agent.id)
+        await self._core.store.write([saved])
         return agent
 
 
 def _make_name_key(account_id: str, name: str, version: str) -> str:
     return f"{account_id}/{name}@{version}"
-
-
-def _read_agent(row: Row) -> Agent:
-    return Agent.model_validate_json(str(row["doc"]))

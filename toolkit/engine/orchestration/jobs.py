@@ -1,10 +1,9 @@
 """The service of `/v1/jobs`: reads all jobs, and creates those that run on a compute."""
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.context import EngineContext
-from toolkit.engine.job_record import read_job
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
@@ -59,17 +58,12 @@ class Jobs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get_row("jobs", job_id)
-        if row is None or row["account_id"] != context.account_id:
-            raise build_not_found("job", job_id)
-        return read_job(row).to_wire()
+        return (await self._core.records.jobs.get(context.account_id, job_id)).to_wire()
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
-        rows = await self._core.store.list_page(
-            "jobs", context.account_id, limit=limit, before=before
-        )
-        return [read_job(row).to_wire() for row in rows]
+        jobs = await self._core.records.jobs.list(context.account_id, limit, before)
+        return [job.to_wire() for job in jobs]
 
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.
@@ -108,6 +102,6 @@ class Jobs:
 
     async def _find_provider(self, account_id: str, compute_id: str) -> str:
         """Find the provider that a compute was rented at."""
-        row = await self._core.get_owned("compute", "compute", account_id, compute_id)
+        row = await self._core.records.compute.get_row(account_id, compute_id)
         connection = await self._core.store.get_row("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.base import now
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
@@ -27,7 +27,6 @@ from toolkit.engine.routing.registry import find_fillable_fields
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
-from toolkit.store import InsertRow
 
 MAX_NODE_RETRIES = 2
 RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
@@ -58,7 +57,8 @@ class Plans:
         await self.check(context.account_id, request)
         plan = await self.make(context.account_id, request)
         await self._core.quotas.check_storage(context.account_id, 1)
-        await commit_accepted(self._core, context, [self.to_insert(context.account_id, plan)], plan)
+        inserted = self._core.records.plans.make_insert(context.account_id, plan)
+        await commit_accepted(self._core, context, [inserted], plan)
         return plan
 
     async def get(self, context: RequestContext, plan_id: str) -> Plan:
@@ -67,17 +67,11 @@ class Plans:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get_row("plans", plan_id)
-        if row is None or row["account_id"] != context.account_id:
-            raise build_not_found("plan", plan_id)
-        return Plan.model_validate_json(str(row["doc"]))
+        return await self._core.records.plans.get(context.account_id, plan_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Plan]:
         """Return a page of plans, newest first."""
-        rows = await self._core.store.list_page(
-            "plans", context.account_id, limit=limit, before=before
-        )
-        return [Plan.model_validate_json(str(row["doc"])) for row in rows]
+        return await self._core.records.plans.list(context.account_id, limit, before)
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective with what this account has connected."""
@@ -168,17 +162,6 @@ class Plans:
             )
             for node in nodes
         }
-
-    @staticmethod
-    def to_insert(account_id: str, plan: Plan) -> InsertRow:
-        """Make the insert of a plan's row."""
-        row: dict[str, object] = {
-            "id": plan.id,
-            "account_id": account_id,
-            "created_at": format_rfc3339(plan.created_at),
-            "doc": plan.model_dump_json(),
-        }
-        return InsertRow("plans", row)
 
 
 def make_workflow_request(

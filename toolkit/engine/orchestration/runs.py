@@ -9,7 +9,6 @@ from toolkit.contract.money import to_wire_usd
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
-from toolkit.engine.job_record import read_job
 from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
@@ -54,9 +53,9 @@ class Runs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        rows = await self._core.store.find_rows("jobs", run_id=run_id)
-        if rows and rows[0]["account_id"] == context.account_id:
-            return Run.of(read_job(rows[0]).to_wire())
+        jobs = self._core.records.jobs
+        for row in await jobs.find_rows(context.account_id, run_id=run_id):
+            return Run.of(jobs.read(row).to_wire())
         task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
@@ -87,14 +86,14 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._resolve_request(request)
-        backends = await self._core.find_providers(context.account_id, capability, request.options)
+        providers = await self._core.find_providers(context.account_id, capability, request.options)
         pin = request.options.provider
-        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
-            check_servable(capability, request.options, backends)
+        if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
+            check_servable(capability, request.options, providers)
         await self._admission.start_check(context.account_id).check_references(
             capability, request.input, request.options
         )
-        routing = route(capability, request.options, operation, backends)
+        routing = route(capability, request.options, operation, providers)
         first = routing.first_choice
         return Route(
             capability=capability.name,

@@ -28,7 +28,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.reviewer import Evidence, review_results
 from toolkit.plugins import Upstream
-from toolkit.store import AppendEvent, Change, Lease, UpdateRow
+from toolkit.store import AppendEvent, Change, Lease
 
 MAX_REVIEW_RETRIES = 2
 
@@ -62,10 +62,7 @@ class TaskManager:
 
     async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
-        row = await self._core.store.get_row("tasks", lease.root_id)
-        if row is None:
-            raise build_not_found("task", lease.root_id)
-        task = Task.model_validate_json(str(row["doc"]))
+        task = await self._core.records.tasks.get(lease.account_id, lease.root_id)
         try:
             while task.status in self._steps:
                 if self._core.is_draining:
@@ -98,7 +95,7 @@ class TaskManager:
         request = TaskCreate(objective=task.objective, constraints=task.constraints)
         plan = await self._plans.make(lease.account_id, request)
         task.plan_id = plan.id
-        stored = self._plans.to_insert(lease.account_id, plan)
+        stored = self._core.records.plans.make_insert(lease.account_id, plan)
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
@@ -272,7 +269,7 @@ class TaskManager:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
             task.cost_usd = 0.0  # it ended before anything was called
-        saved = UpdateRow("tasks", task.id, {"status": status, "doc": task.model_dump_json()})
+        saved = self._core.records.tasks.make_update(task, status=status)
         await self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
 
 

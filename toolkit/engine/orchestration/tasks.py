@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from pydantic import BaseModel
 
-from toolkit.contract.base import ErrorInfo, format_rfc3339, now
-from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
+from toolkit.contract.base import ErrorInfo, now
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
@@ -20,7 +20,6 @@ from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.task_manager import TaskManager, make_error_info, make_task_event
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.store import InsertRow
 
 
 class Tasks:
@@ -67,18 +66,13 @@ class Tasks:
         inserted, lease = self._core.store.build_root(
             task.id, "task", context.account_id, context.key_id, agent.agent_id if agent else None
         )
-        row: dict[str, object] = {
-            "id": task.id,
-            "account_id": context.account_id,
-            "status": task.status,
-            "created_at": format_rfc3339(task.created_at),
-            "doc": task.model_dump_json(),
-            "run_id": agent.run_id if agent else None,
-        }
+        stored = self._core.records.tasks.make_insert(
+            context.account_id, task, status=task.status, run_id=agent.run_id if agent else None
+        )
         await commit_accepted(
             self._core,
             context,
-            [inserted, InsertRow("tasks", row), make_task_event(task)],
+            [inserted, stored, make_task_event(task)],
             shown(task),
         )
         self._leases.start(lease)
@@ -90,17 +84,11 @@ class Tasks:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get_row("tasks", task_id)
-        if row is None or row["account_id"] != context.account_id:
-            raise build_not_found("task", task_id)
-        return Task.model_validate_json(str(row["doc"]))
+        return await self._core.records.tasks.get(context.account_id, task_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Task]:
         """Return a page of tasks, newest first."""
-        rows = await self._core.store.list_page(
-            "tasks", context.account_id, limit=limit, before=before
-        )
-        return [Task.model_validate_json(str(row["doc"])) for row in rows]
+        return await self._core.records.tasks.list(context.account_id, limit, before)
 
     async def cancel(self, context: RequestContext, task_id: str) -> Task:
         """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""

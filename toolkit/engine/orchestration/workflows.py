@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from toolkit.contract.base import JsonObject, format_rfc3339, now
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
@@ -40,7 +40,7 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import find_fillable_fields, validate_input
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.store import AppendEvent, Change, InsertRow, Lease, Row
+from toolkit.store import AppendEvent, Change, Lease, Row
 
 
 class CheckedGraph(NamedTuple):
@@ -253,19 +253,17 @@ class Workflows:
         spec: Mapping[str, Any],
     ) -> list[Change]:
         """Return the changes that insert a workflow; `spec` is what its record does not show."""
-        row: dict[str, object] = {
-            "id": workflow.id,
-            "account_id": account_id,
-            "root_id": root_id,
-            "task_id": workflow.task_id,
-            "status": workflow.status,
-            "created_at": format_rfc3339(workflow.created_at),
-            "doc": workflow.model_dump_json(),
-            "spec": json.dumps(dict(spec)),
-        }
+        inserted = self._core.records.workflows.make_insert(
+            account_id,
+            workflow,
+            root_id=root_id,
+            task_id=workflow.task_id,
+            status=workflow.status,
+            spec=json.dumps(dict(spec)),
+        )
         at = format_rfc3339(workflow.created_at)
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
-        return [InsertRow("workflows", row), event]
+        return [inserted, event]
 
     async def get(self, context: RequestContext, workflow_id: str) -> Workflow:
         """Return one workflow, its nodes as they stand.
@@ -281,15 +279,12 @@ class Workflows:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        row = await self._core.store.get_row("workflows", workflow_id)
-        if row is None or row["account_id"] != context.account_id:
-            raise build_not_found("workflow", workflow_id)
-        return row
+        return await self._core.records.workflows.get_row(context.account_id, workflow_id)
 
-    async def read_current(self, row: Mapping[str, Any]) -> Workflow:
+    async def read_current(self, row: Row) -> Workflow:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
-            workflow = Workflow.model_validate_json(str(row["doc"]))
+            workflow = self._core.records.workflows.read(row)
             if workflow.status in FINAL_STATUSES:
                 return workflow
             await pacer.pause()
@@ -313,9 +308,7 @@ class Workflows:
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Workflow]:
         """Return a page of workflows, newest first."""
-        rows = await self._core.store.list_page(
-            "workflows", context.account_id, limit=limit, before=before
-        )
+        rows = await self._core.records.workflows.list_rows(context.account_id, limit, before)
         return [await self.read_current(row) for row in rows]
 
     async def cancel(self, context: RequestContext, workflow_id: str) -> Workflow:
@@ -332,7 +325,7 @@ class Workflows:
     async def run(self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()) -> Workflow:
         """Run a stored workflow to its end, from wherever it stands."""
         fresh = self._fresh.pop(workflow_id, None)
-        workflow, spec = fresh or await self._load(workflow_id)
+        workflow, spec = fresh or await self._load(workflow_id, lease)
         if workflow.status in FINAL_STATUSES:
             return workflow
         own = Budget(
@@ -349,11 +342,10 @@ class Workflows:
             watched.workflow = await scheduler.run()
         return watched.workflow
 
-    async def _load(self, workflow_id: str) -> tuple[Workflow, Mapping[str, Any]]:
-        row = await self._core.store.get_row("workflows", workflow_id)
-        if row is None:
-            raise build_not_found("workflow", workflow_id)
-        return Workflow.model_validate_json(str(row["doc"])), json.loads(str(row["spec"]))
+    async def _load(self, workflow_id: str, lease: Lease) -> tuple[Workflow, Mapping[str, Any]]:
+        workflows = self._core.records.workflows
+        row = await workflows.get_row(lease.account_id, workflow_id)
+        return workflows.read(row), json.loads(str(row["spec"]))
 
 
 def _read_state(row: Mapping[str, Any]) -> JobState:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
 from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import start_thread
@@ -18,7 +18,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
 from toolkit.plugins import Blob
-from toolkit.store import Content, InsertRow, UpdateRow, compute_sha256
+from toolkit.store import Content, InsertRow, compute_sha256
 
 # SQLite reads and writes what is this small faster than a file system does, and in the same
 # transaction as the record.
@@ -162,9 +162,7 @@ class Artifacts:
         Raises:
             RequestError: `NOT_FOUND`, for someone else's as well.
         """
-        row = await self._core.store.get_row("artifacts", artifact_id)
-        if row is None or row["account_id"] != account_id or row["deleted"]:
-            raise build_not_found("artifact", artifact_id)
+        row = await self._core.records.artifacts.get_row(account_id, artifact_id)
         return StoredArtifact.of(row)
 
     async def get(self, context: RequestContext, artifact_id: str) -> Artifact:
@@ -173,7 +171,7 @@ class Artifacts:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return (await self.find(context.account_id, artifact_id)).artifact
+        return await self._core.records.artifacts.get(context.account_id, artifact_id)
 
     async def delete(self, context: RequestContext, artifact_id: str) -> Artifact:
         """Delete an artifact; its bytes go too, unless another artifact has the same.
@@ -195,8 +193,8 @@ class Artifacts:
                     f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
                 )
         artifact.deleted = True
-        values = {"deleted": True, "content": None, "doc": artifact.model_dump_json()}
-        await self._core.store.write([UpdateRow("artifacts", artifact_id, values)])
+        saved = self._core.records.artifacts.make_update(artifact, deleted=True, content=None)
+        await self._core.store.write([saved])
         dropping = asyncio.create_task(self._delete_bytes(artifact.sha256))
         self._delete_tasks.add(dropping)
         dropping.add_done_callback(self._delete_tasks.discard)
@@ -220,10 +218,7 @@ class Artifacts:
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Artifact]:
         """List a page of artifacts, newest first."""
-        rows = await self._core.store.list_page(
-            "artifacts", context.account_id, limit=limit, before=before, deleted=False
-        )
-        return [Artifact.model_validate_json(str(row["doc"])) for row in rows]
+        return await self._core.records.artifacts.list(context.account_id, limit, before)
 
     async def read_content(
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None

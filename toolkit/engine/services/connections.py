@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Sequence
 
-from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.connections import (
     Connection,
     ConnectionCreate,
@@ -15,13 +15,12 @@ from toolkit.contract.connections import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.engine.access.shares import read_connection
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.transport.driver import NO_HOOKS
 from toolkit.plugins import ProviderError, TextRequest, Vendor
-from toolkit.store import Change, InsertRow, UpdateRow
+from toolkit.store import Change
 
 MAX_LISTED_MODELS = 200  # the most models of a provider in an answer
 
@@ -57,16 +56,12 @@ class Connections:
         connection = Connection(
             id=new_id(Prefix.CONNECTION), created_at=now(), **request.model_dump(exclude={"share"})
         )
-        row: dict[str, object] = {
-            "id": connection.id,
-            "account_id": context.account_id,
-            "provider": connection.provider,
-            "deleted": False,
-            "created_at": format_rfc3339(connection.created_at),
-            "doc": connection.model_dump_json(),
-        }
-        await self._core.quotas.check_storage(context.account_id, len(str(row["doc"])))
-        changes: list[Change] = [InsertRow("connections", row)]
+        inserted = self._core.records.connections.make_insert(
+            context.account_id, connection, provider=connection.provider
+        )
+        size_bytes = len(str(inserted.values["doc"]))
+        await self._core.quotas.check_storage(context.account_id, size_bytes)
+        changes: list[Change] = [inserted]
         if request.share is not None:
             shares = self._core.shares
             changes += await shares.make_share_changes(
@@ -105,15 +100,13 @@ class Connections:
     ) -> list[Connection]:
         """List a page of connections, the account's own and those shared with it, newest first."""
         shares = self._core.shares
-        rows = await self._core.store.list_page(
-            "connections", context.account_id, limit=limit, before=before, deleted=False
-        )
+        own = await self._core.records.connections.list(context.account_id, limit, before)
         lent = [
             one
             for one, _ in await shares.list_shared(context.account_id)
             if not before or one.id < before
         ]
-        found = sorted([*map(read_connection, rows), *lent], key=lambda one: one.id, reverse=True)
+        found = sorted([*own, *lent], key=lambda one: one.id, reverse=True)
         return [await shares.show(one) for one in found[:limit]]
 
     async def test(self, context: RequestContext, connection_id: str) -> ConnectionTest:
@@ -229,9 +222,9 @@ class Connections:
         """
         connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.deleted = True
-        values = {"deleted": True, "doc": connection.model_dump_json()}
+        saved = self._core.records.connections.make_update(connection, deleted=True)
         ended = await self._core.shares.make_unshare_changes(connection_id)
-        await self._core.store.write([UpdateRow("connections", connection_id, values), *ended])
+        await self._core.store.write([saved, *ended])
         return connection
 
 

@@ -115,18 +115,17 @@ class Events:
             raise build_not_found("resource", resource_id)
         # A state and its event are one write; that nobody works on it any more is written later.
         if kind == "run":
-            row = next(iter(await self._core.store.find_rows("jobs", run_id=resource_id)), None)
+            jobs = await self._core.records.jobs.find_rows(account_id, run_id=resource_id)
+            row = next(iter(jobs), None)
         else:
-            row = await self._core.store.get_row(
-                TABLES_BY_PREFIX[kind], resource_id, "account_id", "status"
+            row = await self._core.store.find_owned_row(
+                TABLES_BY_PREFIX[kind], account_id, resource_id, "status"
             )
-        if row is not None and row["account_id"] == account_id:
+        if row is not None:
             ended = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
             return _EventSource(resource_id, resource_id, kind, ended)
         if kind == "run":
-            for task in await self._core.store.find_rows(
-                "tasks", account_id=account_id, run_id=resource_id
-            ):
+            for task in await self._core.records.tasks.find_rows(account_id, run_id=resource_id):
                 ended = task["status"] in FINAL_TASK_STATUSES
                 return _EventSource(resource_id, str(task["id"]), "agent", ended)
         raise build_not_found("resource", resource_id)

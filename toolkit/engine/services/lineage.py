@@ -4,12 +4,9 @@ from collections import deque
 from collections.abc import Mapping
 
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
-from toolkit.contract.errors import RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.engine.context import EngineContext
-from toolkit.engine.job_record import read_job
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.services.artifacts import Artifacts
 
 MAX_JOBS = 1_000
 
@@ -17,9 +14,8 @@ MAX_JOBS = 1_000
 class Lineages:
     """`/v1/artifacts/{id}/lineage`."""
 
-    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
+    def __init__(self, core: EngineContext) -> None:
         self._core = core
-        self._artifacts = artifacts
 
     async def get(self, context: RequestContext, artifact_id: str) -> Lineage:
         """Return the jobs and artifacts that an artifact came from.
@@ -27,11 +23,12 @@ class Lineages:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        await self._artifacts.get(context, artifact_id)
+        artifacts = self._core.records.artifacts
+        await artifacts.get(context.account_id, artifact_id)
         lineage = Lineage(id=artifact_id)
         waiting, seen = deque([artifact_id]), {artifact_id}
         while waiting and len(lineage.jobs) < MAX_JOBS:
-            artifact = await self._find_artifact(context, waiting.popleft())
+            artifact = await artifacts.find(context.account_id, waiting.popleft())
             if artifact is None:
                 continue
             lineage.artifacts.append(artifact)
@@ -45,18 +42,11 @@ class Lineages:
         lineage.complete = not waiting
         return lineage
 
-    async def _find_artifact(self, context: RequestContext, artifact_id: str) -> Artifact | None:
-        try:
-            return await self._artifacts.get(context, artifact_id)
-        except RequestError:
-            return None
-
     async def _find_job(self, context: RequestContext, artifact: Artifact) -> LineageJob | None:
         """Find the job that made an artifact; none for an upload, or where it was pruned."""
-        row = await self._core.store.get_row("jobs", artifact.job_id or "")
-        if row is None or row["account_id"] != context.account_id:
+        job = await self._core.records.jobs.find(context.account_id, artifact.job_id or "")
+        if job is None:
             return None
-        job = read_job(row)
         return LineageJob(
             artifact_id=artifact.id,
             from_artifacts={**job.from_artifacts, **_find_artifact_ids(job.input)},

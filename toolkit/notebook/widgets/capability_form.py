@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, cast, get_args
 import ipywidgets
 import traitlets
 
-from toolkit.client import Client
-from toolkit.client._sync.resources.runs import Run
+from toolkit.client import Client, Run
 from toolkit.contract.base import JsonObject
 from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.choices import OptimizeFor
@@ -193,7 +192,7 @@ class CapabilityForm(Panel):
         }
         shown = widget_html.render_facts(told)
         if record.artifact_id:
-            shown += widget_html.render_artifact(self._client.artifacts.get(record.artifact_id))
+            shown += widget_html.render_artifact(run.artifact())
         if record.output is not None:
             as_json = widget_html.render_json(record.output)
             shown += f"<details><summary>Output as JSON</summary>{as_json}</details>"

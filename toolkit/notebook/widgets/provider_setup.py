@@ -2,18 +2,19 @@
 
 import os
 import re
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
 import ipywidgets
 import traitlets
 
-from toolkit.client import Client
-from toolkit.client._sync.resources.connections import Connection
+from toolkit.client import Client, Connection
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.connections import is_variable_name, looks_like_key
 from toolkit.contract.health import Provider
 from toolkit.notebook import widget_html
+from toolkit.notebook.background import Work
 from toolkit.notebook.schema_form import guard_control
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 
@@ -36,22 +37,22 @@ COLUMNS = ("provider", "title", "state", "variable", "unlocks")
 class VendorRow(ipywidgets.HBox):
     """The row of one vendor: its state, and its buttons.
 
+    Args:
+        vendor: the id of the vendor.
+        fill_in: fills in the form for it.
+        test: starts a test of its connection.
+        remove: starts to delete its connections.
+
     Attributes:
         state: in words.
         use, test, remove: the buttons.
     """
 
-    def __init__(self, panel: "ProviderSetup", vendor: str) -> None:
+    def __init__(self, vendor: str, *, fill_in: Work, test: Work, remove: Work) -> None:
         self.state = ipywidgets.HTML(layout={"flex": "1 1 22em"})
-        self.use = make_button(
-            "Fill in", f"Fill in the form for {vendor}", lambda: panel._fill_form(vendor)
-        )
-        self.test = make_button(
-            "Test", f"Test the connection of {vendor}", lambda: panel._start_test(vendor)
-        )
-        self.remove = make_button(
-            "Remove", f"Remove the connection of {vendor}", lambda: panel._start_delete(vendor)
-        )
+        self.use = make_button("Fill in", f"Fill in the form for {vendor}", fill_in)
+        self.test = make_button("Test", f"Test the connection of {vendor}", test)
+        self.remove = make_button("Remove", f"Remove the connection of {vendor}", remove)
         for one in (self.use, self.test, self.remove):
             one.layout.min_width = "6em"
         super().__init__([self.state, self.use, self.test, self.remove])
@@ -76,7 +77,15 @@ class ProviderSetup(Panel):
         self._vendors = {one.record.id: one.record for one in client.providers.list()}
         self._connections: dict[str, list[Connection]] = {}
         self._tests: dict[str, str] = {}
-        self.rows = {vendor: VendorRow(self, vendor) for vendor in self._vendors}
+        self.rows = {
+            vendor: VendorRow(
+                vendor,
+                fill_in=partial(self._fill_form, vendor),
+                test=partial(self._start_test, vendor),
+                remove=partial(self._start_delete, vendor),
+            )
+            for vendor in self._vendors
+        }
         self.provider = make_labelled(
             ipywidgets.Dropdown,
             "vendor",
@@ -204,7 +213,7 @@ class ProviderSetup(Panel):
         self._background.start_action(lambda: self._test_connection(vendor))
 
     def _test_connection(self, vendor: str) -> None:
-        test = self._client.connections.test(self._connections[vendor][0].id)
+        test = self._connections[vendor][0].test()
         works = f"works ({test.record.took_ms} ms)"
         error = test.record.error
         self._tests[vendor] = works if test.ok else error.message if error else "not known to work"
@@ -216,7 +225,7 @@ class ProviderSetup(Panel):
 
     def _delete_connection(self, vendor: str) -> None:
         for connection in self._connections[vendor]:
-            self._client.connections.delete(connection.id)
+            connection.delete()
         self._tests.pop(vendor, None)
         self._read_vendors()
         self.show_message(f"{vendor} is not connected any more.", fault=False)

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import ipywidgets
 import traitlets
 
-from toolkit.client._sync.resources.jobs import Job
-from toolkit.client._sync.resources.runs import Run
+from toolkit.client import Job, Run
 from toolkit.notebook import widget_html
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 

@@ -2,8 +2,7 @@
 
 import ipywidgets
 
-from toolkit.client import Client
-from toolkit.client._sync.resources.tasks import Task
+from toolkit.client import Client, Task
 from toolkit.notebook.schema_form import guard_control
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 from toolkit.notebook.widgets.task_review import TaskReview

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import ipywidgets
 import traitlets
 
-from toolkit.client._sync.resources.artifacts import Artifacts
-from toolkit.client._sync.resources.tasks import Task, Tasks
-from toolkit.client._sync.resources.workflows import Workflows
+from toolkit.client import Task, WorkflowRun
 from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, Review
-from toolkit.contract.workflows import Workflow
 from toolkit.display.text import format_missing, format_spending
 from toolkit.display.workflow.boxes import format_workflow_cost
 from toolkit.notebook import widget_html
@@ -63,7 +60,6 @@ class TaskReview(Panel):
             self.issues, self.node, self.constraints,
             make_row(self.accept, self.reject, self.retry),
         )  # fmt: skip
-        self._http = task._http
         self._artifact_html: dict[str, str] = {}  # artifacts that were read, as HTML
         self._show_attempts()
         self._background.start_feed(self._follow_task)
@@ -130,7 +126,7 @@ class TaskReview(Panel):
         over = record.status in ("completed", "failed")
         for control in (self.accept, self.reject, self.retry):
             control.disabled = not over
-        workflows = [Workflows(self._http).get(one).record for one in record.workflow_ids]
+        workflows = [self.task.workflow(one) for one in record.workflow_ids]
         cards = [
             self._render_attempt(number, workflow) for number, workflow in enumerate(workflows)
         ]
@@ -139,15 +135,16 @@ class TaskReview(Panel):
             nodes = [(node.id, node.id) for node in workflows[-1].nodes]
             self.node.options = [(LAST_NODE_CHOICE, None), *nodes]
 
-    def _render_attempt(self, number: int, workflow: Workflow) -> str:
+    def _render_attempt(self, number: int, workflow: WorkflowRun) -> str:
         """Render one column: the result of the workflow, and its review."""
         last = workflow.id == self.task.record.workflow_id
         delivered = self.task.record.artifact_ids if last else {}
         artifacts = delivered or workflow.sink_artifact_ids
         shown = "".join(
-            f"<div>{escape(n)}</div>{self._render_artifact(a)}" for n, a in artifacts.items()
+            f"<div>{escape(node)}</div>{self._render_artifact(workflow, node)}"
+            for node in artifacts
         )
-        state = {"workflow": workflow.status, "cost": format_workflow_cost(workflow)}
+        state = {"workflow": workflow.status, "cost": format_workflow_cost(workflow.record)}
         reviews = "".join(
             _render_review(review) for at, review in self._list_reviews() if at == number
         )
@@ -155,10 +152,11 @@ class TaskReview(Panel):
             f"Attempt {number + 1}", f"{widget_html.render_line(state)}{reviews}{shown}"
         )
 
-    def _render_artifact(self, artifact_id: str) -> str:
+    def _render_artifact(self, workflow: WorkflowRun, node_id: str) -> str:
+        artifact_id = workflow[node_id].artifact_id or ""
         if artifact_id not in self._artifact_html:
             self._artifact_html[artifact_id] = widget_html.render_artifact(
-                Artifacts(self._http).get(artifact_id)
+                workflow.artifact(node_id)
             )
         return self._artifact_html[artifact_id]
 
@@ -182,14 +180,12 @@ class TaskReview(Panel):
             return
         seen = self.task.events()[-1].n
         issues = [line.strip() for line in str(self.issues.value).splitlines() if line.strip()]
-        Tasks(self._http).review(
-            self.task.id,
+        self.task.review(
             decision,
             issues=issues,
             node_id=self.node.value if decision == "retry" else None,
             constraints=constraints,
         )
-        self.task.refresh()
         self._show_attempts()
         self.show_message(f"Your verdict is kept: {decision}.", fault=False)
         if not self.task.done:

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolkit.client._async.handle import AsyncDeletable
+from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._graph_view import LineageView
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.display.records import media
 
 MAX_INLINE_BYTES = 4 * 1024 * 1024
@@ -50,12 +52,17 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
         """The metadata that is known of it."""
         return self.record.metadata
 
+    @property
+    def is_small(self) -> bool:
+        """True if it keeps its bytes once they are read, and shows itself."""
+        return self.size_bytes <= MAX_INLINE_BYTES
+
     async def content(self) -> bytes:
         """Read its bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
         data = (await self._http.send("GET", f"{self.path}/content")).content
-        if len(data) <= MAX_INLINE_BYTES:
+        if self.is_small:
             self._cached_bytes = data
         return data
 
@@ -116,7 +123,7 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
     async def get(self, id: str) -> AsyncArtifact:
         """Read one; a small one comes with its bytes, so that it can show itself."""
         artifact = await super().get(id)
-        if artifact.record.size_bytes <= MAX_INLINE_BYTES:
+        if artifact.is_small:
             await artifact.content()
         return artifact
 
@@ -148,3 +155,14 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
                     artifacts.Artifact, "POST", "/artifacts", files=files
                 )
             )
+
+
+async def read_artifact(http: AsyncHttpClient, artifact_id: str | None) -> AsyncArtifact:
+    """Read the artifact of some work.
+
+    Raises:
+        RequestError: `NOT_FOUND` where the work has none.
+    """
+    if not artifact_id:
+        raise RequestError(ErrorCode.NOT_FOUND, "There is no artifact yet: wait for the work.")
+    return await AsyncArtifacts(http).get(artifact_id)

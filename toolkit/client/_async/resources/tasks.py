@@ -6,13 +6,14 @@ from typing import Self
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._async.resources.workflows import AsyncWorkflowRun
+from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.display.progress import EventProgress
 
@@ -96,6 +97,20 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
     def completed_at(self) -> datetime | None:
         """The time at which it was over; none until then."""
         return self.record.completed_at
+
+    async def workflow(self, id: str | None = None) -> AsyncWorkflowRun:
+        """Read a workflow that was run for it.
+
+        Args:
+            id: one of `workflow_ids`; the last one by default.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        chosen = id or self.workflow_id
+        if not chosen:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
+        return await AsyncWorkflows(self._http).get(chosen)
 
     async def review(
         self,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from typing_extensions import deprecated
 
@@ -13,7 +13,12 @@ from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.display.workflow.boxes import format_workflow_cost
+
+if TYPE_CHECKING:
+    from toolkit.client._async.resources.artifacts import AsyncArtifact
+    from toolkit.client._async.resources.jobs import AsyncJob
 
 
 class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
@@ -90,6 +95,31 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
     def final_artifact_id(self) -> str:
         """The artifact of the last node that nothing depends on; empty until completion."""
         return self.record.final_artifact_id or ""
+
+    async def job(self, node_id: str) -> "AsyncJob":
+        """Read the job of a node.
+
+        Raises:
+            KeyError: there is no such node.
+            RequestError: `NOT_FOUND` while the node has none.
+        """
+        from toolkit.client._async.resources.jobs import AsyncJobs
+
+        job_id = self[node_id].job_id
+        if job_id is None:
+            raise RequestError(ErrorCode.NOT_FOUND, f"The node `{node_id}` has no job yet.")
+        return await AsyncJobs(self._http).get(job_id)
+
+    async def artifact(self, node_id: str) -> "AsyncArtifact":
+        """Read the artifact of a node; a small one comes with its bytes.
+
+        Raises:
+            KeyError: there is no such node.
+            RequestError: `NOT_FOUND` while the node has none.
+        """
+        from toolkit.client._async.resources.artifacts import read_artifact
+
+        return await read_artifact(self._http, self[node_id].artifact_id)
 
     async def retry(self) -> Self:
         """Run it again from its failed nodes on; its id and its results stay.

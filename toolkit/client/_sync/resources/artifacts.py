@@ -6,10 +6,12 @@ from typing import Any, Self
 
 from toolkit.client._graph_view import LineageView
 from toolkit.client._sync.handle import Deletable
+from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
 from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.display.records import media
 
 MAX_INLINE_BYTES = 4 * 1024 * 1024
@@ -51,12 +53,17 @@ class Artifact(Deletable[artifacts.Artifact]):
         """The metadata that is known of it."""
         return self.record.metadata
 
+    @property
+    def is_small(self) -> bool:
+        """True if it keeps its bytes once they are read, and shows itself."""
+        return self.size_bytes <= MAX_INLINE_BYTES
+
     def content(self) -> bytes:
         """Read its bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
         data = (self._http.send("GET", f"{self.path}/content")).content
-        if len(data) <= MAX_INLINE_BYTES:
+        if self.is_small:
             self._cached_bytes = data
         return data
 
@@ -117,7 +124,7 @@ class Artifacts(DeletableResource[Artifact]):
     def get(self, id: str) -> Artifact:
         """Read one; a small one comes with its bytes, so that it can show itself."""
         artifact = super().get(id)
-        if artifact.record.size_bytes <= MAX_INLINE_BYTES:
+        if artifact.is_small:
             artifact.content()
         return artifact
 
@@ -145,3 +152,14 @@ class Artifacts(DeletableResource[Artifact]):
             return self._wrap(
                 self._http.request_record(artifacts.Artifact, "POST", "/artifacts", files=files)
             )
+
+
+def read_artifact(http: HttpClient, artifact_id: str | None) -> Artifact:
+    """Read the artifact of some work.
+
+    Raises:
+        RequestError: `NOT_FOUND` where the work has none.
+    """
+    if not artifact_id:
+        raise RequestError(ErrorCode.NOT_FOUND, "There is no artifact yet: wait for the work.")
+    return Artifacts(http).get(artifact_id)

@@ -9,11 +9,12 @@ from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
-from toolkit.client._sync.resources.workflows import WorkflowRun
+from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.display.progress import EventProgress
 
@@ -97,6 +98,20 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     def completed_at(self) -> datetime | None:
         """The time at which it was over; none until then."""
         return self.record.completed_at
+
+    def workflow(self, id: str | None = None) -> WorkflowRun:
+        """Read a workflow that was run for it.
+
+        Args:
+            id: one of `workflow_ids`; the last one by default.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        chosen = id or self.workflow_id
+        if not chosen:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
+        return Workflows(self._http).get(chosen)
 
     def review(
         self,

@@ -1,0 +1,151 @@
+"""Repositories: the records of one table, each read together with the account that it belongs to.
+
+Tenancy is decided here and nowhere else: the account is part of the statement, so a row of another
+account is not even read.
+"""
+
+from datetime import datetime
+from functools import cached_property
+from typing import Generic, Protocol, TypeVar
+
+from pydantic import TypeAdapter
+
+from toolkit.contract.base import format_rfc3339
+from toolkit.contract.errors import build_not_found
+from toolkit.store.changes import InsertRow, UpdateRow
+from toolkit.store.reader import Row
+from toolkit.store.store import Store
+
+
+class Identified(Protocol):
+    """A record that can be stored."""
+
+    id: str
+    created_at: datetime
+
+
+T = TypeVar("T", bound=Identified)
+
+
+class Repository(Generic[T]):
+    """The records of one table: their JSON, the columns beside it, and whose they are.
+
+    Args:
+        store: the store.
+        table: the name of the table.
+        word: what messages call one of its records.
+        model: the type of a record.
+        without: the status of rows that are hidden.
+        visible: the values that columns have unless the row is hidden.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        table: str,
+        word: str,
+        model: type[T],
+        *,
+        without: str | None = None,
+        **visible: object,
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._word = word
+        self._model = model
+        self._without = without
+        self._visible = visible
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self._model)
+
+    async def find_row(self, account_id: str, record_id: str, *columns: str) -> Row | None:
+        """Find the row of a record, with all or some of its columns; none where it is hidden."""
+        return await self._store.find_owned_row(
+            self._table, account_id, record_id, *columns, without=self._without, **self._visible
+        )
+
+    async def find_rows(self, account_id: str, **equals: object) -> list[Row]:
+        """Find an account's rows whose columns have these values, oldest first."""
+        return await self._store.find_rows(
+            self._table, account_id=account_id, **self._visible, **equals
+        )
+
+    async def get_row(self, account_id: str, record_id: str) -> Row:
+        """Return the row of a record.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for one of another account as well.
+        """
+        row = await self.find_row(account_id, record_id)
+        if row is None:
+            raise build_not_found(self._word, record_id)
+        return row
+
+    async def list_rows(
+        self, account_id: str, limit: int, before: str | None, *, by: str = "id"
+    ) -> list[Row]:
+        """List a page of an account's rows, newest first, from below the id `before`.
+
+        Args:
+            account_id: whose.
+            limit: the greatest number.
+            before: the id that the page before this one ended with.
+            by: the column of the id to page by; rows without one are left out.
+        """
+        return await self._store.list_page(
+            self._table,
+            account_id,
+            limit=limit,
+            before=before,
+            by=by,
+            without=self._without,
+            **self._visible,
+        )
+
+    async def find(self, account_id: str, record_id: str) -> T | None:
+        """Find a record; none where it is hidden, or another account's."""
+        row = await self.find_row(account_id, record_id)
+        return None if row is None else self.read(row)
+
+    async def get(self, account_id: str, record_id: str) -> T:
+        """Return a record.
+
+        Raises:
+            RequestError: `NOT_FOUND`, for one of another account as well.
+        """
+        return self.read(await self.get_row(account_id, record_id))
+
+    async def list(
+        self, account_id: str, limit: int, before: str | None, *, by: str = "id"
+    ) -> list[T]:
+        """List a page of an account's records, as `list_rows` does."""
+        return [self.read(row) for row in await self.list_rows(account_id, limit, before, by=by)]
+
+    def read(self, row: Row) -> T:
+        """Read the record of a row."""
+        return self._adapter.validate_json(row["doc"])
+
+    def make_insert(self, account_id: str, record: T, **columns: object) -> InsertRow:
+        """Make the insert of a record.
+
+        Args:
+            account_id: whose it is.
+            record: the record.
+            columns: what the row has beside the record, its id and the time it was made.
+        """
+        row: dict[str, object] = {
+            "id": record.id,
+            "account_id": account_id,
+            "created_at": format_rfc3339(record.created_at),
+            "doc": self._dump(record),
+        }
+        return InsertRow(self._table, row | self._visible | columns)
+
+    def make_update(self, record: T, **columns: object) -> UpdateRow:
+        """Make the update that saves a record as it stands now, with columns beside it."""
+        return UpdateRow(self._table, record.id, {"doc": self._dump(record), **columns})
+
+    def _dump(self, record: T) -> str:
+        return self._adapter.dump_json(record).decode()
