@@ -125,7 +125,7 @@ def route(
     scored (see `score`); ties go to the default provider, then by name. What is not connected,
     cools down or has failed this job is excluded, and says so. Under a budget so is what has no
     known bound, and what may come to more than is left. Every connection of a vendor is a
-    candidate, in the order in which they are used (`ProviderPool.considered`).
+    candidate, in the order in which they are used (`ProviderPool.rank_connections`).
 
     Args:
         capability: the capability to serve.
