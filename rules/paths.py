@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from fastapi import Request, Response
-from starlette.responses import FileResponse
+from starlette.requests import Request
+from starlette.responses import FileResponse, Response
 
 
 async def read(request: Request, engine, id: str) -> Response:

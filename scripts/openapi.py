@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from toolkit.server.app import build_openapi
+from toolkit.server.openapi.document import build_openapi
 
 ROOT = Path(__file__).parent.parent
 KEPT = ROOT / "docs" / "openapi.json"

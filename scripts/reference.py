@@ -4,12 +4,11 @@ What stands above the marker in a page is written by hand, and stays.
 """
 
 import inspect
-import pkgutil
 import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
@@ -20,20 +19,13 @@ from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import TARGET_OPTIONS
 from toolkit.client import Client, _sync
 from toolkit.contract.errors import ErrorCode, get_error_class
-from toolkit.server import auth, resources
-from toolkit.server.app import build_openapi
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.table import OPERATIONS
+from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
-SCOPES = {
-    get_args(kind)[1].dependency: name
-    for name, kind in (
-        ("read", auth.ReadCaller),
-        ("write", auth.WriteCaller),
-        ("admin", auth.AdminCaller),
-    )
-}
 
 
 def text_of(thing: object) -> str:
@@ -44,62 +36,40 @@ def text_of(thing: object) -> str:
     return " ".join(whole[0].split())
 
 
-def scopes_of_routes() -> dict[str, str]:
-    """The scope that each operation needs; those that need no key are left out."""
-    found = {}
-    for module in pkgutil.iter_modules(resources.__path__):
-        for route in import_module(f"{resources.__name__}.{module.name}").router.routes:
-            for each in route.dependant.dependencies:
-                if each.call in SCOPES:
-                    found[route.operation_id] = SCOPES[each.call]
-    return found
+def link_model(model: type) -> str:
+    """A model of the contract, as a link to the page of models."""
+    return f"[{model.__name__}](models.md#{model.__name__.lower()})"
 
 
-def link_schema(schema: dict[str, Any]) -> str:
-    """What a body holds, out of its envelope, as a link to the page of models."""
-    name = schema["$ref"].rpartition("/")[2]
-    inner = name.removeprefix("Page").removeprefix("Envelope_").rstrip("_")
-    link = f"[{inner}](models.md#{inner.lower()})"
-    return f"a page of {link}" if name.startswith("Page") else link
-
-
-def bodies(operation: dict[str, Any]) -> str:
+def bodies(operation: ApiOperation[Any, Any]) -> str:
     """What an operation takes, and what it gives."""
-    kind = "application/json"
     said = []
-    taken = operation.get("requestBody", {}).get("content", {}).get(kind, {}).get("schema")
-    if taken and "$ref" in taken:
-        said.append(f"takes {link_schema(taken)}")
-    given = next(a for status, a in operation["responses"].items() if status[0] == "2")
-    schema = given.get("content", {}).get(kind, {}).get("schema", {})
-    if "$ref" in schema:
-        said.append(f"gives {link_schema(schema)}")
+    if operation.body is not None:
+        said.append(f"takes {link_model(operation.body)}")
+    if operation.form != "bytes":
+        a_page = "" if operation.form == "record" else "a page of "
+        said.append(f"gives {a_page}{link_model(operation.answer)}")
     return f"<br>({', '.join(said)})" if said else ""
 
 
+def statuses(operation: ApiOperation[Any, Any]) -> set[str]:
+    """Every status that an operation can answer with."""
+    return set(build_openapi()["paths"][operation.path][operation.method.lower()]["responses"])
+
+
 def http() -> Iterator[str]:
-    """The routes, by area."""
-    scopes = scopes_of_routes()
-    operations = [
-        (method, path, operation)
-        for path, described in build_openapi()["paths"].items()
-        for method, operation in described.items()
-    ]
-    keyed = [set(o["responses"]) for _, _, o in operations if o.get("security")]
-    common = set.intersection(*keyed)
+    """The operations, by heading."""
+    common = set.intersection(*(statuses(one) for one in OPERATIONS if one.scope is not None))
     yield f"Any may answer {', '.join(sorted(common))}; the last column has the other answers.\n"
-    tags = dict.fromkeys(operation["tags"][0] for _, _, operation in operations)
-    for tag in tags:
+    for tag, operations in groupby(OPERATIONS, key=lambda one: one.resource.tag):
         yield f"## {tag}\n"
         yield "| route | operation | scope | answers |\n|---|---|---|---|"
-        for method, path, operation in operations:
-            if operation["tags"][0] == tag:
-                name = operation["operationId"]
-                answers = ", ".join(sorted(set(operation["responses"]) - common))
-                yield (
-                    f"| `{method.upper()} {path}`<br>{operation['description']}{bodies(operation)} "
-                    f"| `{name}` | {scopes.get(name, 'no key')} | {answers} |"
-                )
+        for one in operations:
+            yield (
+                f"| `{one.method} {one.path}`<br>{one.summary}{bodies(one)} "
+                f"| `{one.id}` | {one.scope or 'no key'} "
+                f"| {', '.join(sorted(statuses(one) - common))} |"
+            )
         yield ""
 
 

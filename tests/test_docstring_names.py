@@ -1,9 +1,10 @@
-"""Names in docstrings are those of the code: parameters under `Args:`, errors under `Raises:`."""
+"""Names in docstrings and guides are those of the code: parameters, errors and attributes."""
 
 import ast
 import builtins
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -16,6 +17,16 @@ FILES = sorted(path for path in ROOT.rglob("*.py") if "migrations" not in path.p
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 ENTRY = re.compile(r"^    \*{0,2}([A-Za-z_][\w.]*)(?:,.*|:.*)$", re.M)
+
+ATTRIBUTE_ENTRY = re.compile(r"^    ([a-z_][\w, ]*):", re.M)
+REFERENCE = re.compile(r"`([A-Z][A-Za-z]+)\.([a-z_]\w*)[`(]")
+CLASSES = [
+    (path, node)
+    for path, tree in TREES.items()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.ClassDef)
+]
+PAGES = [ROOT.parent / "README.md", *sorted((ROOT.parent / "docs").rglob("*.md"))]
 
 
 def find_known_names() -> set[str]:
@@ -68,3 +79,49 @@ def test_the_names_in_docstrings_exist(path: Path) -> None:
             wrong += [name for name in list_entries(docstring, "Args") if name not in parameters]
         wrong += [name for name in list_entries(docstring, "Raises") if not is_known(name)]
     assert wrong == []
+
+
+@cache
+def find_attributes(name: str) -> set[str]:
+    """The names of what the classes of a name have: fields, methods, and what is set on `self`."""
+    found: set[str] = set()
+    for node in (node for _, node in CLASSES if node.name == name):
+        for each in ast.walk(node):
+            if isinstance(each, Function):
+                found.add(each.name)
+            elif isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store):
+                found.add(each.id)
+            elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Store):
+                found.add(each.attr)
+        for base in node.bases:
+            plain = base.value if isinstance(base, ast.Subscript) else base
+            if isinstance(plain, ast.Name) and plain.id != name:
+                found |= find_attributes(plain.id)
+    return found
+
+
+def test_the_attributes_in_docstrings_exist() -> None:
+    """Given a class, then what its docstring explains under `Attributes:` is there."""
+    wrong = []
+    for path, node in CLASSES:
+        section = re.search(
+            r"^Attributes:\n((?: {4}.*\n?|\n)+)", ast.get_docstring(node) or "", re.M
+        )
+        for entry in ATTRIBUTE_ENTRY.findall(section.group(1) if section else ""):
+            for name in entry.split(", "):
+                if name not in find_attributes(node.name):
+                    wrong.append(f"{path.relative_to(ROOT)}: {node.name}.{name}")
+    assert wrong == []
+
+
+def test_the_attributes_that_texts_name_exist() -> None:
+    """Given docstrings, comments and guides, then each `Class.attribute` of ours is there."""
+    known = {node.name for _, node in CLASSES}
+    named = [
+        (path, name, attribute)
+        for path in [*FILES, *PAGES]
+        for name, attribute in REFERENCE.findall(path.read_text(encoding="utf-8"))
+        if name in known
+    ]
+    assert len(named) >= 20
+    assert [each for each in named if each[2] not in find_attributes(each[1])] == []

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from scripts import reference
 from toolkit.cli import app
 from toolkit.client import AsyncClient, Client, Workflow
-from toolkit.server.app import build_openapi
+from toolkit.server.openapi.document import build_openapi
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"

@@ -24,7 +24,7 @@ from toolkit.server import create_app
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
-    from fastapi import FastAPI
+    from starlette.applications import Starlette
 
     from toolkit.sandbox import Faults
 
@@ -98,7 +98,7 @@ class EngineThread:
         cassette: str | Path | None,
         mode: CassetteMode,
         opened_for: OpenOptions,
-    ) -> tuple[Engine, "FastAPI"]:
+    ) -> tuple[Engine, "Starlette"]:
         """Open the engine, and make its app on the thread that will run both."""
         engine = await open_engine(
             settings,
@@ -109,7 +109,6 @@ class EngineThread:
             take_up=opened_for.take_up,
             read_only=opened_for.read_only,
         )
-        # Not on the caller's thread: FastAPI changes warning filters, which is not thread-safe.
         return engine, create_app(engine)
 
     def _run(self) -> None:

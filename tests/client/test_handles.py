@@ -12,7 +12,7 @@ import pytest
 from tests.client.test_client import KEY, RUN, ListedService, envelope, events
 from toolkit import AsyncClient, Client
 from toolkit.client._async.handle import AsyncHandle
-from toolkit.server.app import build_openapi
+from toolkit.server.openapi.document import build_openapi
 
 # What a caller has sent, and bookkeeping that few reach for: `.record` has it.
 RECORD_ALONE = {

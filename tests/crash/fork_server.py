@@ -24,11 +24,9 @@ def preload() -> None:
     import toolkit.sandbox.app
     import toolkit.server.serve  # noqa: F401
     from toolkit.engine import Registry
-    from toolkit.server.app import collect_routes
     from toolkit.store import schema  # noqa: F401
 
     Registry.load()
-    collect_routes()
 
 
 def allow_tracing() -> None:

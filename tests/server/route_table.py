@@ -1,4 +1,4 @@
-"""Every route there is, read from the OpenAPI document, and how each is called.
+"""Every route there is, read from the OpenAPI document and the table, and how each is called.
 
 What tests of tenancy, keys and pages try follows from this table, so that a new route is tried
 without being added anywhere. Where one has to be told how, a test fails and says what to add.
@@ -14,10 +14,14 @@ import httpx
 from tests.server.conftest import Wire
 from tests.server.middleware.test_idempotency import POSTS, connect_caller, prepare_post
 from toolkit.contract.ids import Prefix
-from toolkit.server.app import build_openapi
-from toolkit.server.http.query import ID_PREFIXES, find_id_prefix
+from toolkit.contract.operations.table import OPERATIONS
+from toolkit.server.openapi.document import build_openapi
 
 DOCUMENT: dict[str, Any] = build_openapi()
+# The kind of the ids below a path; capabilities have names instead.
+ID_PREFIXES: dict[str, Prefix] = {
+    one.resource.path: one.resource.prefix for one in OPERATIONS if one.resource.prefix is not None
+}
 # What is below these is the same for everybody, and named rather than numbered.
 PUBLIC = {"/v1/capabilities/{id}"}
 # Bodies of the posts that are not in POSTS, as what they answer is never replayed.
@@ -45,7 +49,7 @@ class Route:
     @property
     def prefix(self) -> Prefix | None:
         """The kind of the id in its path, if there is one."""
-        return find_id_prefix(self.path) if "{" in self.path else None
+        return ID_PREFIXES.get(self.path.partition("/{")[0]) if "{" in self.path else None
 
     @property
     def paged(self) -> bool:

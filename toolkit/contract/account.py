@@ -9,18 +9,6 @@ from toolkit.contract.base import Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Scope
 
 DEFAULT_OVERLAP_S, MAX_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
-_KEY_ANSWER_PATH = re.compile(r"/account(/keys(/[^/]+/rotate)?)?")
-
-
-def answers_with_key(path: str) -> bool:
-    """Tell whether a POST to a path below `/v1` is answered with a key, which is shown only once.
-
-    >>> [answers_with_key(path) for path in ("/account/keys/key_1/rotate", "/account/keys/key_1")]
-    [True, False]
-    """
-    return _KEY_ANSWER_PATH.fullmatch(path) is not None
-
-
 # Characters that no part of an address may hold: white space, unprintable ones, separators.
 _NOT_IN_ADDRESS = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
 _DOMAIN_LABEL = rf"[^{_NOT_IN_ADDRESS}.\-][^{_NOT_IN_ADDRESS}.]*"

@@ -8,7 +8,7 @@ from toolkit.contract.base import JsonObject, Record
 
 
 class SourceProvider(Record):
-    """A backend of a capability; `requires_connection` is null for this machine's CPU."""
+    """Who can serve a capability; `requires_connection` is null for this machine's CPU."""
 
     requires_connection: str | None
     status: Literal["available", "planned"] = "available"

@@ -52,7 +52,7 @@ class ErrorCode(Enum):
     INVALID_WORKFLOW = 400, False, "Correct the nodes named in details and submit it again."
     CREDENTIALS_MISSING = 400, False, "Register a provider connection for this capability."
     PROVIDER_NOT_ALLOWED = 400, False, "Pin a provider that this capability allows, or none."
-    TARGET_UNSUPPORTED = 400, False, "Use the target `capability`."
+    TARGET_UNSUPPORTED = 400, False, "Use the target `capability`, or `agent` for a run of one."
     CAPABILITY_UNAVAILABLE = 400, False, "Choose a capability whose status is `available`."
     UNAUTHENTICATED = 401, False, "Send a valid key as `Authorization: Bearer sk_live_…`."
     BUDGET_EXCEEDED = 402, False, "Allow more, ask for less, or choose what has a known price."

@@ -78,7 +78,7 @@ class JobCreate(Request):
 
 
 class Candidate(Record):
-    """A backend the router looked at, and why it was kept or dropped.
+    """A connection and model that the router looked at, and why it was kept or dropped.
 
     Attributes:
         score: from 0 to 1, by the policy's weights.

@@ -73,11 +73,11 @@ class Observer(Protocol):
         """Return a span around all that this process does for a workflow."""
         ...
 
-    def watch_job(self, work: ObservedJob) -> Span:
+    def watch_job(self, observed: ObservedJob) -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
         ...
 
-    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
+    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one vendor call, from recording its intent to its cost."""
         ...
 
@@ -93,11 +93,11 @@ class NullObserver:
         """Return a span that does nothing."""
         return NO_SPAN
 
-    def watch_job(self, work: ObservedJob) -> Span:  # noqa: ARG002
+    def watch_job(self, observed: ObservedJob) -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
         return NO_SPAN
 
-    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
         """Return a span that does nothing."""
         return NO_SPAN
 
@@ -115,13 +115,13 @@ class CompositeObserver:
         """Return a span around all that this process does for a workflow."""
         return combine_spans(each.watch_workflow(watched) for each in self._observers)
 
-    def watch_job(self, work: ObservedJob) -> Span:
+    def watch_job(self, observed: ObservedJob) -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
-        return combine_spans(each.watch_job(work) for each in self._observers)
+        return combine_spans(each.watch_job(observed) for each in self._observers)
 
-    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
+    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one call to a vendor."""
-        return combine_spans(each.watch_call(work, attempt, vendor) for each in self._observers)
+        return combine_spans(each.watch_call(observed, attempt, vendor) for each in self._observers)
 
     def record_commit(self, seconds: float) -> None:
         """Note that a transaction became durable."""

@@ -74,30 +74,30 @@ class LogObserver(NullObserver):
                 key_id=exchange.key_id,
             )
 
-    def watch_job(self, work: ObservedJob) -> Span:
+    def watch_job(self, observed: ObservedJob) -> Span:
         """Log a job when it ends."""
-        return self._log_job(work)
+        return self._log_job(observed)
 
     @contextmanager
-    def _log_job(self, work: ObservedJob) -> Iterator[None]:
+    def _log_job(self, observed: ObservedJob) -> Iterator[None]:
         try:
             yield
         finally:
             # A job left to be resumed has not ended; the process that resumes it logs its end.
-            if work.job.status in FINAL_STATUSES:
-                level = logging.WARNING if work.job.status == "failed" else logging.INFO
-                self._log.log(level, "job", **_build_job_fields(work))
+            if observed.job.status in FINAL_STATUSES:
+                level = logging.WARNING if observed.job.status == "failed" else logging.INFO
+                self._log.log(level, "job", **_build_job_fields(observed))
 
 
-def _build_job_fields(work: ObservedJob) -> dict[str, object]:
-    job = work.job
+def _build_job_fields(observed: ObservedJob) -> dict[str, object]:
+    job = observed.job
     return {
         "job_id": job.id,
         "run_id": job.run_id,
         "workflow_id": job.workflow_id,
         "node_id": job.node_id,
-        "account_id": work.account_id,
-        "key_id": work.lease.key_id,
+        "account_id": observed.account_id,
+        "key_id": observed.lease.key_id,
         "capability": job.capability,
         "provider": job.provider,
         "model": job.model,

@@ -104,29 +104,29 @@ class MetricsObserver(NullObserver):
             self._requests.labels(method, route, str(exchange.status)).inc()
             self._request_s.labels(method, route).observe(time.perf_counter() - began)
 
-    def watch_job(self, work: ObservedJob) -> Span:
+    def watch_job(self, observed: ObservedJob) -> Span:
         """Count and time a job."""
-        return self._measure_job(work)
+        return self._measure_job(observed)
 
     @contextmanager
-    def _measure_job(self, work: ObservedJob) -> Iterator[None]:
-        self._live_gauges.jobs[work.job.id] = work
+    def _measure_job(self, observed: ObservedJob) -> Iterator[None]:
+        self._live_gauges.jobs[observed.job.id] = observed
         try:
             yield
         finally:
-            self._live_gauges.jobs.pop(work.job.id, None)
-            if work.job.status in FINAL_STATUSES:
-                self._count_ended_job(work)
+            self._live_gauges.jobs.pop(observed.job.id, None)
+            if observed.job.status in FINAL_STATUSES:
+                self._count_ended_job(observed)
 
-    def _count_ended_job(self, work: ObservedJob) -> None:
-        job = work.job
+    def _count_ended_job(self, observed: ObservedJob) -> None:
+        job = observed.job
         self._jobs.labels(job.capability, job.provider or NO_PROVIDER, job.status).inc()
         if job.latency_ms is not None:
             self._job_s.labels(job.capability, job.status).observe(job.latency_ms / 1000)
         if job.queue_ms is not None:
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
-    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
+    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
         """Count and time one call to a vendor."""
         return self._measure_call(attempt, vendor)
 
@@ -158,7 +158,7 @@ class _LiveGauges(Collector):
         """Yield the current gauges."""
         exchanges = list(self.exchanges)
         streams = sum(exchange.streaming for exchange in exchanges)
-        states = Tally(work.job.status for work in self.jobs.values())
+        states = Tally(observed.job.status for observed in self.jobs.values())
         yield _build_gauge("http_requests_in_progress", "Requests being answered.", len(exchanges))
         yield _build_gauge("event_streams_open", "Streams of events being sent.", streams)
         yield _build_gauge("jobs_running", "Jobs being carried out.", states["running"])

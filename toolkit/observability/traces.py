@@ -104,34 +104,34 @@ class TraceObserver(NullObserver):
                 if ended.error is not None:
                     _mark_failed(span, ended.error.code)
 
-    def watch_job(self, work: ObservedJob) -> Span:
+    def watch_job(self, observed: ObservedJob) -> Span:
         """Trace a job."""
-        return self._trace_job(work)
+        return self._trace_job(observed)
 
     @contextmanager
-    def _trace_job(self, work: ObservedJob) -> Iterator[None]:
-        parent = self._open_spans.get(work.job.workflow_id or "")
-        with self._open_span(f"job {work.job.capability}", work.job.id, parent) as span:
+    def _trace_job(self, observed: ObservedJob) -> Iterator[None]:
+        parent = self._open_spans.get(observed.job.workflow_id or "")
+        with self._open_span(f"job {observed.job.capability}", observed.job.id, parent) as span:
             try:
                 yield
             finally:
-                _set_attributes(span, _build_job_attributes(work))
-                if work.job.error is not None:
-                    _mark_failed(span, work.job.error.code)
+                _set_attributes(span, _build_job_attributes(observed))
+                if observed.job.error is not None:
+                    _mark_failed(span, observed.job.error.code)
 
-    def watch_call(self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
+    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Trace one call to a vendor."""
-        return self._trace_call(work, attempt, vendor)
+        return self._trace_call(observed, attempt, vendor)
 
     @contextmanager
     def _trace_call(
-        self, work: ObservedJob, attempt: AttemptRecord, vendor: Vendor
+        self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor
     ) -> Iterator[None]:
-        kind = work.capability.operation.kind if work.capability.operation else ""
+        kind = observed.capability.operation.kind if observed.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
         asked = attempt.model
         name = f"{operation} {asked}" if asked else operation
-        parent = self._open_spans.get(work.job.id)
+        parent = self._open_spans.get(observed.job.id)
         with self._open_span(name, None, parent, SpanKind.CLIENT) as span:
             try:
                 yield
@@ -148,7 +148,7 @@ class TraceObserver(NullObserver):
                         "http.response.status_code": attempt.http_status,
                         "toolkit.attempt": attempt.n,
                         "toolkit.cost_usd": to_wire_usd(attempt.cost_usd),
-                        **(_get_token_counts(work) if done else {}),
+                        **(_get_token_counts(observed) if done else {}),
                     },
                 )
                 if attempt.error is not None:
@@ -209,14 +209,14 @@ def _mark_failed(span: OtelSpan, kind: str) -> None:
     span.set_status(StatusCode.ERROR)
 
 
-def _build_job_attributes(work: ObservedJob) -> dict[str, str | int | float | bool | None]:
-    job = work.job
+def _build_job_attributes(observed: ObservedJob) -> dict[str, str | int | float | bool | None]:
+    job = observed.job
     return {
         "toolkit.job_id": job.id,
         "toolkit.run_id": job.run_id,
         "toolkit.workflow_id": job.workflow_id,
         "toolkit.node_id": job.node_id,
-        "toolkit.account_id": work.account_id,
+        "toolkit.account_id": observed.account_id,
         "toolkit.capability": job.capability,
         "toolkit.status": job.status,
         "toolkit.cost_usd": to_wire_usd(job.cost_incurred_usd),
@@ -224,8 +224,8 @@ def _build_job_attributes(work: ObservedJob) -> dict[str, str | int | float | bo
     }
 
 
-def _get_token_counts(work: ObservedJob) -> dict[str, int]:
-    counted = ((name, work.job.usage.get(name)) for name in _TOKEN_FIELDS)
+def _get_token_counts(observed: ObservedJob) -> dict[str, int]:
+    counted = ((name, observed.job.usage.get(name)) for name in _TOKEN_FIELDS)
     return {
         f"gen_ai.usage.{name}": int(count)
         for name, count in counted

@@ -78,14 +78,14 @@ class CapabilityGraph:
         self,
         capabilities: Sequence[Capability],
         connected: frozenset[str],
-        backends: Mapping[str, frozenset[str]],
+        providers: Mapping[str, frozenset[str]],
         free_only: bool = False,
     ) -> None:
         self.available = [c for c in capabilities if c.status == "available"]
         self._by_id = {c.id: c for c in self.available}
         self._unavailable = [c for c in capabilities if c.status != "available"]
         self._connected = connected
-        self._providers = backends
+        self._providers = providers
         self.free_only = free_only
 
     def get(self, capability_id: str) -> Capability | None:

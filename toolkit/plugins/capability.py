@@ -85,7 +85,6 @@ class Result:
     Attributes:
         output: matches the output schema; `artifact_id` is put in by the engine.
         artifact: the bytes the job yields; none means the output itself, as JSON.
-        metadata: facts about the artifact that its record keeps.
     """
 
     output: dict[str, object]

@@ -77,7 +77,7 @@ class TextRequest(Operation[TextReply]):
         cap_may_fall: whether `max_tokens` is only a default, so that less may be allowed where a
             budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
-        schema: JSON schema that the answer must match, as JSON text.
+        schema: the JSON schema that the answer must match; none for text of any form.
         measured: a cache of its measures, by name: routing asks again for each candidate.
     """
 

@@ -4,12 +4,10 @@ import logging
 import math
 from collections.abc import Mapping
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from pydantic_core import to_json
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo
@@ -44,12 +42,11 @@ def render_error(
     return Response(to_json(body), status, sent, media_type="application/json")
 
 
-def install_errors(app: FastAPI) -> None:
+def install_errors(app: Starlette) -> None:
     """Register handlers that render every exception by its code's status and sentence."""
     app.add_exception_handler(ToolkitError, _handle_toolkit_error)
     app.add_exception_handler(HTTPException, _handle_routing_error)
     app.add_exception_handler(ClientDisconnect, _handle_disconnect)
-    app.add_exception_handler(RequestValidationError, _handle_unexpected)
     app.add_exception_handler(Exception, _handle_unexpected)
 
 
@@ -69,22 +66,10 @@ async def _handle_routing_error(request: Request, error: Exception) -> Response:
     if status not in codes:
         return await _handle_unexpected(request, error)
     message = "There is no such path." if status == 404 else ""
-    headers = dict(getattr(error, "headers", None) or {})
-    if methods := _list_methods(request) if status == 405 else ():
-        headers["Allow"] = ", ".join(methods)
+    headers = getattr(error, "headers", None)
     return render_error(
         RequestError(codes[status], message), _get_request_id(request), headers=headers
     )
-
-
-def _list_methods(request: Request) -> list[str]:
-    """List every method that a path has a route for: the framework names the first route's only."""
-    return [
-        method
-        for route in request.app.routes
-        if isinstance(route, APIRoute) and route.path_regex.match(request.scope["path"])
-        for method in sorted(route.methods or ())
-    ]
 
 
 async def _handle_disconnect(request: Request, _error: Exception) -> Response:

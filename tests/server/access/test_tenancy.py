@@ -47,7 +47,7 @@ async def create_stranger(wire: Wire) -> Wire:
 def test_every_id_has_a_kind() -> None:
     """Given a path with an id, then it is known whose ids stand there, or that all may read it."""
     unknown = [route.path for route in OWNED_ROUTES if route.prefix is None]
-    assert not unknown, f"{unknown}: add the path to KINDS of toolkit/server/http/query.py"
+    assert not unknown, f"{unknown}: give its resource a prefix in toolkit/contract/operations"
 
 
 @pytest.mark.parametrize("route", name_parameters(OWNED_ROUTES))

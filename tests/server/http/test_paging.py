@@ -42,7 +42,7 @@ async def walk(wire: Wire, route: Route, limit: int, between: list[object] | Non
 def test_every_list_has_a_kind() -> None:
     """Given the lists with pages, then it is known whose ids are in each."""
     unknown = [route.path for route in LISTS if route.path not in ID_PREFIXES]
-    assert not unknown, f"{unknown}: add the path to KINDS of toolkit/server/http/query.py"
+    assert not unknown, f"{unknown}: give its resource a prefix in toolkit/contract/operations"
 
 
 @pytest.mark.parametrize("route", name_parameters(LISTS))

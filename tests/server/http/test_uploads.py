@@ -7,15 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 
 from tests.server.conftest import Wire
 from toolkit.server import create_app
-from toolkit.server.middleware.transfers import (
-    CHUNK_BYTES,
-    MAX_DOWNLOADS_PER_KEY,
-    MAX_UPLOADS_PER_KEY,
-)
+from toolkit.server.http.downloads import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY
+from toolkit.server.http.uploads import MAX_UPLOADS_PER_KEY
 
 B = b"frontier"
 KIND = "multipart/form-data; boundary=frontier"
@@ -136,7 +133,7 @@ async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
     assert sum(sizes) == len(LARGE)
 
 
-async def get(app: FastAPI, path: str, headers: dict[str, str], send: Any) -> None:
+async def get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) -> None:
     """Ask an app for something as a server does, which sends as fast as it is taken."""
 
     async def receive() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
 from toolkit.server import create_app
-from toolkit.server.app import build_openapi
+from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings
 from toolkit.store import UpdateRow
 

@@ -6,11 +6,13 @@ import schemathesis
 from hypothesis import strategies
 
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.http.query import ID_PREFIXES, MAX_POLL_S, make_cursor
+from toolkit.contract.operations.queries import MAX_POLL_S, make_cursor
+from toolkit.contract.operations.table import OPERATIONS
 
 LARGEST = 2**63 - 1
 # A cursor is opaque: only one that a list gave is one, and only for that list.
 ANY_CURSOR = make_cursor(new_id(Prefix.RUN))
+ID_PREFIXES = {one.path: one.resource.prefix for one in OPERATIONS}
 schemathesis.openapi.format("cursor", strategies.just(ANY_CURSOR))
 
 

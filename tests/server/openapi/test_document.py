@@ -13,6 +13,7 @@ from scripts import openapi as script
 from tests.server.conftest import Wire
 from tests.server.route_table import DOCUMENT, KEYED_ROUTES, ROUTES, Route, name_parameters
 from toolkit.contract.errors import ErrorCode
+from toolkit.server.openapi import document
 from toolkit.server.openapi.examples import EXAMPLES
 
 SCHEMAS = DOCUMENT["components"]["schemas"]
@@ -61,7 +62,7 @@ def test_the_one_checked_in_is_current() -> None:
 
 async def test_it_is_not_made_at_a_request(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a request for it, then it is there already: to make it would hold the loop."""
-    monkeypatch.setattr("toolkit.server.app.build_openapi", lambda: pytest.fail("it is made"))
+    monkeypatch.setattr(document, "build_openapi", lambda: pytest.fail("it is made"))
     answers = [await wire.http.get("/openapi.json") for _ in range(2)]
     assert answers[0].headers["content-type"] == "application/json"
     assert answers[0].content == answers[1].content
@@ -88,7 +89,7 @@ def test_every_tag_is_described() -> None:
     """Given the tags of the routes, then each has a line that says what it is."""
     described = {tag["name"] for tag in DOCUMENT["tags"] if tag["description"].endswith(".")}
     used = {tag for route in ROUTES for tag in route.told.get("tags", ["none"])}
-    assert used == described, "describe it in TAGS of toolkit/server/openapi/operations.py"
+    assert used == described, "describe its resource in toolkit/contract/operations"
 
 
 @pytest.mark.parametrize("route", name_parameters(ROUTES))
@@ -159,7 +160,7 @@ def test_every_parameter_has_its_type(route: Route) -> None:
         if one["schema"]["type"] == "integer":
             assert one["schema"]["minimum"] <= one["schema"]["default"] <= one["schema"]["maximum"]
         if one["in"] == "path":
-            hint = f"{route.path}: add the path to KINDS of toolkit/server/http/query.py"
+            hint = f"{route.path}: give its resource a prefix in toolkit/contract/operations"
             assert re.compile(one["schema"].get("pattern", "")).pattern, hint
     keyed = "Idempotency-Key" in {one["name"] for one in given}
     assert keyed == ("422" in answers(route))

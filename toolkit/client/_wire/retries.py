@@ -44,9 +44,10 @@ def make_idempotency_header(method: str, path: str, transport: object) -> dict[s
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
-    from toolkit.contract.account import answers_with_key
+    from toolkit.contract.operations.table import find_operation
 
-    if answers_with_key(path):
+    operation = find_operation(method, f"/v1{path}")
+    if operation is not None and not operation.replays:
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}
 

@@ -2,7 +2,7 @@
 
 Every use of a connection is checked here, so tenancy is decided in one place. A shared connection
 names the account that it is shared with, and leads to no secret once that share has ended
-(`Core.secret`), wherever the object is held by then.
+(`EngineContext.resolve_secret`), wherever the object is held by then.
 """
 
 import json

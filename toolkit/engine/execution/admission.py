@@ -64,12 +64,12 @@ class AdmissionCheck:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        backends = await self.find_providers(capability, options)
-        check_servable(capability, options, backends)
+        providers = await self.find_providers(capability, options)
+        check_servable(capability, options, providers)
         await self.check_references(capability, given, options)
         if operation is None:
             return ZERO_USD
-        routing = route(capability, options, operation, backends, money)
+        routing = route(capability, options, operation, providers, money)
         refused = explain_over_budget(routing)
         if refused is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)
@@ -93,9 +93,9 @@ class AdmissionCheck:
         Raises:
             RequestError: `NOT_FOUND`, or `INVALID_REQUEST` for two places.
         """
-        for field, take in capability.accepts.items():
+        for field, binding in capability.accepts.items():
             named = given.get(field)
-            if take.mode == "artifact" and isinstance(named, str):
+            if binding.mode == "artifact" and isinstance(named, str):
                 await self._artifacts.find(self._account_id, named)
         await self._check_place(options)
 

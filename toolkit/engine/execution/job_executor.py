@@ -41,7 +41,7 @@ class JobExecutor:
         self._attempt_loop = AttemptLoop(core)
         self._cache = ResultCache(core)
 
-    async def execute(self, work: JobRun) -> JobOutcome:
+    async def execute(self, job_run: JobRun) -> JobOutcome:
         """Execute a job until it is in a final state.
 
         Returns:
@@ -51,80 +51,80 @@ class JobExecutor:
             LeaseLost: another process has taken the job over; nothing more was written.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
-        with self._core.observer.watch_job(work):
-            return await self._run_with_deadline(work)
+        with self._core.observer.watch_job(job_run):
+            return await self._run_with_deadline(job_run)
 
-    async def _run_with_deadline(self, work: JobRun) -> JobOutcome:
+    async def _run_with_deadline(self, job_run: JobRun) -> JobOutcome:
         """Run a job within its deadline, and write down how it ended."""
-        deadline_s = work.job.options.deadline_s
+        deadline_s = job_run.job.options.deadline_s
         try:
             if deadline_s is None:
-                return await self._run_with_slot(work)
+                return await self._run_with_slot(job_run)
             async with asyncio.timeout(deadline_s) as deadline:
-                return await self._run_with_slot(work)
+                return await self._run_with_slot(job_run)
         except asyncio.CancelledError:
             if not self._core.is_draining:
-                await self.cancel(work)
+                await self.cancel(job_run)
             raise
         except TimeoutError:
             if deadline_s is None or not deadline.expired():
                 raise
-            return self._fail(work, make_deadline_error(deadline_s))
+            return self._fail(job_run, make_deadline_error(deadline_s))
 
-    async def _run_with_slot(self, work: JobRun) -> JobOutcome:
+    async def _run_with_slot(self, job_run: JobRun) -> JobOutcome:
         """Run a job once a concurrency slot is free for it."""
-        if work.is_new and self._core.concurrency.is_full(work.account_id):
-            self._core.store.write(work.collect_changes(), lease=work.lease)
-        async with self._core.concurrency.hold_slot(work.account_id, work.lease.root_id):
-            if work.job.workflow_id is not None:
-                await yield_to_others(work.account_id)
-            self._mark_started(work)
-            return await self._run_with_retries(work)
+        if job_run.is_new and self._core.concurrency.is_full(job_run.account_id):
+            self._core.store.write(job_run.collect_changes(), lease=job_run.lease)
+        async with self._core.concurrency.hold_slot(job_run.account_id, job_run.lease.root_id):
+            if job_run.job.workflow_id is not None:
+                await yield_to_others(job_run.account_id)
+            self._mark_started(job_run)
+            return await self._run_with_retries(job_run)
 
-    async def _run_with_retries(self, work: JobRun) -> JobOutcome:
+    async def _run_with_retries(self, job_run: JobRun) -> JobOutcome:
         """Run a job, again while retries are left."""
         while True:
             try:
-                return await self._run_once(work)
+                return await self._run_once(job_run)
             except LeaseLost:
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
-                if not retryable or work.job.retry_count >= work.max_retries:
-                    return self._fail(work, info)
-            self._mark_retrying(work)
+                if not retryable or job_run.job.retry_count >= job_run.max_retries:
+                    return self._fail(job_run, info)
+            self._mark_retrying(job_run)
 
-    async def cancel(self, work: JobRun) -> None:
+    async def cancel(self, job_run: JobRun) -> None:
         """Put a job into the state `cancelled`, keeping what was spent."""
-        if work.job.status in FINAL_STATUSES:
+        if job_run.job.status in FINAL_STATUSES:
             return  # its end is already on its way to the store: states only move forward
         reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
         await self._core.store.write(
-            work.collect_final_changes("cancelled", reason), lease=work.lease
+            job_run.collect_final_changes("cancelled", reason), lease=job_run.lease
         )
 
-    def _mark_started(self, work: JobRun) -> None:
-        job, started = work.job, now()
-        work.started_monotonic = time.monotonic()
+    def _mark_started(self, job_run: JobRun) -> None:
+        job, started = job_run.job, now()
+        job_run.started_monotonic = time.monotonic()
         job.status = "running"
         if job.started_at is None:
             job.started_at = started
             job.queue_ms = max(0, int((started - job.created_at).total_seconds() * 1000))
-        if not work.capability.needs_connection:
+        if not job_run.capability.needs_connection:
             self._add_local_attempt(job, started)
         # Not awaited: it is written before whatever this job writes next.
         self._core.store.write(
-            work.collect_changes("running", started), lease=work.lease, eager=False
+            job_run.collect_changes("running", started), lease=job_run.lease, eager=False
         )
 
-    def _mark_retrying(self, work: JobRun) -> None:
+    def _mark_retrying(self, job_run: JobRun) -> None:
         """Mark the job as running once more, which is a node retry."""
-        job, started = work.job, now()
+        job, started = job_run.job, now()
         job.retry_count += 1
         job.status_detail = "retrying"
-        if not work.capability.needs_connection:
+        if not job_run.capability.needs_connection:
             self._add_local_attempt(job, started)
-        self._core.store.write(work.collect_changes("running", started), lease=work.lease)
+        self._core.store.write(job_run.collect_changes("running", started), lease=job_run.lease)
 
     @staticmethod
     def _add_local_attempt(job: JobRecord, started: datetime) -> None:
@@ -133,28 +133,28 @@ class JobExecutor:
                 earlier.status, earlier.ended_at, earlier.cost_usd = "failed", started, ZERO_USD
         job.attempts.append(AttemptRecord(len(job.attempts) + 1, "running", started))
 
-    async def _run_once(self, work: JobRun) -> JobOutcome:
-        work.earlier_attempts = len(work.job.attempts)
-        call = await self._make_call(work)
-        if not work.job.options.cache or work.vendor_job_id is not None:
-            return await self._execute_flow(work, call)
-        key = await self._cache.find_key(work, call)
+    async def _run_once(self, job_run: JobRun) -> JobOutcome:
+        job_run.earlier_attempts = len(job_run.job.attempts)
+        call = await self._make_call(job_run)
+        if not job_run.job.options.cache or job_run.vendor_job_id is not None:
+            return await self._execute_flow(job_run, call)
+        key = await self._cache.find_key(job_run, call)
         async with self._cache.locks.hold(key):
             earlier = await self._cache.find(key)
             if earlier is not None:
-                kept = await self._artifacts.find_intact(work.account_id, earlier.artifact_id)
+                kept = await self._artifacts.find_intact(job_run.account_id, earlier.artifact_id)
                 if kept is not None:
-                    return await self._complete_from_cache(work, earlier, kept)
-            ended = await self._execute_flow(work, call)
+                    return await self._complete_from_cache(job_run, earlier, kept)
+            ended = await self._execute_flow(job_run, call)
             await ended.durable  # before that, the next one under this lock would not find it
             return ended
 
     async def _complete_from_cache(
-        self, work: JobRun, earlier: JobRecord, kept: StoredArtifact
+        self, job_run: JobRun, earlier: JobRecord, kept: StoredArtifact
     ) -> JobOutcome:
         """Complete a job with the result of an equal one; nothing is called, nothing paid."""
-        job = work.job
-        copied, inserted = self._artifacts.duplicate(kept, work.account_id, job.id)
+        job = job_run.job
+        copied, inserted = self._artifacts.duplicate(kept, job_run.account_id, job.id)
         job.output = dict(earlier.output or {})
         if "artifact_id" in job.output:
             job.output["artifact_id"] = copied.artifact.id
@@ -162,21 +162,21 @@ class JobExecutor:
         job.provider, job.model = earlier.provider, earlier.model
         job.cached, job.cached_from = True, earlier.id
         job.estimated_cost_usd = ZERO_USD
-        changes = [inserted, *work.collect_final_changes("completed")]
-        return JobOutcome(copied, self._core.store.write(changes, lease=work.lease, eager=False))
+        changes = [inserted, *job_run.collect_final_changes("completed")]
+        return JobOutcome(copied, self._core.store.write(changes, lease=job_run.lease, eager=False))
 
-    async def _execute_flow(self, work: JobRun, call: Call[Any]) -> JobOutcome:
-        capability, hooks = work.capability, NO_HOOKS
-        await self._core.quotas.check_storage(work.account_id, 1)  # before anything is paid
+    async def _execute_flow(self, job_run: JobRun, call: Call[Any]) -> JobOutcome:
+        capability, hooks = job_run.capability, NO_HOOKS
+        await self._core.quotas.check_storage(job_run.account_id, 1)  # before anything is paid
         if capability.operation is not None:
-            hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, work))
+            hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, job_run))
         flow = capability.flow(call)
         timeouts = self._core.get_timeouts("", capability.id)
         result = await self._core.driver.run(
             flow,
             hooks,
             timeouts=timeouts,
-            account_id=work.account_id,
+            account_id=job_run.account_id,
             is_large=measure_size((call.blobs, call.upstream)) > MAX_INLINE_BYTES,
         )
         artifact_id = self._artifacts.new_id()
@@ -185,82 +185,82 @@ class JobExecutor:
         _check_output(capability, result)
         blob = result.artifact or Blob(to_json(result.output), "application/json")
         kept, inserted = await self._artifacts.store(
-            work.account_id, blob, job_id=work.job.id, artifact_id=artifact_id
+            job_run.account_id, blob, job_id=job_run.job.id, artifact_id=artifact_id
         )
-        return self._complete(work, call, result, kept, inserted)
+        return self._complete(job_run, call, result, kept, inserted)
 
     def _complete(
         self,
-        work: JobRun,
+        job_run: JobRun,
         call: Call[Any],
         result: Result,
         kept: StoredArtifact,
         inserted: InsertRow,
     ) -> JobOutcome:
-        job = work.job
+        job = job_run.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
             job.estimated_cost_usd = ZERO_USD
-        changes: list[Change] = [inserted, *work.collect_final_changes("completed")]
+        changes: list[Change] = [inserted, *job_run.collect_final_changes("completed")]
         if job.options.cache:
             key = self._cache.make_key(
-                work, call, work.provider_and_model[0], work.provider_and_model[1]
+                job_run, call, job_run.provider_and_model[0], job_run.provider_and_model[1]
             )
-            changes.append(self._cache.make_put(key, work))
+            changes.append(self._cache.make_put(key, job_run))
         # What was paid for is written at once; a node that cost nothing waits to share a commit.
         paid = job.provider is not None or job.node_id is None
-        written = self._core.store.write(changes, lease=work.lease, eager=paid)
+        written = self._core.store.write(changes, lease=job_run.lease, eager=paid)
         written.add_done_callback(lambda _: self._core.quotas.remove_pending(kept.artifact.id))
         return JobOutcome(kept, written)
 
-    def _fail(self, work: JobRun, error: ErrorInfo) -> JobOutcome:
-        changes = work.collect_final_changes("failed", error)
-        if work.on_failure is not None:
-            changes += work.on_failure(work)
-        return JobOutcome(None, self._core.store.write(changes, lease=work.lease))
+    def _fail(self, job_run: JobRun, error: ErrorInfo) -> JobOutcome:
+        changes = job_run.collect_final_changes("failed", error)
+        if job_run.on_failure is not None:
+            changes += job_run.on_failure(job_run)
+        return JobOutcome(None, self._core.store.write(changes, lease=job_run.lease))
 
-    async def _make_call(self, work: JobRun) -> Call[Any]:
+    async def _make_call(self, job_run: JobRun) -> Call[Any]:
         """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
-        capability, given = work.capability, dict(work.job.input)
+        capability, given = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
-        if capability.accepts and work.upstream:
+        if capability.accepts and job_run.upstream:
             upstream = tuple(
                 [
                     Upstream(node_id, kept.artifact.id, await self._artifacts.load_blob(kept))
-                    for node_id, kept in work.upstream.items()
+                    for node_id, kept in job_run.upstream.items()
                 ]
             )
             fill = partial(_fill_fields, capability, given, upstream)
             if measure_size(upstream) <= MAX_INLINE_BYTES:
                 fill()
             else:
-                await self._core.driver.run_in_thread(fill, work.account_id)
+                await self._core.driver.run_in_thread(fill, job_run.account_id)
         value = validate_input(capability, given, frozenset(), "input")
         operable = True
         if capability.operation is not None and not capability.operation_required:
-            options = work.job.options
-            backends = await self._core.find_providers(work.account_id, capability, options)
-            operable = is_servable(capability, options, backends)
+            options = job_run.job.options
+            providers = await self._core.find_providers(job_run.account_id, capability, options)
+            operable = is_servable(capability, options, providers)
         return Call(
             input=value,
-            blobs=await self._load_blobs(work, value),
+            blobs=await self._load_blobs(job_run, value),
             upstream=upstream,
             services=self._core.services,
             has_operation=operable,
         )
 
-    async def _load_blobs(self, work: JobRun, value: BaseModel | None) -> dict[str, Blob]:
+    async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
-        if not work.capability.accepts:
+        if not job_run.capability.accepts:
             return blobs
         # What comes from upstream may not be stored yet, so it is not looked up there.
-        at_hand = {kept.artifact.id: kept for kept in work.upstream.values()}
-        for field, take in work.capability.accepts.items():
+        at_hand = {kept.artifact.id: kept for kept in job_run.upstream.values()}
+        for field, binding in job_run.capability.accepts.items():
             named = getattr(value, field, None)
-            if take.mode == "artifact" and isinstance(named, str):
-                kept = at_hand.get(named) or await self._artifacts.find(work.account_id, named)
+            if binding.mode == "artifact" and isinstance(named, str):
+                kept = at_hand.get(named) or await self._artifacts.find(job_run.account_id, named)
                 blobs[field] = await self._artifacts.load_blob(kept)
-                work.digests[field] = kept.artifact.sha256
+                job_run.digests[field] = kept.artifact.sha256
         return blobs
 
 
@@ -285,11 +285,11 @@ def _fill_fields(
     capability: Capability, given: dict[str, object], upstream: Sequence[Upstream]
 ) -> None:
     """Fill the fields that were left out from what upstream yielded."""
-    for field, take in capability.accepts.items():
-        matching = [item for item in upstream if take.matches(item.blob.media_type)]
+    for field, binding in capability.accepts.items():
+        matching = [item for item in upstream if binding.matches(item.blob.media_type)]
         if field in given or not matching:
             continue
-        if take.mode == "artifact":
+        if binding.mode == "artifact":
             given[field] = matching[-1].artifact_id
             continue
         texts = [text for item in matching if (text := item.text)]

@@ -187,10 +187,10 @@ class LeaseManager:
             await self._readiness.record_status(lease, waiting=True)
             await self._release_or_defer(lease, done=False)
 
-    async def _is_ready(self, root: Row) -> bool:
-        in_scope = self._scope is None or root["id"] in self._scope
-        return in_scope and await self._readiness.is_ready(root)
+    async def _is_ready(self, work_item: Row) -> bool:
+        in_scope = self._scope is None or work_item["id"] in self._scope
+        return in_scope and await self._readiness.is_ready(work_item)
 
 
-async def _has_id(root_id: str, root: Row) -> bool:
-    return bool(root["id"] == root_id)
+async def _has_id(root_id: str, work_item: Row) -> bool:
+    return bool(work_item["id"] == root_id)

@@ -36,16 +36,16 @@ class Readiness:
         self._resolved: dict[str, tuple[float, bool]] = {}
         self._noted: set[str] = set()
 
-    async def is_ready(self, root: Row) -> bool:
+    async def is_ready(self, work_item: Row) -> bool:
         """Tell whether a work item can be resumed here; to cancel one needs no secret."""
-        root_id = str(root["id"])
-        if root["cancel_requested"]:
+        root_id = str(work_item["id"])
+        if work_item["cancel_requested"]:
             return True
         if self._waiting.get(root_id, 0.0) > time.monotonic():
             return False
-        pool = await self._core.list_connections(str(root["account_id"]))
+        pool = await self._core.list_connections(str(work_item["account_id"]))
         try:
-            needs = await self._find_usable(root, pool)
+            needs = await self._find_usable(work_item, pool)
         except ValueError:  # an unreadable record: whoever runs it reports what is wrong
             return True
         for usable in needs:
@@ -56,9 +56,9 @@ class Readiness:
         self._noted.discard(root_id)
         return True
 
-    async def needs_notice(self, root: Row) -> bool:
+    async def needs_notice(self, work_item: Row) -> bool:
         """Tell whether a work item waits for a secret, and its record may not say so yet."""
-        return root["id"] in self._waiting and root["id"] not in self._noted
+        return work_item["id"] in self._waiting and work_item["id"] not in self._noted
 
     async def record_status(self, lease: Lease, *, waiting: bool) -> None:
         """Record that a work item waits for a secret, or no longer."""
@@ -68,15 +68,15 @@ class Readiness:
             await self._core.store.write(await self._make_changes(lease, waiting), lease=lease)
 
     async def _find_usable(
-        self, root: Row, pool: ConnectionsByProvider
+        self, work_item: Row, pool: ConnectionsByProvider
     ) -> Iterable[Collection[Connection]]:
         """Find the connections that would do, for each job that is yet to be done."""
-        root_id = str(root["id"])
-        if root["kind"] in ("run", "job"):
-            named = {"run_id": root_id} if root["kind"] == "run" else {"id": root_id}
+        root_id = str(work_item["id"])
+        if work_item["kind"] in ("run", "job"):
+            named = {"run_id": root_id} if work_item["kind"] == "run" else {"id": root_id}
             rows = await self._core.store.find_rows("jobs", **named)
             return [self._find_for_job(row, pool) for row in rows]
-        if root["kind"] == "workflow":
+        if work_item["kind"] == "workflow":
             return await self._find_for_workflow(root_id, pool)
         row = await self._core.store.get_row("tasks", root_id)
         workflow_id = None if row is None else json.loads(str(row["doc"])).get("workflow_id")

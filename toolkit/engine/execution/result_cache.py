@@ -27,29 +27,29 @@ class ResultCache:
         # Jobs that would have the same result wait for the first of them.
         self.locks = KeyedLock()
 
-    async def find_key(self, work: JobRun, call: Call[Any]) -> str:
+    async def find_key(self, job_run: JobRun, call: Call[Any]) -> str:
         """Find the key that the result of a job would have as of now."""
-        provider, model = await self._find_first_choice(work, call)
-        return self.make_key(work, call, provider, model)
+        provider, model = await self._find_first_choice(job_run, call)
+        return self.make_key(job_run, call, provider, model)
 
     def make_key(
-        self, work: JobRun, call: Call[Any], provider: str | None, model: str | None
+        self, job_run: JobRun, call: Call[Any], provider: str | None, model: str | None
     ) -> str:
         """Make the key of a job's result by a provider and model."""
         settings = self._core.settings.vendors.get(provider or "")
-        options = work.job.options
+        options = job_run.job.options
         known = {
-            "account": work.account_id,
-            "capability": work.capability.name,
-            "input": {**call.input.model_dump(mode="json"), **work.digests},
+            "account": job_run.account_id,
+            "capability": job_run.capability.name,
+            "input": {**call.input.model_dump(mode="json"), **job_run.digests},
             "upstream": [
-                [up.node_id, work.upstream[up.node_id].artifact.sha256] for up in call.upstream
+                [up.node_id, job_run.upstream[up.node_id].artifact.sha256] for up in call.upstream
             ],
             "provider": provider,
             "model": model,
             "hosts": settings.base_urls if settings else {},
             "place": [options.endpoint_id, options.compute_id],
-            "simulated": work.is_simulated,
+            "simulated": job_run.is_simulated,
         }
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()
@@ -60,24 +60,26 @@ class ResultCache:
         found = None if row is None else await self._core.store.get_row("jobs", str(row["job_id"]))
         return None if found is None else read_job(found)
 
-    def make_put(self, key: str, work: JobRun) -> ReplaceRow:
+    def make_put(self, key: str, job_run: JobRun) -> ReplaceRow:
         """Record a completed job, in place of one that had the same result."""
         row: dict[str, object] = {
             "id": key,
-            "account_id": work.account_id,
-            "job_id": work.job.id,
+            "account_id": job_run.account_id,
+            "job_id": job_run.job.id,
             "created_at": format_rfc3339(now()),
         }
         return ReplaceRow("cache", row)
 
     async def _find_first_choice(
-        self, work: JobRun, call: Call[Any]
+        self, job_run: JobRun, call: Call[Any]
     ) -> tuple[str | None, str | None]:
         """Find the provider and model that the router would choose first now."""
-        capability = work.capability
+        capability = job_run.capability
         if capability.operation is None or not call.has_operation:
             return None, None
-        backends = await self._core.find_providers(work.account_id, capability, work.job.options)
+        providers = await self._core.find_providers(
+            job_run.account_id, capability, job_run.job.options
+        )
         operation = capability.estimate(call.input)
-        first = route(capability, work.job.options, operation, backends).first_choice
+        first = route(capability, job_run.job.options, operation, providers).first_choice
         return (first.provider, first.model) if first else (None, None)

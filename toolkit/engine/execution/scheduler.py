@@ -56,14 +56,14 @@ class Scheduler:
     def __init__(
         self,
         core: EngineContext,
-        runner: JobExecutor,
+        executor: JobExecutor,
         workflow: Workflow,
         spec: Mapping[str, Any],
         lease: Lease,
         budgets: Sequence[Budget],
     ) -> None:
         self._core = core
-        self._executor = runner
+        self._executor = executor
         self._workflow = workflow
         self._spec = spec
         self._lease = lease
@@ -207,27 +207,27 @@ class Scheduler:
 
     async def _run_node(self, node_id: str) -> list[str]:
         """Run one node and return the nodes that can start now that it has completed."""
-        work = self._make_job_run(self._nodes[node_id])
+        job_run = self._make_job_run(self._nodes[node_id])
         try:
-            ended = await self._executor.execute(work)
+            ended = await self._executor.execute(job_run)
         finally:
-            self._states[node_id] = JobState.of(work.job)
+            self._states[node_id] = JobState.of(job_run.job)
         # No need to wait until the end is durable: writes under a lease are in order and without
         # gaps, so its dependents' come after it, and they spend only after their own writes.
         if ended.stored is None:
             return []
         if self._unstarted_dependents[node_id]:
             self._artifacts[node_id] = ended.stored
-        if not work.job.latency_ms:
+        if not job_run.job.latency_ms:
             await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
         for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
         return [node_id for node_id in self._dependents[node_id] if self._is_ready(node_id)]
 
-    def _skip_descendants(self, work: JobRun) -> list[Change]:
+    def _skip_descendants(self, job_run: JobRun) -> list[Change]:
         """Skip only the descendants of a node that failed; independent branches go on."""
         skipped = skip_descendants(
-            str(work.job.node_id), work.job.completed_at, self._dependents, self._skipped
+            str(job_run.job.node_id), job_run.job.completed_at, self._dependents, self._skipped
         )
         self._skipped |= skipped
         return [self._make_cancelled_event(node_id, skip) for node_id, skip in skipped.items()]

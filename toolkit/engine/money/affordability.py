@@ -163,26 +163,26 @@ def explain_over_budget(routing: Ranking) -> str | None:
     left = [c for c in routing.candidates if c.connected and c.allowed]
     if not left or any(c.affordable for c in left):
         return None
-    told = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
-    cure = _suggest_remedy(left)
-    return f"No provider fits the budget: {'; '.join(told[:MAX_REASONS])}. To go on, {cure}."
+    refusals = [f"{c.provider} ({c.model}) {c.reason}" for c in left]
+    remedy = _suggest_remedy(left)
+    return f"No provider fits the budget: {'; '.join(refusals[:MAX_REASONS])}. To go on, {remedy}."
 
 
 def _suggest_remedy(left: Sequence[RankedCandidate]) -> str:
     """Suggest what to do where no candidate fits a budget."""
     if any(c.reservation_usd is not None for c in left):
         return "raise max_cost_usd"
-    cures = []
+    remedies = []
     for candidate in left:
         if candidate.reason == UNPRICED_TOKENS:
-            cures.append(
+            remedies.append(
                 f"name its price in toolkit.toml ([vendors.{candidate.provider}.prices."
                 f"{json.dumps(candidate.model)}], input_tokens and output_tokens, in US dollars per"
                 " million; 0 for a server of one's own)"
             )
         elif candidate.reason == UNPRICED_WORKER:
-            cures.append(
+            remedies.append(
                 "make the endpoint anew on a GPU that client.catalog.gpus() has a price for"
             )
     unlimited = "ask without max_cost_usd, by a key without an allowance"
-    return ", or ".join([*dict.fromkeys(cures[:1]), unlimited])
+    return ", or ".join([*dict.fromkeys(remedies[:1]), unlimited])

@@ -86,14 +86,14 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._resolve_request(request)
-        backends = await self._core.find_providers(context.account_id, capability, request.options)
+        providers = await self._core.find_providers(context.account_id, capability, request.options)
         pin = request.options.provider
-        if pin is not None and (backends.connections or is_id(pin, Prefix.CONNECTION)):
-            check_servable(capability, request.options, backends)
+        if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
+            check_servable(capability, request.options, providers)
         await self._admission.start_check(context.account_id).check_references(
             capability, request.input, request.options
         )
-        routing = route(capability, request.options, operation, backends)
+        routing = route(capability, request.options, operation, providers)
         first = routing.first_choice
         return Route(
             capability=capability.name,

@@ -70,13 +70,13 @@ class SingleJobs:
         inserted, lease = self._core.store.leases.build_root(
             run_id or job.id, kind, context.account_id, context.key_id
         )
-        work = self._make_job_run(job, capability, lease)
-        work.is_new = True
+        job_run = self._make_job_run(job, capability, lease)
+        job_run.is_new = True
         shown = job.to_wire()
         await commit_accepted(
             self._core,
             context,
-            [inserted, *work.collect_changes()],
+            [inserted, *job_run.collect_changes()],
             shown if run_id is None else Run.of(shown),
         )
         self._leases.start(lease)
@@ -93,10 +93,10 @@ class SingleJobs:
         if job.status in FINAL_STATUSES:
             return
         capability = self._core.registry.require(job.capability)
-        work = self._make_job_run(requeue_interrupted(job), capability, lease)
+        job_run = self._make_job_run(requeue_interrupted(job), capability, lease)
         vendor_job_id = row["vendor_job_id"]
-        work.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
-        ended = await self._executor.execute(work)
+        job_run.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
+        ended = await self._executor.execute(job_run)
         await ended.durable
 
     def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:

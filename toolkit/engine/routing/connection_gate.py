@@ -74,13 +74,13 @@ class ConnectionGate:
         """
         await self._semaphore.acquire(group)
         try:
-            leave = self._health.admit()
-            if leave is None:
+            permit = self._health.admit()
+            if permit is None:
                 raise CircuitOpen
             try:
-                yield leave
+                yield permit
             finally:
-                self._health.release(leave)
+                self._health.release(permit)
         finally:
             self._semaphore.release()
 
@@ -91,9 +91,9 @@ class ConnectionGate:
         self._held_back = 0
         self._save_health(urgent=self._health.record_success(model, took_ms))
 
-    def record_failure(self, fault: ProviderError, leave: Permit) -> None:
+    def record_failure(self, fault: ProviderError, permit: Permit) -> None:
         """Record the failure of the call that this was the permit for."""
-        self._save_health(urgent=self._health.record_failure(fault, leave))
+        self._save_health(urgent=self._health.record_failure(fault, permit))
 
     def record_test(self, error: ErrorCode | None) -> None:
         """Record the error that a test of the connection had; none if the vendor took its key."""
@@ -126,8 +126,8 @@ class GateRegistry:
             connection: the connection.
             saved: the health in its row, for a gate that has yet to be made.
         """
-        lane = self._gates.get(connection.id)
-        if lane is None:
+        gate = self._gates.get(connection.id)
+        if gate is None:
             health = ConnectionHealth(
                 failures=self._settings.breaker_failures,
                 cooldown_s=self._settings.breaker_cooldown_s,
@@ -135,13 +135,13 @@ class GateRegistry:
             )
             at_once = self._settings.get_max_concurrent_calls(connection.provider)
             budget = self._budgets[connection.provider]
-            lane = ConnectionGate(connection, health, at_once, budget, self._store)
-            self._gates[connection.id] = lane
-        return lane
+            gate = ConnectionGate(connection, health, at_once, budget, self._store)
+            self._gates[connection.id] = gate
+        return gate
 
     def list_states(self) -> list[GateState]:
         """Return the state of every connection that was used."""
-        return [lane.snapshot_state() for lane in self._gates.values()]
+        return [gate.snapshot_state() for gate in self._gates.values()]
 
 
 def _read_saved(saved: object) -> SavedHealth | None:

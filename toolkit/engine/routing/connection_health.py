@@ -165,14 +165,14 @@ class ConnectionHealth:
         """Return the permit to make a call now, if it may be made; return it by `release`."""
         if self._blocked_until > self._clock() or (self._open and self._probe is not None):
             return None
-        leave = Permit()
+        permit = Permit()
         if self._open:
-            self._probe = leave
-        return leave
+            self._probe = permit
+        return permit
 
-    def release(self, leave: Permit) -> None:
+    def release(self, permit: Permit) -> None:
         """Return the permit of a call that is over."""
-        if self._probe is leave:
+        if self._probe is permit:
             self._probe = None
 
     def record_success(self, model: str, took_ms: float) -> bool:
@@ -187,9 +187,9 @@ class ConnectionHealth:
         kept.append(round(took_ms, 1))
         return changed
 
-    def record_failure(self, fault: ProviderError, leave: Permit) -> bool:
+    def record_failure(self, fault: ProviderError, permit: Permit) -> bool:
         """Record a call that failed; tell whether this changed when the next one may be made."""
-        probing = self._probe is leave
+        probing = self._probe is permit
         if fault.code is ErrorCode.CREDENTIALS_MISSING:
             return False  # no longer shared with the account that asked: no call was made
         self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED

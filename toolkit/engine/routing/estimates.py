@@ -60,7 +60,7 @@ def estimate_node(
     given: Mapping[str, object],
     fillable: frozenset[str],
     options: Options,
-    backends: ProviderPool,
+    providers: ProviderPool,
     money: BudgetLeft,
     choices: ProviderChoices | None = None,
 ) -> Estimate:
@@ -71,14 +71,14 @@ def estimate_node(
         given: its input.
         fillable: the fields that upstream fills where the input leaves them out.
         options: its options.
-        backends: the vendors, models and connections to choose from.
+        providers: the vendors, models and connections to choose from.
         money: what the budgets leave.
         choices: a cache of the candidates without a budget: nodes that differ in their input alone
             share the first one's choice.
     """
     if capability.operation is None:
         return FREE_ESTIMATE
-    if not capability.operation_required and not is_servable(capability, options, backends):
+    if not capability.operation_required and not is_servable(capability, options, providers):
         return FREE_ESTIMATE  # it runs without a vendor
     open_fields = fillable - given.keys()
     usual = _build_operation(capability, given, open_fields, EXPECTED_CHARS, USUAL_CHAR)
@@ -91,7 +91,7 @@ def estimate_node(
     key = (capability.name, options)
     choice = None if choices is None or money.is_limited else choices.get(key)
     if choice is None:
-        choice = _choose_providers(capability, options, usual, least, backends, money)
+        choice = _choose_providers(capability, options, usual, least, providers, money)
         if choices is not None:
             choices[key] = choice
     if not choice.candidates:
@@ -108,25 +108,25 @@ def _choose_providers(
     options: Options,
     usual: Operation[Any],
     least: Operation[Any],
-    backends: ProviderPool,
+    providers: ProviderPool,
     money: BudgetLeft,
 ) -> ProviderChoice:
     """Choose who may be called, now or once their circuits close again, the first choice first."""
-    vendors = {vendor.id: vendor for vendor in backends.vendors}
+    vendors = {vendor.id: vendor for vendor in providers.vendors}
     models = {
         (provider, model.id): model
-        for provider, offered in backends.models.items()
+        for provider, offered in providers.models.items()
         for model in offered
     }
     for operation in (usual, least):
-        routing = route(capability, options, operation, backends, money)
+        routing = route(capability, options, operation, providers, money)
         kept = [c for c in routing.candidates if c.connected and c.allowed and c.affordable]
         if kept or least is usual:
             break
-    told = tuple(
+    candidates = tuple(
         (one, vendors[one.provider], models.get((one.provider, one.model or ""))) for one in kept
     )
-    return ProviderChoice(told, None if kept else explain_over_budget(routing))
+    return ProviderChoice(candidates, None if kept else explain_over_budget(routing))
 
 
 def _estimate_range(

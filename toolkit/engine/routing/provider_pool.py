@@ -97,14 +97,14 @@ class ProviderPool:
         )
 
 
-def resolve_pin(options: Options, backends: ProviderPool) -> tuple[Options, ProviderPool]:
+def resolve_pin(options: Options, providers: ProviderPool) -> tuple[Options, ProviderPool]:
     """Read a pin of a connection as one of its vendor, who is asked by that connection alone.
 
     The pin of a connection that the account does not have stays, and nothing fits it.
     """
-    for provider, pool in backends.connections.items():
+    for provider, pool in providers.connections.items():
         for connection in pool:
             if options.provider == connection.id:
                 pinned = options.model_copy(update={"provider": provider})
-                return pinned, replace(backends, pinned_id=connection.id)
-    return options, backends
+                return pinned, replace(providers, pinned_id=connection.id)
+    return options, providers

@@ -147,7 +147,7 @@ class Registry:
             input=_describe_fields(capability.input_model),
             output=_describe_fields(capability.output_model),
             targets=vendors if required else ["cpu"],
-            accepts=sorted({m for take in capability.accepts.values() for m in take.media}),
+            accepts=sorted({m for binding in capability.accepts.values() for m in binding.media}),
             yields=capability.produces,
         )
 
@@ -193,8 +193,8 @@ def find_fillable_fields(capability: Capability, upstream: Iterable[Capability])
     yielded = [producer.produces for producer in upstream]
     return frozenset(
         field
-        for field, take in capability.accepts.items()
-        if any(take.matches(media_type) for media_type in yielded)
+        for field, binding in capability.accepts.items()
+        if any(binding.matches(media_type) for media_type in yielded)
     )
 
 

@@ -40,14 +40,14 @@ _CONNECTION_PREFIX = f"{Prefix.CONNECTION}_"
 DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 
 
-def check_servable(capability: Capability, options: Options, backends: ProviderPool) -> None:
+def check_servable(capability: Capability, options: Options, providers: ProviderPool) -> None:
     """Refuse a request that no connection can serve, before anything is stored.
 
     Raises:
         RequestError: `PROVIDER_NOT_ALLOWED` or `CREDENTIALS_MISSING`.
     """
-    options, backends = resolve_pin(options, backends)
-    allowed = [vendor.id for vendor in backends.vendors]
+    options, providers = resolve_pin(options, providers)
+    allowed = [vendor.id for vendor in providers.vendors]
     if options.provider is not None and options.provider.startswith(_CONNECTION_PREFIX):
         raise build_not_found("connection", options.provider)
     if options.provider is not None and options.provider not in allowed:
@@ -57,7 +57,7 @@ def check_servable(capability: Capability, options: Options, backends: ProviderP
             f"`{capability.name}` cannot be served by the provider that was pinned.{offer}",
         )
     kind = capability.operation.kind if capability.operation else ""
-    usable = [v.id for v in backends.vendors if _is_usable(v, kind, options, backends)]
+    usable = [v.id for v in providers.vendors if _is_usable(v, kind, options, providers)]
     if options.provider is not None and options.provider not in usable:
         where, fault = "at an endpoint of yours alone", "is required with this provider"
         named = "options.endpoint_id"
@@ -73,32 +73,32 @@ def check_servable(capability: Capability, options: Options, backends: ProviderP
     wanted = [options.provider] if options.provider is not None else usable
     if options.provider is None and not capability.needs_connection:
         return
-    if not any(backends.is_connected(vendor) for vendor in wanted):
+    if not any(providers.is_connected(vendor) for vendor in wanted):
         raise RequestError(
             ErrorCode.CREDENTIALS_MISSING,
             f"`{capability.name}` needs a connection: register one of {', '.join(wanted)}.",
         )
 
 
-def is_servable(capability: Capability, options: Options, backends: ProviderPool) -> bool:
+def is_servable(capability: Capability, options: Options, providers: ProviderPool) -> bool:
     """Tell whether any connection could run an operation that the capability can do without."""
-    options, backends = resolve_pin(options, backends)
+    options, providers = resolve_pin(options, providers)
     kind = capability.operation.kind if capability.operation else ""
     return any(
-        backends.is_connected(vendor.id) and _is_usable(vendor, kind, options, backends)
-        for vendor in backends.vendors
+        providers.is_connected(vendor.id) and _is_usable(vendor, kind, options, providers)
+        for vendor in providers.vendors
     )
 
 
-def _is_usable(vendor: Vendor, kind: str, options: Options, backends: ProviderPool) -> bool:
+def _is_usable(vendor: Vendor, kind: str, options: Options, providers: ProviderPool) -> bool:
     """Tell whether a vendor has a model that can be called at the place the options name."""
-    models = backends.models.get(vendor.id) or (Model("", kind),)
+    models = providers.models.get(vendor.id) or (Model("", kind),)
     return any(_serves(vendor, model, options) for model in models)
 
 
-def _find_default_model(vendor: Vendor, options: Options, backends: ProviderPool) -> Model | None:
+def _find_default_model(vendor: Vendor, options: Options, providers: ProviderPool) -> Model | None:
     """Return the model that a vendor is asked for by default."""
-    models = backends.models.get(vendor.id) or (None,)
+    models = providers.models.get(vendor.id) or (None,)
     return next((m for m in models if m is None or _serves(vendor, m, options)), models[0])
 
 
@@ -115,7 +115,7 @@ def route(
     capability: Capability,
     options: Options,
     operation: Operation[Any] | None,
-    backends: ProviderPool,
+    providers: ProviderPool,
     money: BudgetLeft | None = None,
 ) -> Ranking:
     """Rank the candidates; the first that is not excluded is called first.
@@ -125,27 +125,27 @@ def route(
     scored (see `score`); ties go to the default provider, then by name. What is not connected,
     cools down or has failed this job is excluded, and says so. Under a budget so is what has no
     known bound, and what may come to more than is left. Every connection of a vendor is a
-    candidate, in the order in which they are used (`ProviderPool.considered`).
+    candidate, in the order in which they are used (`ProviderPool.rank_connections`).
 
     Args:
         capability: the capability to serve.
         options: the options of the run.
         operation: the operation to ask a vendor for; none where no vendor is needed.
-        backends: the vendors, models and connections to choose from.
+        providers: the vendors, models and connections to choose from.
         money: what budgets leave; by default the whole of the options' own.
     """
     money = BudgetLeft.of(options) if money is None else money
-    options, backends = resolve_pin(options, backends)
+    options, providers = resolve_pin(options, providers)
     tried = {
         p
-        for p, pool in backends.connections.items()
-        if any(c.id in backends.failed_ids for c in pool)
+        for p, pool in providers.connections.items()
+        if any(c.id in providers.failed_ids for c in pool)
     }
     candidates = [
-        _make_candidate(vendor, connection, model, options, operation, backends, money)
-        for vendor, connection, model in _pair_models(options, backends)
+        _make_candidate(vendor, connection, model, options, operation, providers, money)
+        for vendor, connection, model in _pair_models(options, providers)
     ]
-    defaults = {v.id: _find_default_model(v, options, backends) for v in backends.vendors}
+    defaults = {v.id: _find_default_model(v, options, providers) for v in providers.vendors}
     weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
     best = _Best.of([c for c in candidates if not c.excluded] or candidates)
     for candidate in candidates:
@@ -176,10 +176,10 @@ def route(
     return ranking
 
 
-def find_soonest_s(routing: Ranking, backends: ProviderPool) -> float | None:
+def find_soonest_s(routing: Ranking, providers: ProviderPool) -> float | None:
     """Return the seconds until a candidate that only cools down may be called; none if none."""
     waits = [
-        backends.find_health(backends.find_connection(c)).wait_s
+        providers.find_health(providers.find_connection(c)).wait_s
         for c in routing.candidates
         if c.connected and not c.healthy and c.allowed and c.affordable
     ]
@@ -239,14 +239,14 @@ def _compare_to_best(best: float, own: float) -> float:
 
 
 def _pair_models(
-    options: Options, backends: ProviderPool
+    options: Options, providers: ProviderPool
 ) -> Iterator[tuple[Vendor, Connection | None, Model | None]]:
     """Pair each vendor's connections and models; spare connections with eligible models only."""
-    for vendor in backends.vendors:
-        models = backends.models.get(vendor.id) or (None,)
-        default = _find_default_model(vendor, options, backends)
+    for vendor in providers.vendors:
+        models = providers.models.get(vendor.id) or (None,)
+        default = _find_default_model(vendor, options, providers)
         asked = models if options.optimize_for is not None else (default,)
-        first, *spare = backends.rank_connections(vendor.id) or (None,)
+        first, *spare = providers.rank_connections(vendor.id) or (None,)
         yield from ((vendor, first, model) for model in models)
         yield from ((vendor, one, model) for one in spare for model in asked)
 
@@ -257,19 +257,19 @@ def _make_candidate(
     model: Model | None,
     options: Options,
     operation: Operation[Any] | None,
-    backends: ProviderPool,
+    providers: ProviderPool,
     money: BudgetLeft,
 ) -> RankedCandidate:
-    condition = backends.find_health(connection)
+    condition = providers.find_health(connection)
     estimate = _estimate(vendor, model, options, operation)
-    bounded = find_bound(vendor, model, options, operation, money, backends.usd_per_s)
+    bounded = find_bound(vendor, model, options, operation, money, providers.usd_per_s)
     latency = condition.latency.get(model.id if model else "")
     its_vendor = options.provider in (None, vendor.id)
-    allowed = its_vendor and (connection is None or backends.pinned_id in (None, connection.id))
+    allowed = its_vendor and (connection is None or providers.pinned_id in (None, connection.id))
     asked = options.optimize_for is not None or model is _find_default_model(
-        vendor, options, backends
+        vendor, options, providers
     )
-    failed = connection is not None and connection.id in backends.failed_ids
+    failed = connection is not None and connection.id in providers.failed_ids
     usable = model is None or _serves(vendor, model, options)
     healthy = condition.wait_s <= 0
     ended = model is not None and model.has_ended(now().date())
@@ -305,8 +305,8 @@ def _make_candidate(
         reason = "connected; its pointer led to no secret when it was last asked for"
     elif condition.state == "half_open":
         reason = "connected; the next call finds out whether it has recovered"
-    elif connection is not backends.rank_connections(vendor.id)[0]:
-        reason = backends.explain_order(connection)
+    elif connection is not providers.rank_connections(vendor.id)[0]:
+        reason = providers.explain_order(connection)
     return RankedCandidate(
         provider=vendor.id,
         model=model.id if model else None,

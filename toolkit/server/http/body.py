@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn, TypeVar
 
-from fastapi import Request
 from pydantic import BaseModel, ValidationError
+from starlette.requests import Request
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.engine.concurrency.pacing import Pacer
@@ -71,21 +71,15 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-async def read_model(request: Request, model: type[M]) -> M:
-    """Read the body as a model of the contract.
+def check_media_type(request: Request) -> None:
+    """Refuse a body that is not sent as JSON.
 
     Raises:
-        RequestError: `UNSUPPORTED_MEDIA_TYPE`, `PAYLOAD_TOO_LARGE`, or `INVALID_REQUEST` with the
-            path of every fault; what was sent is not echoed.
+        RequestError: `UNSUPPORTED_MEDIA_TYPE`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
-    engine: Engine = request.app.state.engine
-    raw = await read_bytes(request, engine.settings.body_limit_bytes)
-    caller = getattr(request.state, "caller", None)
-    account_id = None if caller is None else str(caller.account_id)
-    return await parse_body(raw, model, engine, account_id)
 
 
 async def parse_body(
@@ -100,7 +94,7 @@ async def parse_body(
         account_id: the account that sent it, where that is known.
 
     Raises:
-        RequestError: `INVALID_REQUEST`.
+        RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed.
     """
     async with Pacer(account_id) as pacer:
         await check_json(raw, BodyLimits.of(engine.settings), pacer)

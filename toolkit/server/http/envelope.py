@@ -7,8 +7,8 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from toolkit.contract.base import dump_envelope
+from toolkit.contract.operations.queries import PageQuery, make_cursor
 from toolkit.engine.concurrency.pacing import Pacer
-from toolkit.server.http.query import PageQuery, make_cursor
 
 
 def render_resource(

@@ -6,17 +6,19 @@ Both have the same events with the same numbers, without gaps or repeats (decisi
 import re
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
-from fastapi import Request
+from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.ids import Prefix
+from toolkit.contract.operations.queries import EventsQuery
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
+from toolkit.server.calls import ApiCall
+from toolkit.server.handlers import dispatch
 from toolkit.server.http.envelope import render_page
-from toolkit.server.http.query import MAX_POLL_S, check_id_kind, parse_events_query
 
 STREAM_MEDIA_TYPE = "text/event-stream"
 # Characters that end no line of a stream, but do so for readers that follow Unicode.
@@ -25,24 +27,19 @@ KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
 KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
 
 
-async def serve_events(
-    request: Request, engine: Engine, context: RequestContext, resource_id: str, prefix: Prefix
-) -> Response:
+async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Response:
     """Answer with the events of one resource, in the form that was asked for.
 
     Raises:
         RequestError: `NOT_FOUND`, `INVALID_REQUEST`.
     """
-    after, wait_s = parse_events_query(request, MAX_POLL_S)
     last_seen = _read_last_event_id(request)
-    check_id_kind(resource_id, prefix)
     if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
-        found = await engine.events.list(context, resource_id, after=after, wait_s=wait_s)
-        return await render_page(found)
-    after = max(after, last_seen)
-    await engine.events.list(context, resource_id, after=after, wait_s=0)  # refused before sent
+        return await render_page(await dispatch(call))
+    after = max(call.input.after, last_seen)
+    await dispatch(replace(call, input=EventsQuery(after)))  # refused before anything is sent
     return StreamingResponse(
-        _stream_events(engine, context, resource_id, after),
+        _stream_events(call.engine, call.context, call.id, after),
         media_type=STREAM_MEDIA_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

@@ -1,119 +1,202 @@
-"""The OpenAPI document: every body, answer and error of every route, from the contract's models."""
+"""The OpenAPI document: every body, answer and error of every operation, from the table."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
-from starlette.routing import BaseRoute
-
-from toolkit.contract.base import Envelope, PageEnvelope
+from toolkit.contract.artifacts import MEDIA_TYPES
+from toolkit.contract.base import ErrorEnvelope
 from toolkit.contract.errors import ErrorCode
-from toolkit.server.http.query import DEFAULT_LIMIT, MAX_EVENT_NUMBER, MAX_LIMIT, MAX_POLL_S
-from toolkit.server.openapi.operations import (
-    SCHEMA_REF,
-    SUCCESS,
-    TAGS,
-    add_error_responses,
-    complete_document,
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.table import OPERATIONS
+from toolkit.server.openapi.examples import EXAMPLE_REQUEST_ID, EXAMPLES
+from toolkit.server.openapi.headers import (
+    APPLIED_HEADER,
+    IDEMPOTENCY_KEY,
+    LAST_EVENT_ID,
+    PREFER,
+    RANGE,
+    REPLAYED_HEADER,
+    REQUEST_ID,
+    RETRY_AFTER,
+    WWW_AUTHENTICATE,
 )
+from toolkit.server.openapi.schemas import build_schemas, get_envelope, make_schema_ref
 
-_COMMON_ERRORS = (ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL)
-_BODY_ERRORS = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
-
-
-@dataclass(frozen=True, slots=True)
-class QueryParam:
-    """A query parameter: its name, what it is for, and the schema of its values."""
-
-    name: str
-    text: str
-    schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
-
-
-PAGE_PARAMS = (
-    QueryParam(
-        "limit",
-        "how many items at most",
-        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
-    ),
-    QueryParam(
-        "cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}
-    ),
-)
-POLL_PARAMS = (
-    QueryParam(
-        "after",
-        "the number of the last event seen",
-        {"type": "integer", "minimum": 0, "maximum": MAX_EVENT_NUMBER, "default": 0},
-    ),
-    QueryParam(
-        "wait",
-        "how many seconds to hold while there is none",
-        {"type": "integer", "minimum": 0, "maximum": MAX_POLL_S, "default": 0},
-    ),
-)
-
-
-def describe_route(
-    operation_id: str,
-    answer: type[BaseModel] | None,
-    *,
-    status: int = 200,
-    listed: bool = False,
-    body: type[BaseModel] | None = None,
-    query: Sequence[QueryParam] = (),
-    errors: Sequence[ErrorCode] = (),
-    holds: bool = False,
-) -> dict[str, Any]:
-    """Describe a route, as arguments of FastAPI's decorators.
-
-    Args:
-        operation_id: resource and verb, such as `runs_create`.
-        answer: the model in the envelope; none for an answer that is no JSON.
-        status: the status of success.
-        listed: whether the answer is a page of them.
-        body: the request body.
-        query: the query parameters.
-        errors: codes beside those that follow from the method and path, which are added to the
-            document: of keys, ids, bodies and `Idempotency-Key`.
-        holds: whether `Prefer: wait=N` holds the answer.
-    """
-    responses: dict[str, Any] = {}
-    if answer is not None:
-        wrapped: Any = PageEnvelope[answer] if listed else Envelope[answer]  # type: ignore[valid-type]
-        responses[str(status)] = {"model": wrapped, "description": SUCCESS}
-    add_error_responses(responses, *_COMMON_ERRORS, *(_BODY_ERRORS if body else ()), *errors)
-    extra: dict[str, Any] = {
-        "parameters": [
-            {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}
-            for one in query
-        ],
-        "x-holds": holds,
-    }
-    if body is not None:
-        schema = body.model_json_schema(ref_template=SCHEMA_REF)
-        extra["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": schema}},
+_SHARED_PARAMETERS = (IDEMPOTENCY_KEY, PREFER, LAST_EVENT_ID)
+_UPLOAD_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file"],
+                "properties": {
+                    "file": {"type": "string", "format": "binary", "minLength": 1},
+                    "metadata": {"type": "object", "description": "as JSON"},
+                },
+                "additionalProperties": False,
+            }
         }
+    },
+}
+_PARTIAL_HEADERS = {
+    "Content-Range": {"required": True, "schema": {"type": "string", "pattern": "^bytes "}}
+}
+_CONTENT_HEADERS = {
+    name: {"required": True, "schema": {"type": "string"}}
+    for name in ("Accept-Ranges", "Content-Disposition", "Content-Security-Policy", "ETag")
+}
+_CONTENT_TYPES: dict[str, Any] = {media_type: {} for media_type in MEDIA_TYPES}
+_CONTENT_RESPONSES: dict[str, dict[str, Any]] = {
+    "200": {"description": "the bytes", "content": _CONTENT_TYPES, "headers": _CONTENT_HEADERS},
+    "206": {
+        "description": "a range of them",
+        "content": _CONTENT_TYPES,
+        "headers": _CONTENT_HEADERS | _PARTIAL_HEADERS,
+    },
+}
+
+
+@cache
+def build_openapi() -> dict[str, Any]:
+    """Build the document; `openapi.json` beside this package is what is served of it."""
+    paths: dict[str, dict[str, Any]] = {}
+    tags: dict[str, str] = {}
+    for operation in OPERATIONS:
+        described = _describe_operation(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = described
+        tags[operation.resource.tag] = operation.resource.about
+    document: dict[str, Any] = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Capability Routing Service",
+            "description": "Ask for versioned capabilities; each is routed to a provider you own.",
+            "version": "1",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": build_schemas(),
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "a key, `sk_live_…`"}
+            },
+        },
+        "tags": [{"name": name, "description": about} for name, about in tags.items()],
+    }
+    _share_components(document)
+    return document
+
+
+def _describe_operation(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
+    """Describe an operation: what it takes, and every answer that it can have."""
+    described: dict[str, Any] = {
+        "tags": [operation.resource.tag],
+        "summary": operation.verb.replace("_", " ").capitalize(),
+        "description": operation.summary,
+        "operationId": operation.id,
+        "parameters": _describe_parameters(operation),
+    }
+    if operation.uploads:
+        described["requestBody"] = _UPLOAD_BODY
+    elif operation.body is not None:
+        content: dict[str, Any] = {"schema": make_schema_ref(operation.body)}
+        if operation.body.__name__ in EXAMPLES:
+            content["example"] = EXAMPLES[operation.body.__name__]
+        described["requestBody"] = {"required": True, "content": {"application/json": content}}
+    described["responses"] = {**_describe_success(operation), **_describe_errors(operation)}
+    described["security"] = [] if operation.scope is None else [{"key": []}]
+    return described
+
+
+def _describe_parameters(operation: ApiOperation[Any, Any]) -> list[dict[str, Any]]:
+    """Describe what is in the path, the query and the headers of a request."""
+    parameters: list[dict[str, Any]] = []
+    if "{id}" in operation.path:
+        schema = {"type": "string", "pattern": operation.resource.id_pattern}
+        place = {"name": "id", "in": "path", "required": True}
+        parameters.append({**place, "schema": schema, "description": "its id"})
+    parameters += [
+        {"name": one.name, "in": "query", "description": one.text, "schema": one.schema}
+        for one in (operation.query.PARAMETERS if operation.query is not None else ())
+    ]
+    headers = (
+        (RANGE, operation.form == "bytes"),
+        (LAST_EVENT_ID, operation.form == "events"),
+        (IDEMPOTENCY_KEY, operation.replays),
+        (PREFER, operation.holds),
+    )
+    return parameters + [header for header, is_read in headers if is_read]
+
+
+def _describe_success(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
+    """Describe the answers that are no refusals."""
+    if operation.form == "bytes":
+        return {
+            status: {**described, "headers": {**described["headers"], "X-Request-Id": REQUEST_ID}}
+            for status, described in _CONTENT_RESPONSES.items()
+        }
+    headers = {"X-Request-Id": REQUEST_ID}
+    if operation.replays:
+        headers["Idempotency-Replayed"] = REPLAYED_HEADER
+    if operation.holds:
+        headers["Preference-Applied"] = APPLIED_HEADER
+    content: dict[str, Any] = {"schema": make_schema_ref(get_envelope(operation))}
+    known = EXAMPLES.get(operation.answer.__name__)
+    if known is not None and operation.form == "record":
+        beside = {member: known[member] for member in ("id", "status") if member in known}
+        content["example"] = {**beside, "data": known}
+    elif known is not None:
+        content["example"] = {"data": {"items": [known], "count": 1, "next_cursor": None}}
+    described = {"description": "success", "content": {"application/json": content}}
+    return {str(operation.status): {**described, "headers": headers}}
+
+
+def _describe_errors(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
+    """Describe the refusals, by status: each names its codes, of which the first is an example.
+
+    The schema is the same for all: generators of clients make a class of each.
+    """
+    codes: dict[int, dict[str, ErrorCode]] = {}
+    for code in operation.errors:
+        codes.setdefault(code.http_status or 500, {})[code.name] = code
+    if operation.form == "bytes":
+        codes[416] = {ErrorCode.INVALID_REQUEST.name: ErrorCode.INVALID_REQUEST}
+    return {str(status): _describe_error(status, codes[status]) for status in sorted(codes)}
+
+
+def _describe_error(status: int, codes: dict[str, ErrorCode]) -> dict[str, Any]:
+    headers = {"X-Request-Id": REQUEST_ID}
+    if status == 401:
+        headers["WWW-Authenticate"] = WWW_AUTHENTICATE
+    if status in (429, 503):
+        headers["Retry-After"] = RETRY_AFTER
+    if status == 416:
+        headers |= _PARTIAL_HEADERS
+    code = next(iter(codes.values()))
+    error = {"code": code.name, "message": code.hint, "request_id": EXAMPLE_REQUEST_ID}
+    content = {"schema": make_schema_ref(ErrorEnvelope), "example": {"error": error}}
     return {
-        "operation_id": operation_id,
-        "status_code": status,
-        "response_model": None,
-        "responses": responses,
-        "openapi_extra": extra,
+        "description": ", ".join(codes),
+        "content": {"application/json": content},
+        "headers": headers,
     }
 
 
-def build_document(routes: Sequence[BaseRoute]) -> dict[str, Any]:
-    """Build the document of some routes, and of the bodies that they read by hand."""
-    made = get_openapi(
-        title="Capability Routing Service",
-        version="1",
-        description="Ask for versioned capabilities; each is routed to a provider you own.",
-        routes=routes,
-        tags=[{"name": name, "description": text} for name, text in TAGS.items()],
-    )
-    return complete_document(made)
+def _share_components(document: dict[str, Any]) -> None:
+    """Move what many operations share into components: parameters, headers and errors."""
+    components = document["components"]
+    headers = components["headers"] = {}
+    parameters = components["parameters"] = {}
+    errors = components["responses"] = {}
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for i, parameter in enumerate(given := operation["parameters"]):
+                if parameter in _SHARED_PARAMETERS:
+                    parameters[parameter["name"]] = parameter
+                    given[i] = {"$ref": f"#/components/parameters/{parameter['name']}"}
+            for status, response in operation["responses"].items():
+                response["headers"]["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
+                if int(status) >= 400:
+                    name = ".".join((status, *response["description"].split(", ")))
+                    errors[name] = response
+                    operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+    headers["X-Request-Id"] = REQUEST_ID

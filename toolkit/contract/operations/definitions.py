@@ -1,0 +1,227 @@
+"""The form of an operation of `/v1`, and the shapes that the operations of resources repeat."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.contract.choices import Scope
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.events import Event
+from toolkit.contract.ids import Prefix, build_id_pattern
+from toolkit.contract.operations.queries import EventsQuery, OperationQuery, PageQuery
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+B = TypeVar("B", bound=BaseModel)
+R = TypeVar("R", bound=BaseModel)
+Method = Literal["GET", "POST", "DELETE"]
+AnswerForm = Literal["record", "page", "events", "bytes"]
+
+
+@dataclass(frozen=True, eq=False)
+class ApiOperation(Generic[In, Out]):
+    """One operation: what a handler is given (`In`), what it returns (`Out`), and the wire's form.
+
+    Attributes:
+        id: resource and verb, such as `runs_create`.
+        resource: the resource that it is about.
+        verb: what is done; `list`, `read`, `create`, `cancel`, `delete` and `events` are done alike
+            for every resource.
+        path: the path, with `{id}` for the id of one.
+        summary: what it does, in one sentence.
+        scope: the scope that a key needs; none where no key is needed.
+        answer: the model in the envelope.
+        form: the envelope: one record, a page of them, events as a list or a stream, or bytes.
+        status: the status of success.
+        body: the model of the request's body; none for one without.
+        query: the kind of its query; none for one without.
+        own_errors: the codes beside those that follow from the rest, which `errors` adds.
+        holds: whether `Prefer: wait=N` holds the answer.
+        replays: whether its answer is stored under the request's `Idempotency-Key`. Reading and
+            deleting are idempotent anyway, and an answer that shows a key is never stored.
+        uploads: whether the body is a file, as multipart.
+        needs_store: whether it cannot be answered without the store.
+    """
+
+    id: str
+    resource: "ApiResource"
+    verb: str
+    method: Method
+    path: str
+    summary: str
+    scope: Scope | None
+    answer: type[BaseModel]
+    form: AnswerForm = "record"
+    status: int = 200
+    body: type[BaseModel] | None = None
+    query: type[OperationQuery] | None = None
+    own_errors: tuple[ErrorCode, ...] = ()
+    holds: bool = False
+    replays: bool = False
+    uploads: bool = False
+    needs_store: bool = True
+
+    def matches(self, method: str, path: str) -> bool:
+        """Tell whether a request of this method to this path asks for the operation.
+
+        >>> runs = ApiResource("runs", "/v1/runs", "runs", "", Prefix.RUN)
+        >>> runs.define_events().matches("GET", "/v1/runs/run_1/events")
+        True
+        """
+        asked, parts = path.split("/"), self.path.split("/")
+        return (
+            method == self.method
+            and len(asked) == len(parts)
+            and all(part in (name, "{id}") for name, part in zip(asked, parts, strict=True))
+        )
+
+    @cached_property
+    def errors(self) -> tuple[ErrorCode, ...]:
+        """Every code that a request can be refused with."""
+        keyed = (ErrorCode.UNAUTHENTICATED, ErrorCode.FORBIDDEN)
+        replayed = (ErrorCode.IDEMPOTENCY_CONFLICT, ErrorCode.PAYLOAD_TOO_LARGE)
+        sent = (ErrorCode.PAYLOAD_TOO_LARGE, ErrorCode.UNSUPPORTED_MEDIA_TYPE)
+        return (
+            *(ErrorCode.INVALID_REQUEST, ErrorCode.RATE_LIMITED, ErrorCode.INTERNAL),
+            *(sent if self.body is not None or self.uploads else ()),
+            *self.own_errors,
+            *(keyed if self.scope is not None else ()),
+            *((ErrorCode.NOT_FOUND,) if "{" in self.path else ()),
+            *((ErrorCode.UNAVAILABLE,) if self.needs_store else ()),
+            *(replayed if self.replays else ()),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ApiResource:
+    """A resource of `/v1`, and the shapes of its operations.
+
+    Attributes:
+        name: its name in the engine and the client.
+        path: the path of its collection.
+        tag: the heading that documents have it under.
+        about: one sentence on all that is under this heading.
+        prefix: the kind of its ids.
+        name_pattern: the pattern of its ids where they are names.
+    """
+
+    name: str
+    path: str
+    tag: str
+    about: str
+    prefix: Prefix | None = None
+    name_pattern: str | None = None
+
+    @property
+    def id_pattern(self) -> str | None:
+        """The pattern of its ids."""
+        return self.name_pattern if self.prefix is None else build_id_pattern(self.prefix)
+
+    def define(
+        self,
+        verb: str,
+        method: Method,
+        below: str,
+        answer: type[BaseModel],
+        summary: str,
+        *errors: ErrorCode,
+        id: str | None = None,
+        scope: Scope | None = "write",
+        form: AnswerForm = "record",
+        status: int = 200,
+        body: type[BaseModel] | None = None,
+        query: type[OperationQuery] | None = None,
+        holds: bool = False,
+        replays: bool | None = None,
+        uploads: bool = False,
+        needs_store: bool = True,
+    ) -> ApiOperation[Any, Any]:
+        """Define an operation; whoever names it says what its handler takes and returns.
+
+        Args:
+            verb: what is done.
+            method: the method.
+            below: the path below the collection's.
+            answer: the model in the envelope.
+            summary: what it does.
+            errors: codes beside those that follow from the rest.
+            id: its id where that is not resource and verb.
+            scope, form, status, body, query, holds, uploads, needs_store: as of `ApiOperation`.
+            replays: whether an answer is stored; that of a `POST` is, by default.
+        """
+        words = self.path.removeprefix("/v1/").replace("/", "_")
+        return ApiOperation(
+            id=id or f"{words}_{verb}",
+            resource=self,
+            verb=verb,
+            method=method,
+            path=self.path + below,
+            summary=summary,
+            scope=scope,
+            answer=answer,
+            form=form,
+            status=status,
+            body=body,
+            query=query,
+            own_errors=errors,
+            holds=holds,
+            replays=method == "POST" if replays is None else replays,
+            uploads=uploads,
+            needs_store=needs_store,
+        )
+
+    def define_list(
+        self, answer: type[R], summary: str = "List them, newest first.", *, scope: Scope = "read"
+    ) -> ApiOperation[PageQuery, Sequence[R]]:
+        """Define the list that is read page by page."""
+        return self.define(
+            "list", "GET", "", answer, summary, scope=scope, form="page", query=PageQuery
+        )
+
+    def define_read(
+        self, answer: type[R], summary: str = "Read one.", *, scope: Scope = "read"
+    ) -> ApiOperation[None, R]:
+        """Define the reading of one."""
+        return self.define("read", "GET", "/{id}", answer, summary, scope=scope)
+
+    def define_create(
+        self,
+        body: type[B],
+        answer: type[R],
+        summary: str,
+        *errors: ErrorCode,
+        status: int = 201,
+        holds: bool = False,
+    ) -> ApiOperation[B, R]:
+        """Define the creation of one; of work, that it is accepted."""
+        return self.define(
+            "create", "POST", "", answer, summary, *errors, status=status, body=body, holds=holds
+        )
+
+    def define_delete(
+        self, answer: type[R], summary: str, *errors: ErrorCode, scope: Scope = "write"
+    ) -> ApiOperation[None, R]:
+        """Define the deletion of one."""
+        return self.define("delete", "DELETE", "/{id}", answer, summary, *errors, scope=scope)
+
+    def define_action(
+        self, verb: str, answer: type[R], summary: str, *errors: ErrorCode, status: int = 200
+    ) -> ApiOperation[None, R]:
+        """Define what is done to one, without a body."""
+        return self.define(verb, "POST", f"/{{id}}/{verb}", answer, summary, *errors, status=status)
+
+    def define_events(self) -> ApiOperation[EventsQuery, Sequence[Event]]:
+        """Define the events of one."""
+        return self.define(
+            "events",
+            "GET",
+            "/{id}/events",
+            Event,
+            "List events after a number, holding while there is none; or stream them.",
+            scope="read",
+            form="events",
+            query=EventsQuery,
+        )

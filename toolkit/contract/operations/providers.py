@@ -1,0 +1,129 @@
+"""The operations on what there is to use: capabilities, catalogue, providers and connections."""
+
+from collections.abc import Sequence
+
+from toolkit.contract.capabilities import CapabilityRecord
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.connections import (
+    Connection,
+    ConnectionCreate,
+    ConnectionShare,
+    ConnectionTest,
+)
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.health import Health, Provider
+from toolkit.contract.ids import Prefix
+from toolkit.contract.operations.definitions import ApiOperation, ApiResource
+from toolkit.contract.operations.queries import UnshareQuery
+
+_CAPABILITY_NAME = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
+
+_CAPABILITIES = ApiResource(
+    "capabilities",
+    "/v1/capabilities",
+    "capabilities",
+    "What can be asked for, with the schemas of input and output.",
+    name_pattern=_CAPABILITY_NAME,
+)
+CAPABILITIES_LIST: ApiOperation[None, Sequence[CapabilityRecord]] = _CAPABILITIES.define(
+    "list",
+    "GET",
+    "",
+    CapabilityRecord,
+    "List every capability, in registry order.",
+    scope="read",
+    form="page",
+)
+CAPABILITIES_READ = _CAPABILITIES.define_read(
+    CapabilityRecord, "Read one, by `id` or `id@version`."
+)
+
+_CATALOG = ApiResource(
+    "catalog", "/v1/catalog", "catalog", "The GPUs and models that vendors offer, with list prices."
+)
+CATALOG_GPUS_LIST: ApiOperation[None, Sequence[Gpu]] = _CATALOG.define(
+    "gpus_list",
+    "GET",
+    "/gpus",
+    Gpu,
+    "List the GPUs of the cloud that is connected.",
+    ErrorCode.CREDENTIALS_MISSING,
+    scope="read",
+    form="page",
+)
+CATALOG_MODELS_LIST: ApiOperation[None, Sequence[CatalogModel]] = _CATALOG.define(
+    "models_list",
+    "GET",
+    "/models",
+    CatalogModel,
+    "List every vendor's models with their list prices.",
+    scope="read",
+    form="page",
+)
+
+_CONNECTIONS = ApiResource(
+    "connections",
+    "/v1/providers/connections",
+    "connections",
+    "Pointers to secrets that the caller keeps.",
+    Prefix.CONNECTION,
+)
+CONNECTIONS_CREATE = _CONNECTIONS.define_create(
+    ConnectionCreate,
+    Connection,
+    "Register a pointer to a secret; an operator may share it at once.",
+    ErrorCode.NOT_FOUND,
+)
+CONNECTIONS_LIST = _CONNECTIONS.define_list(
+    Connection, "List them, newest first, those that are shared with the account among them."
+)
+CONNECTIONS_READ = _CONNECTIONS.define_read(Connection)
+CONNECTIONS_DELETE = _CONNECTIONS.define_delete(Connection, "Forget a connection.")
+CONNECTIONS_TEST = _CONNECTIONS.define_action(
+    "test",
+    ConnectionTest,
+    "Say whether the pointer resolves, and whether the vendor takes the key.",
+)
+CONNECTIONS_TRUST = _CONNECTIONS.define_action(
+    "trust",
+    Connection,
+    "Use models under budgets again that billed more than was reserved for them.",
+)
+CONNECTIONS_SHARE: ApiOperation[ConnectionShare, Connection] = _CONNECTIONS.define(
+    "share",
+    "POST",
+    "/{id}/share",
+    Connection,
+    "Have other accounts use an operator's connection, each billed and limited by itself.",
+    ErrorCode.CONFLICT,
+    scope="admin",
+    body=ConnectionShare,
+)
+CONNECTIONS_UNSHARE: ApiOperation[UnshareQuery, Connection] = _CONNECTIONS.define(
+    "share_delete",
+    "DELETE",
+    "/{id}/share",
+    Connection,
+    "Share a connection no longer: with one account, or with nobody.",
+    ErrorCode.CONFLICT,
+    scope="admin",
+    query=UnshareQuery,
+)
+
+_HEALTH = ApiResource("health", "/v1/health", "health", "Whether the service is there.")
+HEALTH_READ: ApiOperation[None, Health] = _HEALTH.define(
+    "read",
+    "GET",
+    "",
+    Health,
+    "Say whether the service is there; needs no key.",
+    scope=None,
+    needs_store=False,
+)
+
+_PROVIDERS = ApiResource(
+    "providers", "/v1/providers", "providers", "The vendors that can be connected."
+)
+PROVIDERS_LIST: ApiOperation[None, Sequence[Provider]] = _PROVIDERS.define(
+    "list", "GET", "", Provider, "List the vendor catalogue.", scope="read", form="page"
+)

@@ -1,0 +1,233 @@
+"""The queries that operations take: the parameters of each, and how their text is parsed."""
+
+import base64
+import binascii
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import ClassVar, Self
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.billing import BILLING_GROUPS, MONTH_PATTERN, BillingGroup
+from toolkit.contract.choices import UsageGroup
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
+
+DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+MAX_POLL_S = 30
+MAX_EVENT_NUMBER = 2**53
+_DAY_SCHEMA: JsonObject = {"type": "string", "format": "date"}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryParameter:
+    """A query parameter: its name, what it is for, and the schema of its values."""
+
+    name: str
+    text: str
+    schema: JsonObject = field(default_factory=lambda: {"type": "string"})
+
+
+class OperationQuery(ABC):
+    """A kind of query."""
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+        """Parse the parameters that were given, of which each is known and given once.
+
+        Args:
+            given: their text, by name.
+            prefix: the kind of the ids of the resource that is asked for.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class PageQuery(OperationQuery):
+    """The page of a list that is asked for: `limit` items from below the id `before`."""
+
+    limit: int = DEFAULT_LIMIT
+    before: str | None = None
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter(
+            "limit",
+            "how many items at most",
+            {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+        ),
+        QueryParameter(
+            "cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}
+        ),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+        """Parse `limit` (1 to 200) and `cursor` (opaque)."""
+        limit = _parse_whole_number(given, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+        cursor = given.get("cursor")
+        if cursor is None:
+            return cls(limit)
+        try:
+            before = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii")
+        except (ValueError, binascii.Error):
+            before = ""
+        if not is_id(before, prefix):
+            raise make_query_error("cursor", "is not a cursor that a list gave")
+        return cls(limit, before)
+
+
+def make_cursor(last_id: str) -> str:
+    """Make the cursor of the page that starts below an id."""
+    return base64.urlsafe_b64encode(last_id.encode("ascii")).decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class EventsQuery(OperationQuery):
+    """The events that are asked for: those after a number, waited for while there is none."""
+
+    after: int = 0
+    wait_s: float = 0.0
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter(
+            "after",
+            "the number of the last event seen",
+            {"type": "integer", "minimum": 0, "maximum": MAX_EVENT_NUMBER, "default": 0},
+        ),
+        QueryParameter(
+            "wait",
+            "how many seconds to hold while there is none",
+            {"type": "integer", "minimum": 0, "maximum": MAX_POLL_S, "default": 0},
+        ),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+        """Parse `after` and `wait`."""
+        after = _parse_whole_number(given, "after", 0, 0, MAX_EVENT_NUMBER)
+        return cls(after, float(_parse_whole_number(given, "wait", 0, 0, MAX_POLL_S)))
+
+
+@dataclass(frozen=True, slots=True)
+class UsageQuery(OperationQuery):
+    """The usage that is asked for: the days from `first` to `last`, by some features."""
+
+    first: date | None = None
+    last: date | None = None
+    groups: tuple[UsageGroup, ...] = DEFAULT_GROUPS
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter("from", "the first day, by UTC; 30 days up to `to` by default", _DAY_SCHEMA),
+        QueryParameter("to", "the last day; today by default", _DAY_SCHEMA),
+        QueryParameter(
+            "group_by",
+            "of day, capability, provider (the default), connection, agent and key, by commas; with"
+            " account, of all that was done by your own connections: by whom",
+            {
+                "type": "string",
+                "pattern": "^({0})(,({0}))*$".format("|".join(USAGE_GROUPS)),
+                "default": ",".join(DEFAULT_GROUPS),
+            },
+        ),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+        """Parse `from`, `to` and `group_by`."""
+        wanted = given.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
+        groups = tuple(group for group in USAGE_GROUPS if group in wanted)
+        if len(groups) != len(wanted):
+            raise make_query_error(
+                "group_by", f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
+            )
+        return cls(_parse_day(given, "from"), _parse_day(given, "to"), groups)
+
+
+@dataclass(frozen=True, slots=True)
+class BillingQuery(OperationQuery):
+    """The bill that is asked for: that of a month, by its first day, and how it is told apart."""
+
+    month: date | None = None
+    by: BillingGroup | None = None
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter(
+            "month",
+            "as 2026-11, by UTC; the present one by default",
+            {"type": "string", "pattern": MONTH_PATTERN},
+        ),
+        QueryParameter(
+            "group_by",
+            "tell lines apart by key, or by whose work was done by your own connections",
+            {"type": "string", "enum": list(BILLING_GROUPS)},
+        ),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+        """Parse `month` and `group_by`."""
+        asked, month = given.get("group_by"), given.get("month")
+        by = next((group for group in BILLING_GROUPS if group == asked), None)
+        if by is None and asked is not None:
+            raise make_query_error("group_by", f"is not {' or '.join(BILLING_GROUPS)}")
+        if month is None:
+            return cls(None, by)
+        if not re.fullmatch(MONTH_PATTERN.strip("^$"), month):
+            raise make_query_error(
+                "month", "is not a month from 2000-01 to 2099-12, such as 2026-11"
+            )
+        return cls(date.fromisoformat(f"{month}-01"), by)
+
+
+@dataclass(frozen=True, slots=True)
+class UnshareQuery(OperationQuery):
+    """The account that a connection is shared with no longer; none for all of them."""
+
+    account_id: str | None = None
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter("account", "the id of the one that it is shared with no longer"),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+        """Parse `account`."""
+        return cls(given.get("account"))
+
+
+def _parse_day(given: Mapping[str, str], name: str) -> date | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text, re.A):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise make_query_error(name, "is not a day such as 2026-11-20")
+
+
+def _parse_whole_number(
+    given: Mapping[str, str], name: str, default: int, low: int, high: int
+) -> int:
+    text = given.get(name)
+    if text is None:
+        return default
+    if not re.fullmatch(r"\d{1,16}", text, re.A) or not low <= int(text) <= high:
+        raise make_query_error(name, f"is not a whole number from {low} to {high}")
+    return int(text)
+
+
+def make_query_error(name: str, why: str) -> RequestError:
+    """Make the error for a query parameter that is refused."""
+    return RequestError(
+        ErrorCode.INVALID_REQUEST, "A query parameter is wrong.", details=[Detail(name, why)]
+    )

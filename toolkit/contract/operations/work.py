@@ -1,0 +1,242 @@
+"""The operations on work: what is asked for, its plans and reviews, and what it yields."""
+
+from typing import Any
+
+from toolkit.contract.agents import Agent, AgentCreate
+from toolkit.contract.artifacts import Artifact, Lineage
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.ids import Prefix
+from toolkit.contract.jobs import Job, JobCreate
+from toolkit.contract.operations.definitions import ApiOperation, ApiResource
+from toolkit.contract.plans import Plan, PlanCreate
+from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate
+from toolkit.contract.workflows import Workflow, WorkflowCreate, WorkflowFork
+
+_ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
+
+_AGENTS = ApiResource(
+    "agents",
+    "/v1/agents",
+    "agents",
+    "Named objectives with what they may use, to be run again.",
+    Prefix.AGENT,
+)
+AGENTS_CREATE = _AGENTS.define_create(
+    AgentCreate,
+    Agent,
+    "Register a version of an agent; `POST /v1/runs` with `target: agent` runs it.",
+    ErrorCode.NOT_FOUND,
+    ErrorCode.CONFLICT,
+    ErrorCode.CAPABILITY_UNAVAILABLE,
+)
+AGENTS_LIST = _AGENTS.define_list(Agent)
+AGENTS_READ = _AGENTS.define_read(Agent)
+AGENTS_DELETE = _AGENTS.define_delete(Agent, "Take one back; its runs stay.")
+
+_ARTIFACTS = ApiResource(
+    "artifacts",
+    "/v1/artifacts",
+    "artifacts",
+    "What jobs yield and callers upload: records, and bytes.",
+    Prefix.ARTIFACT,
+)
+# What a handler is given of an upload is the server's own: a section of a file on its disk.
+ARTIFACTS_CREATE: ApiOperation[Any, Artifact] = _ARTIFACTS.define(
+    "create",
+    "POST",
+    "",
+    Artifact,
+    "Upload one as multipart, in the field `file`; its type is told from its bytes.",
+    status=201,
+    uploads=True,
+)
+ARTIFACTS_LIST = _ARTIFACTS.define_list(Artifact)
+ARTIFACTS_READ = _ARTIFACTS.define_read(Artifact, "Read what is known of one.")
+ARTIFACTS_DELETE = _ARTIFACTS.define_delete(
+    Artifact, "Delete one with its bytes; the job that made it stays.", ErrorCode.CONFLICT
+)
+ARTIFACTS_LINEAGE: ApiOperation[None, Lineage] = _ARTIFACTS.define(
+    "lineage",
+    "GET",
+    "/{id}/lineage",
+    Lineage,
+    "Tell which jobs and artifacts it came from.",
+    scope="read",
+)
+# A handler returns the record; whoever serves it reads the bytes as they are sent.
+ARTIFACTS_CONTENT: ApiOperation[None, Artifact] = _ARTIFACTS.define(
+    "content",
+    "GET",
+    "/{id}/content",
+    Artifact,
+    "Read its bytes, or a range of them.",
+    scope="read",
+    form="bytes",
+)
+
+_JOBS = ApiResource(
+    "jobs",
+    "/v1/jobs",
+    "jobs",
+    "The one unit of execution, and work on a compute.",
+    Prefix.JOB,
+)
+JOBS_CREATE = _JOBS.define_create(
+    JobCreate,
+    Job,
+    _ACCEPT,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.CREDENTIALS_MISSING,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    holds=True,
+)
+JOBS_LIST = _JOBS.define_list(Job)
+JOBS_READ = _JOBS.define_read(Job)
+JOBS_CANCEL = _JOBS.define_action(
+    "cancel",
+    Job,
+    "End one asked for alone; one that has ended is answered as it is.",
+    ErrorCode.CONFLICT,
+)
+JOBS_EVENTS = _JOBS.define_events()
+
+_PLANS = ApiResource(
+    "plans", "/v1/plans", "plans", "What a task would do, without doing it.", Prefix.PLAN
+)
+PLANS_CREATE = _PLANS.define_create(
+    PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
+)
+PLANS_LIST = _PLANS.define_list(Plan)
+PLANS_READ = _PLANS.define_read(Plan)
+
+_RUNS = ApiResource(
+    "runs",
+    "/v1/runs",
+    "runs",
+    "One capability, executed once; and the choice that a run would get.",
+    Prefix.RUN,
+)
+_ROUTE = ApiResource("route", "/v1/route", _RUNS.tag, _RUNS.about)
+# A post that changes nothing, so a key that may only read may send it.
+ROUTE_CREATE: ApiOperation[RunCreate, Route] = _ROUTE.define(
+    "create",
+    "POST",
+    "",
+    Route,
+    "Tell which provider and model a run would take, and why; nothing is spent.",
+    ErrorCode.NOT_FOUND,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.TARGET_UNSUPPORTED,
+    ErrorCode.CAPABILITY_UNAVAILABLE,
+    scope="read",
+    body=RunCreate,
+)
+RUNS_CREATE = _RUNS.define_create(
+    RunCreate,
+    Run,
+    _ACCEPT,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.CREDENTIALS_MISSING,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.TARGET_UNSUPPORTED,
+    ErrorCode.CAPABILITY_UNAVAILABLE,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    holds=True,
+)
+RUNS_LIST = _RUNS.define_list(Run)
+RUNS_READ = _RUNS.define_read(Run)
+RUNS_CANCEL = _RUNS.define_action(
+    "cancel", Run, "End a run; one that has ended is answered as it is."
+)
+RUNS_EVENTS = _RUNS.define_events()
+
+_TASKS = ApiResource(
+    "tasks",
+    "/v1/tasks",
+    "tasks",
+    "An objective that is planned, carried out and reviewed.",
+    Prefix.TASK,
+)
+TASKS_CREATE = _TASKS.define_create(
+    TaskCreate,
+    Task,
+    _ACCEPT,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    holds=True,
+)
+TASKS_LIST = _TASKS.define_list(Task)
+TASKS_READ = _TASKS.define_read(Task)
+TASKS_CANCEL = _TASKS.define_action(
+    "cancel", Task, "End a task; one that has ended is answered as it is."
+)
+TASKS_RESUME = _TASKS.define_action(
+    "resume",
+    Task,
+    "Take a blocked task back to planning.",
+    ErrorCode.CONFLICT,
+    ErrorCode.BUDGET_EXCEEDED,
+)
+TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = _TASKS.define(
+    "reviews_create",
+    "POST",
+    "/{id}/reviews",
+    Task,
+    "Have a person pass or fail a task that has ended, or run part of it again.",
+    ErrorCode.CONFLICT,
+    ErrorCode.BUDGET_EXCEEDED,
+    body=ReviewCreate,
+)
+TASKS_EVENTS = _TASKS.define_events()
+
+_WORKFLOWS = ApiResource(
+    "workflows",
+    "/v1/workflows",
+    "workflows",
+    "Graphs of capabilities, executed in order of dependence.",
+    Prefix.WORKFLOW,
+)
+WORKFLOWS_CREATE = _WORKFLOWS.define_create(
+    WorkflowCreate,
+    Workflow,
+    _ACCEPT,
+    ErrorCode.NOT_FOUND,
+    ErrorCode.INVALID_WORKFLOW,
+    ErrorCode.CREDENTIALS_MISSING,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.CAPABILITY_UNAVAILABLE,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    holds=True,
+)
+WORKFLOWS_LIST = _WORKFLOWS.define_list(Workflow)
+WORKFLOWS_READ = _WORKFLOWS.define_read(Workflow)
+WORKFLOWS_CANCEL = _WORKFLOWS.define_action(
+    "cancel", Workflow, "End a workflow; one that has ended is answered as it is."
+)
+WORKFLOWS_RETRY = _WORKFLOWS.define_action(
+    "retry",
+    Workflow,
+    "Run one that did not complete again, from its failed nodes on; id and results stay.",
+    ErrorCode.CONFLICT,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+)
+WORKFLOWS_FORK: ApiOperation[WorkflowFork, Workflow] = _WORKFLOWS.define(
+    "fork",
+    "POST",
+    "/{id}/fork",
+    Workflow,
+    "Run a node and what depends on it again, in a new one that keeps the other results.",
+    ErrorCode.CREDENTIALS_MISSING,
+    ErrorCode.PROVIDER_NOT_ALLOWED,
+    ErrorCode.BUDGET_EXCEEDED,
+    status=202,
+    body=WorkflowFork,
+)
+WORKFLOWS_EVENTS = _WORKFLOWS.define_events()

@@ -1,0 +1,59 @@
+"""Calls of operations, as values: nothing here or in a handler knows HTTP."""
+
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.choices import Scope
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.store import Content
+
+In = TypeVar("In")
+# The context of whoever calls an operation that needs no key: it has no scope at all.
+ANONYMOUS = RequestContext("")
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall(Generic[In]):
+    """One call of an operation.
+
+    Attributes:
+        operation: what is called.
+        engine: the engine that carries it out.
+        context: who calls.
+        input: the body or the query, parsed; none for an operation that takes neither.
+        id: the id in the path; empty where there is none.
+        address: the address that the call came from, where it came over a network.
+    """
+
+    operation: ApiOperation[In, Any]
+    engine: Engine
+    context: RequestContext
+    input: In
+    id: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """The input of an upload: the bytes, and what the caller says of them."""
+
+    file: Content
+    metadata: JsonObject
+
+
+def check_scope(context: RequestContext, scope: Scope | None) -> None:
+    """Check that the caller's key has a scope, if one is needed.
+
+    Raises:
+        RequestError: `FORBIDDEN`.
+    """
+    if scope is not None and scope not in context.scopes:
+        had = ", ".join(sorted(context.scopes)) or "none"
+        raise RequestError(
+            ErrorCode.FORBIDDEN,
+            f"This needs the scope `{scope}`, and the key has {had}: use a key that has it.",
+        )

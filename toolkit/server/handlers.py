@@ -1,0 +1,295 @@
+"""The handler of each operation: what the engine does for it.
+
+Most resources are handled alike, by one function for each verb. The others are bound to their
+operation by `handles`, whose types check that a handler takes and returns what the table says.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.contract.account import (
+    AccountCreate,
+    AccountCreated,
+    ApiKey,
+    CallerAccount,
+    KeyCreated,
+    KeyRotate,
+)
+from toolkit.contract.artifacts import Artifact, Lineage
+from toolkit.contract.billing import Billing
+from toolkit.contract.capabilities import CapabilityRecord
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionShare
+from toolkit.contract.errors import build_not_found
+from toolkit.contract.events import Event
+from toolkit.contract.health import Health, Provider
+from toolkit.contract.ids import is_id
+from toolkit.contract.operations import account, providers, work
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.queries import (
+    BillingQuery,
+    EventsQuery,
+    PageQuery,
+    UnshareQuery,
+    UsageQuery,
+)
+from toolkit.contract.runs import Route, RunCreate
+from toolkit.contract.tasks import ReviewCreate, Task
+from toolkit.contract.usage import UsageLine
+from toolkit.contract.workflows import Workflow, WorkflowFork
+from toolkit.engine.request_context import RequestContext
+from toolkit.server.calls import ApiCall, Upload, check_scope
+
+In = TypeVar("In")
+Out = TypeVar("Out")
+Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
+_HANDLERS: dict[str, Handler[Any, Any]] = {}
+
+
+class ResourceService(Protocol):
+    """What the engine's services of resources have in common; not each has all of it."""
+
+    async def create(self, context: RequestContext, request: Any, /) -> BaseModel:
+        """Create one, or accept it as work."""
+
+    async def list(
+        self, context: RequestContext, limit: int, before: str | None, /
+    ) -> Sequence[BaseModel]:
+        """List those below an id, newest first."""
+
+    async def get(self, context: RequestContext, resource_id: str, /) -> BaseModel:
+        """Read one."""
+
+    async def delete(self, context: RequestContext, resource_id: str, /) -> BaseModel:
+        """Delete one."""
+
+
+async def dispatch(call: ApiCall[Any]) -> Any:
+    """Have an operation carried out: the way of every call, be it over HTTP or not.
+
+    Returns:
+        What the table says: a record, or the records of a page.
+
+    Raises:
+        RequestError: `FORBIDDEN` for a key without the scope, and whatever the handler raises.
+        ServiceError: likewise.
+    """
+    check_scope(call.context, call.operation.scope)
+    return await find_handler(call.operation)(call)
+
+
+async def hold(call: ApiCall[Any], accepted_id: str, seconds: float) -> BaseModel:
+    """Wait until accepted work has ended, or the time is up, and read what it has come to."""
+    await call.engine.wait(call.context, accepted_id, seconds)
+    return await _find_service(call).get(call.context, accepted_id)
+
+
+def find_handler(operation: ApiOperation[In, Out]) -> Handler[In, Out]:
+    """Find the handler of an operation: its own, or that of all with the same verb.
+
+    Raises:
+        KeyError: for an operation that has none.
+    """
+    return _HANDLERS.get(operation.id) or _VERBS[operation.verb]
+
+
+def handles(
+    operation: ApiOperation[In, Out],
+) -> Callable[[Handler[In, Out]], Handler[In, Out]]:
+    """Return a decorator that binds a handler to an operation that has none yet."""
+
+    def bind(handler: Handler[In, Out]) -> Handler[In, Out]:
+        if operation.id in _HANDLERS:
+            raise ValueError(f"{operation.id} has a handler already")
+        _HANDLERS[operation.id] = handler
+        return handler
+
+    return bind
+
+
+def _find_service(call: ApiCall[Any]) -> ResourceService:
+    service: ResourceService = getattr(call.engine, call.operation.resource.name)
+    return service
+
+
+async def _create(call: ApiCall[BaseModel]) -> BaseModel:
+    return await _find_service(call).create(call.context, call.input)
+
+
+async def _list_page(call: ApiCall[PageQuery]) -> Sequence[BaseModel]:
+    return await _find_service(call).list(call.context, call.input.limit, call.input.before)
+
+
+async def _read(call: ApiCall[None]) -> BaseModel:
+    return await _find_service(call).get(call.context, call.id)
+
+
+async def _delete(call: ApiCall[None]) -> BaseModel:
+    return await _find_service(call).delete(call.context, call.id)
+
+
+async def _act(call: ApiCall[None]) -> BaseModel:
+    """Do what the verb says to one: the service has a method of this name."""
+    act: Callable[[RequestContext, str], Awaitable[BaseModel]]
+    act = getattr(_find_service(call), call.operation.verb)
+    return await act(call.context, call.id)
+
+
+async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:
+    if not is_id(call.id, call.operation.resource.prefix):
+        raise build_not_found("resource", call.id)  # below this path it is not there
+    return await call.engine.events.list(
+        call.context, call.id, after=call.input.after, wait_s=call.input.wait_s
+    )
+
+
+_VERBS: dict[str, Handler[Any, Any]] = {
+    "create": _create,
+    "list": _list_page,
+    "read": _read,
+    "delete": _delete,
+    "events": _list_events,
+    "cancel": _act,
+    "resume": _act,
+    "test": _act,
+    "trust": _act,
+}
+
+
+@handles(account.ACCOUNT_CREATE)
+async def open_account(call: ApiCall[AccountCreate]) -> AccountCreated:
+    """Open an account: so many from one address."""
+    return await call.engine.accounts.sign_up(call.input, call.address)
+
+
+@handles(account.ACCOUNT_READ)
+async def read_account(call: ApiCall[None]) -> CallerAccount:
+    """Read the caller's account."""
+    return await call.engine.accounts.get_caller(call.context)
+
+
+@handles(account.KEYS_DELETE)
+async def revoke_key(call: ApiCall[None]) -> ApiKey:
+    """Revoke a key, whose record stays."""
+    return await call.engine.keys.revoke(call.context, call.id)
+
+
+@handles(account.KEYS_ROTATE)
+async def rotate_key(call: ApiCall[KeyRotate]) -> KeyCreated:
+    """Make a key in the place of another."""
+    return await call.engine.keys.rotate(call.context, call.id, call.input)
+
+
+@handles(account.BILLING_READ)
+async def read_bill(call: ApiCall[BillingQuery]) -> Billing:
+    """Read the bill of a month."""
+    return await call.engine.billing.get(call.context, call.input.month, by=call.input.by)
+
+
+@handles(account.USAGE_LIST)
+async def list_usage(call: ApiCall[UsageQuery]) -> Sequence[UsageLine]:
+    """Sum up what was used."""
+    asked = call.input
+    return await call.engine.usage.list(
+        call.context, first=asked.first, last=asked.last, groups=asked.groups
+    )
+
+
+@handles(providers.CAPABILITIES_LIST)
+async def list_capabilities(call: ApiCall[None]) -> Sequence[CapabilityRecord]:
+    """List every capability: they are the same for everybody."""
+    return call.engine.capabilities.list()
+
+
+@handles(providers.CAPABILITIES_READ)
+async def read_capability(call: ApiCall[None]) -> CapabilityRecord:
+    """Read a capability by its name."""
+    return call.engine.capabilities.get(call.id)
+
+
+@handles(providers.CATALOG_GPUS_LIST)
+async def list_gpus(call: ApiCall[None]) -> Sequence[Gpu]:
+    """List the GPUs of the cloud that the caller has connected."""
+    return await call.engine.catalog.list_gpus(call.context)
+
+
+@handles(providers.CATALOG_MODELS_LIST)
+async def list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
+    """List every vendor's models."""
+    return call.engine.catalog.list_models()
+
+
+@handles(providers.CONNECTIONS_CREATE)
+async def create_connection(call: ApiCall[ConnectionCreate]) -> Connection:
+    """Register a pointer to a secret; to share it at once needs the scope that sharing needs."""
+    if call.input.share is not None:
+        check_scope(call.context, providers.CONNECTIONS_SHARE.scope)
+    return await call.engine.connections.create(call.context, call.input)
+
+
+@handles(providers.CONNECTIONS_SHARE)
+async def share_connection(call: ApiCall[ConnectionShare]) -> Connection:
+    """Share a connection with accounts."""
+    return await call.engine.connections.share(call.context, call.id, call.input.accounts)
+
+
+@handles(providers.CONNECTIONS_UNSHARE)
+async def unshare_connection(call: ApiCall[UnshareQuery]) -> Connection:
+    """Share a connection no longer."""
+    return await call.engine.connections.unshare(call.context, call.id, call.input.account_id)
+
+
+@handles(providers.HEALTH_READ)
+async def read_health(call: ApiCall[None]) -> Health:
+    """Read the state of the service."""
+    return await call.engine.get_health()
+
+
+@handles(providers.PROVIDERS_LIST)
+async def list_providers(call: ApiCall[None]) -> Sequence[Provider]:
+    """List the providers, with what the caller has connected of each."""
+    return await call.engine.providers.list(call.context)
+
+
+@handles(work.ARTIFACTS_CREATE)
+async def create_artifact(call: ApiCall[Upload]) -> Artifact:
+    """Store an upload."""
+    return await call.engine.artifacts.create(call.context, call.input.file, call.input.metadata)
+
+
+@handles(work.ARTIFACTS_LINEAGE)
+async def read_lineage(call: ApiCall[None]) -> Lineage:
+    """Read which jobs and artifacts an artifact came from."""
+    return await call.engine.lineage.get(call.context, call.id)
+
+
+@handles(work.ARTIFACTS_CONTENT)
+async def find_content(call: ApiCall[None]) -> Artifact:
+    """Find the artifact whose bytes are asked for."""
+    return await call.engine.artifacts.get(call.context, call.id)
+
+
+@handles(work.ROUTE_CREATE)
+async def preview_route(call: ApiCall[RunCreate]) -> Route:
+    """Choose a provider and model as a run would."""
+    return await call.engine.runs.route(call.context, call.input)
+
+
+@handles(work.TASKS_REVIEWS_CREATE)
+async def review_task(call: ApiCall[ReviewCreate]) -> Task:
+    """Carry out a person's decision on a task."""
+    return await call.engine.reviews.create(call.context, call.id, call.input)
+
+
+@handles(work.WORKFLOWS_RETRY)
+async def retry_workflow(call: ApiCall[None]) -> Workflow:
+    """Run a workflow again, from its failed nodes on."""
+    return await call.engine.reruns.retry(call.context, call.id)
+
+
+@handles(work.WORKFLOWS_FORK)
+async def fork_workflow(call: ApiCall[WorkflowFork]) -> Workflow:
+    """Run part of a workflow again, in a new one."""
+    return await call.engine.reruns.fork(call.context, call.id, call.input)

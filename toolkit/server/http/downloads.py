@@ -1,0 +1,125 @@
+"""Downloads: an artifact's bytes, or a range of them, read as they are sent."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from toolkit.contract.artifacts import Artifact
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.server.errors import render_error
+
+CHUNK_BYTES = 256 * 1024
+# Of artifacts larger than a chunk; each has a chunk or two in memory.
+MAX_DOWNLOADS_PER_KEY = 32
+RETRY_AFTER_S = 5.0
+
+
+class DownloadReader:
+    """Reader of artifacts' bytes as they are sent, so many downloads at once for each key.
+
+    Args:
+        engine: the engine that has the artifacts.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._active_downloads: Counter[str | None] = Counter()
+
+    async def respond(
+        self, request: Request, context: RequestContext, artifact: Artifact
+    ) -> Response:
+        """Answer with the bytes of an artifact, or with the range of them that is asked for.
+
+        Raises:
+            ServiceError: `RATE_LIMITED`, `UNAVAILABLE`.
+        """
+        headers = {
+            "Accept-Ranges": "bytes",
+            "Content-Disposition": f'attachment; filename="{artifact.filename}"',
+            # A browser must not run it in this service's name, whatever it is.
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "ETag": f'"{artifact.sha256}"',
+        }
+        wanted = parse_byte_range(request.headers.get("range"), artifact.size_bytes)
+        start, end = wanted or (0, artifact.size_bytes)
+        if wanted is not None and start >= end:
+            error = RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
+            headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
+            return render_error(error, request.state.request_id, status=416, headers=headers)
+        if wanted is not None:
+            headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
+        status = 200 if wanted is None else 206
+        upto = min(end, start + CHUNK_BYTES)
+        if upto < end:
+            self._check_capacity(context.key_id)
+        # Read before the answer begins, as one that has begun cannot say that bytes are missing.
+        first = await self._engine.artifacts.read_content(context, artifact.id, start, upto)
+        if upto >= end:
+            return Response(first, status, headers, media_type=artifact.media_type)
+        rest = self._stream_content(context, artifact.id, first, upto, end)
+        headers["Content-Length"] = str(end - start)
+        return StreamingResponse(rest, status, headers, media_type=artifact.media_type)
+
+    def _check_capacity(self, key_id: str | None) -> None:
+        """Refuse a download where the key has as many under way as it may.
+
+        Raises:
+            ServiceError: `RATE_LIMITED`.
+        """
+        if self._active_downloads[key_id] >= MAX_DOWNLOADS_PER_KEY:
+            raise ServiceError(
+                ErrorCode.RATE_LIMITED,
+                f"{MAX_DOWNLOADS_PER_KEY} downloads are under way with this key: ask again when one"
+                " of them is done.",
+                retry_after=RETRY_AFTER_S,
+            )
+
+    async def _stream_content(
+        self, context: RequestContext, artifact_id: str, first: bytes, start: int, end: int
+    ) -> AsyncIterator[bytes]:
+        """Yield the bytes chunk by chunk, each once the one before was taken.
+
+        Args:
+            context: who asks.
+            artifact_id: the artifact.
+            first: the bytes that were read already.
+            start: the offset at which they end.
+            end: the offset at which all bytes end.
+        """
+        self._active_downloads[context.key_id] += 1
+        try:
+            yield first
+            while start < end:
+                upto = min(end, start + CHUNK_BYTES)
+                read = self._engine.artifacts.read_content
+                chunk = await read(context, artifact_id, start, upto)
+                if not chunk:
+                    raise ServiceError(
+                        ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early."
+                    )
+                yield chunk
+                start += len(chunk)
+        finally:
+            self._active_downloads[context.key_id] -= 1
+            if not self._active_downloads[context.key_id]:
+                del self._active_downloads[context.key_id]
+
+
+def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """Parse the one range that a `Range` header asks for, as start and end; none for all of it.
+
+    >>> parse_byte_range("bytes=-3", 10)
+    (7, 10)
+    """
+    match = re.fullmatch(r"bytes=(\d{0,15})-(\d{0,15})", header or "")
+    if match is None or not any(match.groups()):
+        return None
+    first, last = match.groups()
+    if not first:
+        return max(0, size - int(last)), size
+    return int(first), min(size, int(last) + 1) if last else size

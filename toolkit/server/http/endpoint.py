@@ -1,0 +1,151 @@
+"""Operations over HTTP: a request is read, carried out and answered as the table says."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.queries import OperationQuery, PageQuery
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.server.auth import authenticate_request
+from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
+from toolkit.server.errors import render_error
+from toolkit.server.handlers import dispatch, hold
+from toolkit.server.http.body import check_media_type, parse_body, read_bytes
+from toolkit.server.http.downloads import DownloadReader
+from toolkit.server.http.envelope import render_page, render_resource
+from toolkit.server.http.events import respond_events
+from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
+from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait, parse_query
+from toolkit.server.http.uploads import UploadReader
+from toolkit.store import Content, FileSection
+
+
+class OperationResponder:
+    """Answers requests for operations: the one way from HTTP to a handler and back.
+
+    Args:
+        engine: the engine that is served.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._idempotent = IdempotentResponder(engine)
+        self._uploads = UploadReader(engine)
+        self._downloads = DownloadReader(engine)
+
+    async def respond(self, operation: ApiOperation[Any, Any], request: Request) -> Response:
+        """Answer one request.
+
+        Raises:
+            RequestError: for a request that is refused.
+            ServiceError: where it cannot be answered now.
+        """
+        context = ANONYMOUS
+        if operation.scope is not None:
+            context = await authenticate_request(request, self._engine)
+            # Before the body is read. And a stored answer must not be shown to a key that could
+            # not have asked for it.
+            check_scope(context, operation.scope)
+        query = parse_query(request, operation)
+        key = read_idempotency_key(request.headers) if operation.method == "POST" else None
+        if not operation.replays:
+            key = None
+        reads_body = operation.body is not None or key is not None
+        async with self._receive_body(operation, request, context, reads_body) as body:
+            if key is None:
+                return await self._answer(operation, request, context, query, body)
+            claim = await make_claim(request, context, key, operation.status, body)
+            claiming = replace(context, claim=claim)
+            return await self._idempotent.respond(
+                claim, lambda: self._answer(operation, request, claiming, query, body)
+            )
+
+    @asynccontextmanager
+    async def _receive_body(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        reads_body: bool,
+    ) -> AsyncIterator[Content]:
+        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
+        if operation.uploads:
+            async with self._uploads.receive(request, context) as file:
+                yield file
+            return
+        if operation.body is not None:
+            check_media_type(request)
+        limit = self._engine.settings.body_limit_bytes
+        yield await read_bytes(request, limit) if reads_body else b""
+
+    async def _answer(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        query: OperationQuery | None,
+        body: Content,
+    ) -> Response:
+        """Have the operation carried out, and render what comes of it."""
+        taken: object = query
+        if isinstance(body, FileSection):
+            taken = await self._uploads.parse(request, body, context)
+        elif operation.body is not None:
+            account_id = context.account_id or None
+            taken = await parse_body(body, operation.body, self._engine, account_id)
+        call: ApiCall[Any] = ApiCall(
+            operation,
+            self._engine,
+            context,
+            taken,
+            id=request.path_params.get("id", ""),
+            address=request.client.host if request.client else "",
+        )
+        if operation.form == "events":
+            return await respond_events(request, call)
+        result = await dispatch(call)
+        if operation.form == "bytes":
+            return await self._downloads.respond(request, context, result)
+        if operation.form == "page":
+            return await render_page(result, query if isinstance(query, PageQuery) else None)
+        seconds = parse_preferred_wait(request, MAX_WAIT_S) if operation.holds else None
+        if seconds is None:
+            return render_resource(result, operation.status)
+        reached = await hold(call, result.id, seconds)
+        applied = {"Preference-Applied": f"wait={seconds}"}
+        return render_resource(reached, operation.status, applied)
+
+
+class PathEndpoint:
+    """ASGI app of one path: finds the operation by the method.
+
+    Args:
+        operations: those that have this path.
+        responder: what answers them.
+    """
+
+    def __init__(
+        self, operations: Iterable[ApiOperation[Any, Any]], responder: OperationResponder
+    ) -> None:
+        self._operations = {operation.method: operation for operation in operations}
+        self._responder = responder
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request = Request(scope, receive)
+        operation = self._operations.get(scope["method"])
+        if operation is not None:
+            response = await self._responder.respond(operation, request)
+        else:
+            error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
+            allowed = {"Allow": ", ".join(self._operations)}
+            response = render_error(error, request.state.request_id, headers=allowed)
+        await response(scope, receive, send)

@@ -1,0 +1,141 @@
+"""`Idempotency-Key`: a request that is sent again gets the same answer and has no second effect."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError
+from toolkit.engine import Engine
+from toolkit.engine.concurrency.keyed_lock import KeyedLock
+from toolkit.engine.request_context import IdempotencyClaim, Outcome, RequestContext
+from toolkit.store import Content, iter_chunks
+
+HEADER = "idempotency-key"
+_PRINTABLE = re.compile(r"[\x20-\x7e]{1,255}")
+_BOUNDARY = re.compile(r'boundary="?([^";,]+)')
+
+
+class IdempotentResponder:
+    """Answers the request of a key once, and then with the same answer.
+
+    Args:
+        engine: the engine that stores the answers.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._locks = KeyedLock()
+
+    async def respond(
+        self,
+        claim: IdempotencyClaim,
+        respond_first: Callable[[], Awaitable[Response]],
+    ) -> Response:
+        """Return the answer, be it the first one or the one that was given before.
+
+        Args:
+            claim: the claim of the request on its key.
+            respond_first: has the request answered; what is no refusal is stored.
+
+        Raises:
+            RequestError: `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
+        """
+        async with self._locks.hold(claim.id):
+            known = await self._engine.idempotency.find(claim)
+            if known is None:
+                try:
+                    response = await respond_first()
+                except ServiceError:
+                    if not claim.is_lost:
+                        raise
+                else:
+                    if not claim.is_lost:
+                        outcome = Outcome(response.status_code, bytes(response.body).decode())
+                        await self._engine.idempotency.save(claim, outcome)
+                    if not claim.is_lost:
+                        return response
+                known = await self._engine.idempotency.find(claim)
+        return _replay_response(known)
+
+
+async def make_claim(
+    request: Request, context: RequestContext, key: str, status: int, body: Content
+) -> IdempotencyClaim:
+    """Make the claim of a request on its key.
+
+    Args:
+        request: the request.
+        context: who sent it.
+        key: the key that it carries.
+        status: the status that it is answered with where it is not refused.
+        body: its body, as it was sent.
+    """
+    return IdempotencyClaim(
+        id=f"{context.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
+        account_id=context.account_id,
+        fingerprint=await _compute_fingerprint(request, body),
+        accepted_code=status,
+    )
+
+
+def read_idempotency_key(headers: Headers) -> str | None:
+    """Read the key of a request; none where it has none.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for one that is empty or no text, and for two of them.
+    """
+    given = headers.getlist(HEADER)
+    if not given:
+        return None
+    if len(given) > 1 or not _PRINTABLE.fullmatch(given[0]):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Send one Idempotency-Key of 1 to 255 printable characters.",
+            details=[Detail("Idempotency-Key", "is given twice" if given[1:] else "is no key")],
+        )
+    return given[0]
+
+
+async def _compute_fingerprint(request: Request, body: Content) -> str:
+    """Hash what a request asks for; a form's boundary is left out, as it is drawn anew."""
+    kind, left_out = request.headers.get("content-type", ""), b""
+    boundary = _BOUNDARY.search(kind)
+    if boundary is not None:
+        kind, left_out = "form", boundary.group(1).encode("latin-1")
+    path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+    head = f"{path}?{query} {kind}\n".encode()
+    if isinstance(body, bytes):
+        return _hash_body(head, body, left_out)
+    return await asyncio.to_thread(_hash_body, head, body, left_out)
+
+
+def _hash_body(head: bytes, body: Content, left_out: bytes) -> str:
+    """Hash a head and a body with SHA-256, without a given word wherever it is in the body."""
+    digest, before = hashlib.sha256(head), b""
+    for piece in iter_chunks(body):
+        *whole, last = (before + piece).split(left_out) if left_out else (bytes(piece),)
+        for part in whole:
+            digest.update(part)
+        # The end of a piece may be the beginning of the word.
+        cut = max(0, len(last) - max(0, len(left_out) - 1))
+        digest.update(last[:cut])
+        before = last[cut:]
+    digest.update(before)
+    return digest.hexdigest()
+
+
+def _replay_response(outcome: Outcome | None) -> Response:
+    """Replay the response that was given before."""
+    if outcome is None:
+        raise RequestError(ErrorCode.IDEMPOTENCY_CONFLICT)
+    return Response(
+        outcome.document,
+        outcome.code,
+        {"Idempotency-Replayed": "true"},
+        media_type="application/json",
+    )

@@ -1,1 +1,0 @@
-"""One module for each `/v1` resource, each with its `router`."""
