@@ -169,7 +169,7 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
 
 
 def read_wire_job(row: Mapping[str, Any]) -> Job:
-    """Read a row of the store as the wire shows it: `read_job` and `to_wire`, at half their price."""
+    """Read a row of the store as the wire shows it, for half of what reading a record costs."""
     return _make_wire_job(from_json(row["doc"]))
 
 
