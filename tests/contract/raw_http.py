@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 
 from tests.conftest import Server
+from tests.support.embedded import make_transport
 from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.engine import Registry
@@ -110,7 +111,7 @@ def open_door(
     faults = Faults()
     if how == "embedded":
         client = Client.local(settings=settings, registry=registry, faults=faults)
-        transport = client._http._transport
+        transport = make_transport(client)
         with httpx.Client(transport=transport, base_url="http://engine.invalid") as http:
             yield RawCaller(http, faults, str(settings.data_dir))
         client.close()

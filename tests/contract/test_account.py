@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from tests.support.embedded import with_key
 from toolkit.client import Client
 from toolkit.contract.account import DEFAULT_OVERLAP_S, MAX_OVERLAP_S
 from toolkit.contract.base import now
@@ -11,11 +12,6 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine.access import api_keys
 
 ASKED = {"objective": "One line on tides", "max_tokens": 64}
-
-
-def with_key(client: Client, api_key: str) -> Client:
-    """The same service, with another key."""
-    return Client(client.access.base_url, api_key, transport=client._http._transport)
 
 
 def refusal(client: Client, api_key: str) -> ErrorCode | None:

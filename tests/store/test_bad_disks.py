@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
+from tests.support.embedded import get_thread
 from tests.support.timing import PATIENCE_S, check_stays, wait_until
 from toolkit import Client, Workflow
 from toolkit.cli import app
@@ -116,8 +117,7 @@ def test_a_database_that_turns_read_only(settings: Settings) -> None:
     """Given a database that may only be read, then it is read, and nothing is accepted."""
     with Client.local(settings=settings) as client:
         done = client.runs.create("llm.generate", ASKED).wait()
-        transport = client._http._client._transport
-        store = transport._thread.engine.core.store  # type: ignore[attr-defined]
+        store = get_thread(client).engine.core.store
         store._writer._connection.execute("PRAGMA query_only=ON")
         assert get_refusal(client).code is ErrorCode.UNAVAILABLE
         assert client.runs.get(done.id).output == done.output

@@ -1,19 +1,20 @@
 """Running a workflow again, in whole or in part, without paying again for what is there."""
 
 import contextlib
-import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
+from tests.support.embedded import get_thread
 from tests.support.timing import PATIENCE_S
 from toolkit import Client, RequestError, Workflow
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.plugins import TextRequest
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
-from toolkit.store.writing.submissions import MergedChanges
+from toolkit.store import Change, UpdateRow
 from toolkit.vendors import load_vendors
 
 
@@ -164,15 +165,15 @@ def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
     """Given a store that takes nothing just then, then the workflow stays as it was."""
     flow = run_failing_workflow(stormy, faults)
     faults.clear()
-    store = stormy._http._client._transport._thread.engine.core.store  # type: ignore[attr-defined]
-    written = store._writer._run_transaction
+    store = get_thread(stormy).engine.core.store
+    write = store.write
 
-    def fails(leases: object, batch: MergedChanges) -> None:
-        if "workflows" in batch.updates:
-            raise sqlite3.OperationalError("disk I/O error")
-        written(leases, batch)
+    async def fail(changes: Sequence[Change], **options: Any) -> None:
+        if any(isinstance(one, UpdateRow) and one.table == "workflows" for one in changes):
+            raise ServiceError(ErrorCode.UNAVAILABLE, "disk I/O error")
+        await write(changes, **options)
 
-    monkeypatch.setattr(store._writer, "_run_transaction", fails)
+    monkeypatch.setattr(store, "write", fail)
     with pytest.raises(ServiceError):
         stormy.workflows.retry(flow.id)
     monkeypatch.undo()

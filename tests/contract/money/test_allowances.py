@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
+from tests.support.embedded import get_thread
 from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until_async
 from toolkit import Client, RequestError, Workflow
@@ -290,7 +291,7 @@ def test_what_fits_in_the_end_is_not_refused(settings: Settings) -> None:
         key = first.api_keys.create(max_cost_usd_per_day=limit)
         context = RequestContext(first.account.get().id, key.id)
         with Client.local(settings=settings, faults=faults) as second:
-            engines = [c._http._transport._thread for c in (first, second)]  # type: ignore[union-attr, attr-defined]
+            engines = [get_thread(client) for client in (first, second)]
             runs = []
             for i in range(12):
                 asked = {**ASKED, "objective": f"Line {i}"}

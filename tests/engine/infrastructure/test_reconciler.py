@@ -94,7 +94,15 @@ async def connect_cloud_account(engine: Engine) -> RequestContext:
 async def kill_engine_during(
     engine: Engine, work: Awaitable[Any], when: Callable[[], bool]
 ) -> None:
-    """Have an engine do something, and die once something holds."""
+    """Have an engine do something, and die once something holds: it writes nothing from then on."""
+    store, write = engine.core.store, engine.core.store.write
+
+    async def hang(*changes: Any, **options: Any) -> None:
+        if when():
+            await wait_forever()
+        await write(*changes, **options)
+
+    store.write = hang  # type: ignore[method-assign]
     task = asyncio.ensure_future(work)
     await wait_until_async(when)
     await kill_engine(engine)
@@ -163,7 +171,6 @@ async def test_killed_before_the_answer_was_written(
 ) -> None:
     """Given a thing that was made as the process died, then it is adopted, and can be deleted."""
     context = await connect_cloud_account(engine)
-    monkeypatch.setattr(kind.get_managed_resource(doomed), "_record_state", wait_forever)
     work = kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     await kill_engine_during(doomed, work, lambda: kind.path in list_cloud_names(cloud))
     assert await engine.reconciler.reconcile() is False
@@ -191,14 +198,6 @@ async def test_killed_while_deleting(
     made = await kind.get_managed_resource(doomed).create(context, kind.request)  # type: ignore[attr-defined]
     record_id = made.id
     if vendor_did_it:
-        save = doomed.storage.__class__._save
-
-        async def cut_off(self: Any, record: Any, status: str, *rest: Any, **columns: Any) -> None:
-            if status == "deleted" and self is kind.get_managed_resource(doomed):
-                await wait_forever()
-            await save(self, record, status, *rest, **columns)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(ManagedResource, "_save", cut_off)
         when = lambda: list_cloud_names(cloud) == {}  # noqa: E731
     else:
         faults.add(Fault("runpod", path_contains=f"/{kind.path}/", mangle="hang", times=None))
@@ -241,7 +240,6 @@ async def test_only_one_of_two_takes_a_record_over(
     """Given a record whose process has gone, then of two that would settle it one may."""
     context = await connect_cloud_account(engine)
     other = await open_engine_on(cloud, settings)
-    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     (row,) = await engine.core.store.find_rows("storage")
@@ -345,7 +343,6 @@ async def test_a_vendor_that_is_out_of_reach(
 ) -> None:
     """Given an outage, then what was left is tried again later, and settled when it is over."""
     context = await connect_cloud_account(engine)
-    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     faults.fail("runpod", status=503)
@@ -361,7 +358,6 @@ async def test_a_vendor_that_is_connected_no_more(
 ) -> None:
     """Given no connection, then nothing is concluded; an equal pointer lets it be settled."""
     context = await connect_cloud_account(engine)
-    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     for connection in await engine.connections.list(context, 50, None):
@@ -410,7 +406,6 @@ async def test_opening_settles_by_itself(
 ) -> None:
     """Given what a dead process left, then an engine that opens settles it without being asked."""
     context = await connect_cloud_account(engine)
-    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     late = await open_engine_on(cloud, settings)
@@ -427,7 +422,6 @@ async def test_real_things_are_not_settled_in_the_sandbox(
 ) -> None:
     """Given what was left at the real cloud, then an engine in the sandbox does not touch it."""
     context = await connect_cloud_account(engine)
-    doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     await backdate_requests(engine)

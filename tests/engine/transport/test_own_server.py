@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.embedded import with_key
 from tests.support.model_server import FACTS, ModelServer
 from tests.vendors.conftest import TEXT, VendorDrive, flow, ok
 from toolkit import Client, RequestError, WorkError
-from toolkit.client import Client as HttpClient
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import ProviderError
 from toolkit.settings import Settings
@@ -85,7 +85,7 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(
         assert "smollm2" in refused.value.message
         limited = client.api_keys.create(max_cost_usd_per_day=1).api_key
         with (
-            HttpClient(client.access.base_url, limited, transport=client._http._transport) as other,
+            with_key(client, limited) as other,
             pytest.raises(WorkError) as failed,
         ):
             other.runs.create("llm.generate", ASK, provider="openai").wait()
