@@ -75,12 +75,12 @@ async def open_engine(
 
         compatible = list_compatible_vendors(registry)
         mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
-        settings = _apply_sandbox(settings, registry, mounted)
+        settings = apply_sandbox(settings, registry, mounted)
         keys = {registry.vendors[one.id].variable: one.key for one in compatible}
         resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS)
         if tape is None or tape.mode != "replay":
             cloud = sandbox.create_app(faults=faults, compatible=compatible)
-            transport = _SandboxTransport(httpx.ASGITransport(cloud))
+            transport = SandboxTransport(httpx.ASGITransport(cloud))
     else:
         owned = allow_env is None
         resolver = ChainResolver(
@@ -170,15 +170,15 @@ def _make_recording_resolver(tape: Cassette, resolver: SecretResolver) -> Secret
     return ReportingResolver(resolver, tape.add_secret, missing)
 
 
-def _apply_sandbox(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
+def apply_sandbox(settings: Settings, registry: Registry, mounted: Mapping[str, str]) -> Settings:
     """Return the settings with every service on the sandbox, but for those set by hand."""
-    update: dict[str, object] = {"vendors": _point_vendors_at_sandbox(settings, registry, mounted)}
+    update: dict[str, object] = {"vendors": point_vendors_at_sandbox(settings, registry, mounted)}
     if "encyclopedia_url" not in settings.model_fields_set:
         update["encyclopedia_url"] = SANDBOX_URL + mounted["encyclopedia"]
     return settings.model_copy(update=update)
 
 
-def _point_vendors_at_sandbox(
+def point_vendors_at_sandbox(
     settings: Settings, registry: Registry, mounted: Mapping[str, str]
 ) -> dict[str, VendorSettings]:
     """Return vendor settings with each host on the sandbox; hosts set by hand stay."""
@@ -194,7 +194,7 @@ def _point_vendors_at_sandbox(
     return vendors
 
 
-class _SandboxTransport(httpx.AsyncBaseTransport):
+class SandboxTransport(httpx.AsyncBaseTransport):
     """A transport to the sandbox app in this process, and to the network for all else."""
 
     def __init__(self, sandbox: httpx.AsyncBaseTransport) -> None:
@@ -202,6 +202,7 @@ class _SandboxTransport(httpx.AsyncBaseTransport):
         self._network: httpx.AsyncBaseTransport | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request to the sandbox if it is for it."""
         if request.url.host == httpx.URL(SANDBOX_URL).host:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:
@@ -209,6 +210,7 @@ class _SandboxTransport(httpx.AsyncBaseTransport):
         return await self._network.handle_async_request(request)
 
     async def aclose(self) -> None:
+        """Close both."""
         await self._sandbox.aclose()
         if self._network is not None:
             await self._network.aclose()

@@ -4,7 +4,7 @@ import httpx
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
-from toolkit.assembly import _apply_sandbox, _SandboxTransport
+from toolkit.assembly import SandboxTransport, apply_sandbox
 from toolkit.engine import Engine, Registry
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
 from toolkit.sandbox.wires.runpod import RunPodAccount
@@ -16,8 +16,8 @@ async def open_engine_on(cloud: ASGIApp, settings: Settings) -> Engine:
     """An engine on a cloud that others are on, too."""
     registry = Registry.load()
     return await Engine.open(
-        _apply_sandbox(settings, registry, VENDOR_PATHS),
-        transport=_SandboxTransport(httpx.ASGITransport(cloud)),
+        apply_sandbox(settings, registry, VENDOR_PATHS),
+        transport=SandboxTransport(httpx.ASGITransport(cloud)),
         resolver=MappingResolver(SANDBOX_KEYS),
         registry=registry,
     )

@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from starlette.applications import Starlette
 
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -36,6 +37,7 @@ CHAIN = {
 class WatchedService:
     """A caller with a key and a vendor, and all that an operator sees of it."""
 
+    app: Starlette
     http: httpx.AsyncClient
     engine: Engine
     metrics: MetricsObserver
@@ -80,9 +82,10 @@ async def watched(settings: Settings) -> AsyncIterator[WatchedService]:
         )
         engine = await open_engine(settings, faults=faults, observer=watch)
         await watch.attach_engine(engine)
-        transport = httpx.ASGITransport(create_app(engine, watch), raise_app_exceptions=False)
+        app = create_app(engine, watch)
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-            seen = WatchedService(http, engine, metrics, faults, stream, exporter)
+            seen = WatchedService(app, http, engine, metrics, faults, stream, exporter)
             made = await http.post("/v1/account", json={"email": "ada@example.org"})
             seen.headers = {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
             pointer = {

@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 
-import httpx
 import pytest
 
 from tests.observability.conftest import SECRET_WORDS, WatchedService
@@ -76,9 +75,7 @@ async def test_an_upload_that_breaks_off_is_no_fault_of_ours(watched: WatchedSer
         "raw_path": b"/v1/runs", "query_string": b"", "scheme": "http", "client": ("127.0.0.1", 1),
         "headers": [(k.lower().encode(), v.encode()) for k, v in headers.items()],
     }  # fmt: skip
-    transport = watched.http._transport
-    assert isinstance(transport, httpx.ASGITransport)
-    await transport.app(scope, receive, send)  # type: ignore[arg-type]
+    await watched.app(scope, receive, send)  # type: ignore[arg-type]
     (line,) = [json.loads(one) for one in watched.stream.getvalue().splitlines()[before:]]
     assert (line["level"], line["status"]) == ("info", 400)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.timing import wait_until_async
 from toolkit import sandbox
-from toolkit.assembly import _point_vendors_at_sandbox
+from toolkit.assembly import point_vendors_at_sandbox
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.workflows import WorkflowCreate
@@ -93,7 +93,7 @@ def settings(settings: Settings) -> Settings:
 async def bench(settings: Settings) -> AsyncIterator[AttemptBench]:
     """An engine whose account has connected every vendor."""
     registry, weather = Registry.load(), FaultTransport()
-    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
         settings.model_copy(
             update={"vendors": vendors, "encyclopedia_url": f"{SANDBOX_URL}/encyclopedia"}
@@ -287,7 +287,7 @@ async def test_a_rotated_key_works_at_once(settings: Settings) -> None:
     """Given a key that is refused, when the pointer leads to another by then, then it is tried."""
     registry, weather = Registry.load(), FaultTransport()
     keys = MappingResolver(sandbox.SANDBOX_KEYS | {"MINIMAX_API_KEY": "outdated"})
-    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     engine = await Engine.open(
         settings.model_copy(update={"vendors": vendors}),
         transport=weather,
@@ -337,7 +337,7 @@ async def test_what_is_known_of_a_connection_outlives_the_process(
 async def test_a_tier_names_its_model(settings: Settings) -> None:
     """Given an operator's models by tier, then wishes choose among those alone."""
     registry, weather = Registry.load(), FaultTransport()
-    vendors = _point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
+    vendors = point_vendors_at_sandbox(settings, registry, sandbox.VENDOR_PATHS)
     tiers = {"text": {"economy": "gpt-6-luna", "premium": "gpt-6.1-sol"}}
     vendors["openai"] = vendors["openai"].model_copy(update={"models": tiers})
     engine = await Engine.open(

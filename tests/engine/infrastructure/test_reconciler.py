@@ -223,8 +223,8 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     await wait_until_async(lambda: bool(faults.calls))
     store = engine.core.store
     (row,) = await store.find_rows("storage")
-    assert engine.storage._is_abandoned(row) is False
-    assert doomed.storage._is_abandoned(row) is False
+    assert engine.storage.is_abandoned(row) is False
+    assert doomed.storage.is_abandoned(row) is False
     await engine.reconciler.reconcile()
     assert (await get_only_record(engine, STORAGE, context)).status == "creating"
     with pytest.raises(RequestError, match="still being made"):
@@ -243,7 +243,7 @@ async def test_only_one_of_two_takes_a_record_over(
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     (row,) = await engine.core.store.find_rows("storage")
-    took = [await one.storage._take_over(row) for one in (engine, other)]
+    took = [await one.storage.take_over(row) for one in (engine, other)]
     assert took == [True, False]
     await other.reconciler.reconcile()
     assert (await get_only_record(engine, STORAGE, context)).status == "creating"

@@ -1,7 +1,9 @@
 """Accounts, as an operator handles them beside a server that runs: list, disable, recover."""
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -199,11 +201,12 @@ async def test_a_key_s_use_is_written_once_a_minute(wire: Wire, settings: Settin
     store = wire.engine.core.store
     me = (await wire.send("GET", "/v1/account")).json()["data"]
     await store.write([])
-    seen = store._reader.get_data_version()
-    for _ in range(20):
-        await wire.send("GET", "/v1/account")
-    await store.write([])
-    assert store._reader.get_data_version() - seen <= 1
+    with closing(sqlite3.connect(settings.data_dir / "state.db")) as look:
+        (seen,) = look.execute("PRAGMA data_version").fetchone()
+        for _ in range(20):
+            await wire.send("GET", "/v1/account")
+        await store.write([])
+        assert look.execute("PRAGMA data_version").fetchone()[0] - seen <= 1
     other = await Store.open(settings.data_dir)
     revoked = PatchDocument("api_keys", me["key"]["id"], {"revoked_at": "2026-11-20T08:00:00.000Z"})
     await other.write([revoked])

@@ -93,7 +93,7 @@ def test_rates_fill_up_again_and_are_forgotten() -> None:
     assert [rates.acquire_delay_s("a") for _ in range(3)] == [0, 0, 0.5]
     for i in range(2 * MAX_BUCKETS):
         rates.acquire_delay_s(str(i))
-    assert len(rates._buckets) == MAX_BUCKETS
+    assert len(rates) == MAX_BUCKETS
 
 
 @pytest.mark.parametrize("kind", ["runs", "workflows", "tasks"])
@@ -340,7 +340,5 @@ async def test_a_request_names_one_host(open_wire: Opened, hosts: list[str]) -> 
     async def send(message: dict[str, object]) -> None:
         sent.append(message)
 
-    transport = wire.http._transport
-    assert isinstance(transport, httpx.ASGITransport)
-    await transport.app(scope, receive, send)  # type: ignore[arg-type]
+    await create_app(wire.engine)(scope, receive, send)  # type: ignore[arg-type]
     assert sent[0]["status"] == 400

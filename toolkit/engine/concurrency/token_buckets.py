@@ -26,6 +26,10 @@ class TokenBuckets:
         self._clock = clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
+    def __len__(self) -> int:
+        """Return the number of buckets that are kept."""
+        return len(self._buckets)
+
     def acquire_delay_s(self, name: str) -> float:
         """Take a token and return 0, or return the seconds until there is one."""
         at = self._clock()

@@ -85,11 +85,11 @@ class ManagedResource(ResourceType[K, S]):
         lists: dict[str, Sequence[S]] = {}
         for record_id in await self._list_abandoned():
             row = await self._core.store.get_row(self.table, record_id)
-            if row is None or not self._is_abandoned(row):
+            if row is None or not self.is_abandoned(row):
                 continue  # another process was quicker
             self._core.in_flight.add(record_id)
             try:
-                later |= not (await self._take_over(row) and await self._reconcile_row(row, lists))
+                later |= not (await self.take_over(row) and await self._reconcile_row(row, lists))
             except (ProviderError, ToolkitError) as fault:
                 log.info("%s is settled later: %s", record_id, fault)
                 later = True
@@ -170,9 +170,9 @@ class ManagedResource(ResourceType[K, S]):
         """List the ids of unfinished resources that no process is working on."""
         rows = await self._core.store.find_rows(self.table, status="creating")
         rows += await self._core.store.find_rows(self.table, status="deleting")
-        return [str(row["id"]) for row in rows if self._is_abandoned(row)]
+        return [str(row["id"]) for row in rows if self.is_abandoned(row)]
 
-    def _is_abandoned(self, row: Row) -> bool:
+    def is_abandoned(self, row: Row) -> bool:
         """Tell whether a resource is unfinished and no process is working on it."""
         begun = row["status"] == "creating" and row["vendor_id"] is None
         if not begun and row["status"] != "deleting":
@@ -185,7 +185,7 @@ class ManagedResource(ResourceType[K, S]):
             return row["id"] not in self._core.in_flight
         return self._core.store.is_stale_owner(spec["owner"]) or _compute_age_s(row) > MAX_CALL_S
 
-    async def _take_over(self, row: Row) -> bool:
+    async def take_over(self, row: Row) -> bool:
         """Take a record over for this process to reconcile, unless another one was quicker."""
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:

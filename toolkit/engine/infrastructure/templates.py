@@ -71,8 +71,9 @@ class Templates(ManagedResource[Template, TemplateState]):
     async def _make_deletion(self, record: Template, vendor_id: str) -> TemplateDeletion:  # noqa: ARG002
         return TemplateDeletion(vendor_id=vendor_id)
 
-    def _is_abandoned(self, row: Row) -> bool:
-        return self._get_reference(row) not in self._core.in_flight and super()._is_abandoned(row)
+    def is_abandoned(self, row: Row) -> bool:
+        """Tell whether neither it nor the resource it was made for is being worked on."""
+        return self._get_reference(row) not in self._core.in_flight and super().is_abandoned(row)
 
     def _is_listed(self, record: Template) -> bool:
         return not record.hidden
