@@ -11,7 +11,7 @@ from toolkit.contract.plans import Plan
 from toolkit.contract.storage import Storage
 from toolkit.contract.tasks import Task
 from toolkit.contract.templates import Template
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.job_record import read_wire_job
 from toolkit.store import Repository, Row, Store
 
@@ -32,7 +32,7 @@ class Records:
         self.connections = Repository(store, "connections", "connection", Connection, deleted=False)
         self.artifacts = Repository(store, "artifacts", "artifact", Artifact, deleted=False)
         self.jobs = JobRepository(store, "jobs", "job", Job)
-        self.workflows = Repository(store, "workflows", "workflow", Workflow)
+        self.workflows = Repository(store, "workflows", "workflow", WorkflowRecord)
         self.plans = Repository(store, "plans", "plan", Plan)
         self.tasks = Repository(store, "tasks", "task", Task)
         self.agents = Repository(store, "agents", "agent", Agent, deleted=False)

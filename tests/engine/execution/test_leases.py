@@ -13,7 +13,7 @@ from tests.support.clock import LeaseClock
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.base import Record, Request
-from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
 from toolkit.local import EngineThread, open_engine
 from toolkit.plugins import Call, Capability, Flow, Result
@@ -100,7 +100,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
             ),
         ],
     )
-    made: Future[Workflow] = busy.submit(busy.engine.workflows.create(context, graph))
+    made: Future[WorkflowRecord] = busy.submit(busy.engine.workflows.create(context, graph))
     workflow = await asyncio.wrap_future(made)
     store = engine._core.store
 
