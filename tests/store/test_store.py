@@ -77,7 +77,7 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
 
 async def acquire_lease(store: Store, name: str = "run_r") -> Lease:
     """A root that the store holds."""
-    inserted, lease = store.build_root(name, "run", "acc")
+    inserted, lease = store.leases.build_root(name, "run", "acc")
     await store.write([inserted])
     return lease
 
@@ -152,7 +152,7 @@ async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     """Given all that a large workflow writes, then another's request is not behind all of it."""
     lease = await acquire_lease(store)
     large = [store.write([job(str(n))], lease=lease) for n in range(MANY)]
-    inserted, _ = store.build_root("run_other", "run", "other")
+    inserted, _ = store.leases.build_root("run_other", "run", "other")
     event = AppendEvent("run_other", "run.queued", {}, AT)
     await store.write([inserted, event])
     left = sum(not each.done() for each in large)
@@ -279,9 +279,9 @@ async def test_only_the_holder_of_a_lease_can_write(
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
     clock = LeaseClock(monkeypatch)
     old = await acquire_lease(store)
-    assert await other.claim_leases(10) == []
+    assert await other.leases.claim(10) == []
     clock.now += LEASE_S * 1.25
-    (new,) = await other.claim_leases(10)
+    (new,) = await other.leases.claim(10)
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
         await store.write([job("a", "run_r")], lease=old)
@@ -297,35 +297,35 @@ async def test_a_renewed_lease_is_kept(
     await acquire_lease(store)
     for _ in range(3):
         clock.now += LEASE_S / 2
-        store.renew_leases()
-    assert await other.claim_leases(10) == []
+        store.leases.renew()
+    assert await other.leases.claim(10) == []
 
 
 async def test_two_claim_a_root_once(store: Store, other: Store) -> None:
     """Given a root that was given back, when two claim it at once, then one of them gets it."""
     lease = await acquire_lease(store)
-    await store.release_lease(lease, done=False)
-    claims = await asyncio.gather(store.claim_leases(10), other.claim_leases(10))
+    await store.leases.release(lease, done=False)
+    claims = await asyncio.gather(store.leases.claim(10), other.leases.claim(10))
     assert sorted(map(len, claims)) == [0, 1]
 
 
 async def test_a_closed_root_is_left_alone_until_reopened(store: Store, other: Store) -> None:
     """Given a root that is done, then nobody claims it, and it can be taken up again once."""
     lease = await acquire_lease(store)
-    await store.release_lease(lease, done=True)
-    assert await other.claim_leases(10) == []
-    again = await other.reacquire_lease("run_r")
+    await store.leases.release(lease, done=True)
+    assert await other.leases.claim(10) == []
+    again = await other.leases.reacquire("run_r")
     assert again is not None
     assert again.fence > lease.fence
-    assert await store.reacquire_lease("run_r") is None
+    assert await store.leases.reacquire("run_r") is None
 
 
 async def test_a_cancel_reaches_the_holder(store: Store, other: Store) -> None:
     """Given a root held by one process, when another asks to cancel it, then the holder is told."""
     await acquire_lease(store)
-    await other.request_cancel("run_r")
-    assert await store.list_cancel_requests() == {"run_r"}
-    assert await other.list_cancel_requests() == set()
+    await other.leases.request_cancel("run_r")
+    assert await store.leases.list_cancel_requests() == {"run_r"}
+    assert await other.leases.list_cancel_requests() == set()
 
 
 CHILD = """
@@ -335,7 +335,7 @@ from toolkit.store import AppendEvent, InsertRow, Store
 AT = "2026-11-20T08:00:00.000Z"
 async def main():
     store = await Store.open(Path(sys.argv[1]), lease_s=60)
-    inserted, lease = store.build_root("run_r", "run", "acc")
+    inserted, lease = store.leases.build_root("run_r", "run", "acc")
     await store.write([inserted])
     for i in range(100_000):
         row = {"id": f"art_{i:06}", "account_id": "acc", "job_id": None, "sha256": "0",
@@ -370,7 +370,7 @@ async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     events = await store.list_events("run_r", after=0, limit=1_000_000)
     assert len(rows) >= acknowledged + 1
     assert [event["data"]["i"] for event in events] == list(range(len(rows)))
-    (lease,) = await store.claim_leases(10)
+    (lease,) = await store.leases.claim(10)
     assert lease.fence == 2
     await store.close()
 
@@ -441,8 +441,8 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     with pytest.raises(ServiceError):
         await store.write([job("b")], lease=held)
     await store.write([job("c", "run_s")], lease=elsewhere)
-    await store.release_lease(held, done=False)
-    (again,) = await store.claim_leases(10)
+    await store.leases.release(held, done=False)
+    (again,) = await store.leases.claim(10)
     await store.write([job("d")], lease=again)
     assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]
 
@@ -503,7 +503,7 @@ async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) ->
     await acquire_lease(store)
     busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
     busy.execute("BEGIN IMMEDIATE")
-    renewing = asyncio.create_task(asyncio.to_thread(store.renew_leases))
+    renewing = asyncio.create_task(asyncio.to_thread(store.leases.renew))
     longest = 0.0
     for _ in range(30):
         watch = Watch()

@@ -28,10 +28,8 @@ async def kill_engine(engine: Engine) -> None:
         await engine._core.driver.aclose()
     with contextlib.suppress(Exception):
         await store._writer.drain()
-    if (
-        store._running_changes
-    ):  # threads that have a connection, which nobody would close after them
-        await asyncio.wait(store._running_changes)
+    # Threads that have a connection, which nobody would close after them.
+    await store._changes.drain()
     store._checkpoints.close()
     store._write_connection.close()
     store._read_connection.close()

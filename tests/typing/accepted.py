@@ -2,9 +2,13 @@
 
 from typing import assert_type
 
+import httpx
+
 from toolkit import (
     Agent,
+    ApiKey,
     Artifact,
+    AsyncClient,
     Client,
     Compute,
     Connection,
@@ -32,6 +36,12 @@ def ask(client: Client) -> None:
     assert_type(client.endpoints.get("ep_1"), Endpoint)
     assert_type(client.agents.get("agt_1"), Agent)
     client.usage.list(group_by=["day", "key"])
+    assert_type(client.tasks.get("tsk_1").review("pass", score=1.0).resume(), Task)
+    assert_type(client.compute.get("cmp_1").delete(), Compute)
+    assert_type(client.connections.get("prv_1").share(["acc_1"]).trust(), Connection)
+    assert_type(client.api_keys.get("key_1").delete(), ApiKey)
+    assert_type(client.runs.get("run_1").wait(timeout=5).artifact(), Artifact)
+    assert_type(client.workflows.get("wfl_1").fork("card").job("card"), Job)
     client.api_keys.create(name="nightly", scopes=["read"])
 
 
@@ -41,3 +51,11 @@ def draw(client: Client) -> None:
     facts = flow.add("facts", "research.gather", topic="tea", options={"provider": "openai"})
     flow.add("card", "composition.layout", depends_on=[facts], input={"title": "Tea"})
     assert_type(client.workflows.submit(flow).wait(), WorkflowRun)
+
+
+def connect() -> None:
+    """A client takes what httpx takes."""
+    timeout = httpx.Timeout(5, connect=1)
+    with Client("http://team", http_client=httpx.Client(), timeout=timeout, max_retries=0) as one:
+        ask(one)
+    AsyncClient("http://team", http_client=httpx.AsyncClient(), timeout=None)

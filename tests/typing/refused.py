@@ -1,5 +1,7 @@
 """What a caller must not write: mypy strict has an error in each of these lines, never run."""
 
+import httpx
+
 from toolkit import Client, Workflow
 
 
@@ -12,9 +14,16 @@ def ask(client: Client) -> None:
     client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # error: call-arg
     client.tasks.create("tea", optimize_for="cheep")  # error: arg-type
     client.tasks.review("tsk_1", "maybe")  # error: arg-type
+    client.tasks.get("tsk_1").review("maybe")  # error: arg-type
+    client.runs.get("run_1").wait(timeout_s=5)  # error: call-arg
     client.connections.create("openai", "enviroment", "X")  # error: arg-type
     client.usage.list(group_by=["month"])  # error: list-item
     client.api_keys.create(name="nightly", scopes=["all"])  # error: list-item
+
+
+def connect() -> None:
+    """A client takes an HTTP client of its own kind."""
+    Client("http://team", http_client=httpx.AsyncClient())  # error: arg-type
 
 
 def draw() -> None:

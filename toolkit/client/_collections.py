@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from toolkit.client._record_view import RecordView, UsageView
+from toolkit.contract.money import sum_usd
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.text import format_money
@@ -60,7 +61,7 @@ class Collection(Generic[H]):
         """The cost of all of them, in US dollars, as far as it is known; none where nothing is."""
         costs = [getattr(item.record, "cost_usd", None) for item in self._items]
         known = [cost for cost in costs if cost is not None]
-        return round(sum(known), 9) if known else None
+        return sum_usd(known) if known else None
 
     def to_frame(self) -> "pd.DataFrame":
         """Return all of them as a table, one row each."""

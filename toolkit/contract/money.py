@@ -5,6 +5,7 @@ adds up without error; a float holds hardly any of them, so that sums of floats 
 functions here are the only ones that lead from one to the other.
 """
 
+from collections.abc import Iterable
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import overload
 
@@ -37,6 +38,15 @@ def to_wire_usd(amount: Decimal | None) -> float | None:
     0.3
     """
     return None if amount is None else float(amount)
+
+
+def sum_usd(numbers: Iterable[float]) -> float:
+    """Sum up amounts of the wire: the exact sum, as the nearest number.
+
+    >>> sum_usd([0.1, 0.2]), sum([0.1, 0.2])
+    (0.3, 0.30000000000000004)
+    """
+    return to_wire_usd(sum(map(from_wire_usd, numbers), ZERO_USD))
 
 
 def format_usd(amount: float | Decimal | None, *, exact: bool = False) -> str:

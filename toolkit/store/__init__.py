@@ -16,7 +16,7 @@ from toolkit.store.changes import (
     UpdateRow,
 )
 from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
-from toolkit.store.heartbeat import Heartbeat
+from toolkit.store.leases.heartbeat import Heartbeat
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL, Row
 from toolkit.store.repository import Repository

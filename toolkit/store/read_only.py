@@ -14,10 +14,14 @@ from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
-from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
+from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.reader import Row, RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
-from toolkit.store.store import EventWaiter, Store
+from toolkit.store.store import Store
+from toolkit.store.writing.direct_writer import DirectWriter
+from toolkit.store.writing.writer import ChangeWriter
 
 READ_ONLY_ACCOUNT_ID: Final = (
     f"acc_{'0' * 26}"  # the account of the directory's owner, who sees all rows
@@ -43,42 +47,15 @@ class ReadOnlyStore(Store):
             self.is_copy = is_copy(data_dir, self._connection)
         self._reader = _AllAccountsReader(self._connection)
         self._blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=False)
-        self._data_dir = data_dir
-        self._waiters: dict[str, set[EventWaiter]] = {}
-        self._running_changes = set()
-        self._id = secrets.token_hex(8)
+        self._waiters = EventWaiters(self._reader)
+        self._writer = _RefusingWriter()
+        self._changes = _RefusingDirectWriter()
+        self._owner = _Onlooker(data_dir)
+        self.leases = _ReadOnlyLeases(self._reader, self._writer, self._changes, self._owner, 0)
 
     async def close(self) -> None:
         """Close the database."""
         self._connection.close()
-
-    def write(
-        self,
-        changes: Sequence[Change],
-        *,
-        lease: Lease | None = None,  # noqa: ARG002 - a store's
-        eager: bool = True,  # noqa: ARG002 - a store's
-        max_wait_s: float | None = None,  # noqa: ARG002 - a store's
-    ) -> "asyncio.Future[None]":
-        """Refuse to write anything."""
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if changes:
-            done.set_exception(_make_read_only_error())
-            done.exception()  # marks it as retrieved, as a caller need not look
-        else:
-            done.set_result(None)
-        return done
-
-    async def claim_leases(
-        self,
-        limit: int,  # noqa: ARG002 - a store's
-        wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
-    ) -> list[Lease]:
-        """Claim nothing."""
-        return []
-
-    def _execute_change(self, statement: Update | Delete, timeout_ms: int = 0) -> int:  # noqa: ARG002
-        raise _make_read_only_error()
 
     async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's
         """Refuse to store anything."""
@@ -88,14 +65,61 @@ class ReadOnlyStore(Store):
         """Delete nothing."""
         return False
 
-    @property
-    def owner(self) -> str:
-        """An id that owns nothing."""
-        return self._id
 
-    def is_stale_owner(self, owner: str) -> bool:
-        """Tell whether the process of an owner has ended, as far as this machine knows."""
+class _Onlooker(LeaseOwner):
+    """An opening of the store that owns nothing."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir = data_dir
+        self.id = secrets.token_hex(8)
+
+    def is_stale(self, owner: str) -> bool:
         return owner not in find_active_owners(self._data_dir)
+
+
+class _ReadOnlyLeases(LeaseStore):
+    """The leases of others."""
+
+    async def claim(
+        self,
+        limit: int,  # noqa: ARG002 - a store's
+        wanted: Callable[[Row], Awaitable[bool]] | None = None,  # noqa: ARG002 - a store's
+    ) -> list[Lease]:
+        """Claim nothing."""
+        return []
+
+
+class _RefusingWriter(ChangeWriter):
+    """A writer that refuses to write anything."""
+
+    def __init__(self) -> None:
+        pass
+
+    def submit(
+        self,
+        changes: Sequence[Change],
+        lease: Lease | None,  # noqa: ARG002 - a writer's
+        *,
+        eager: bool = True,  # noqa: ARG002 - a writer's
+        max_wait_s: float | None = None,  # noqa: ARG002 - a writer's
+    ) -> "asyncio.Future[None]":
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if changes:
+            done.set_exception(_make_read_only_error())
+            done.exception()  # marks it as retrieved, as a caller need not look
+        else:
+            done.set_result(None)
+        return done
+
+
+class _RefusingDirectWriter(DirectWriter):
+    """A writer that refuses to change anything."""
+
+    def __init__(self) -> None:
+        self._running = set()
+
+    def execute_now(self, statement: Update | Delete) -> int:  # noqa: ARG002 - a writer's
+        raise _make_read_only_error()
 
 
 class _AllAccountsReader(RowReader):

@@ -2,35 +2,31 @@
 
 import asyncio
 import sqlite3
-import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Self, cast
 
 from sqlalchemy import Connection
-from sqlalchemy import Delete as DeleteStatement
-from sqlalchemy import Update as UpdateStatement
 
-from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blobs import BlobStore
-from toolkit.store.changes import AppendEvent, Change, InsertRow, Lease, LeaseLost, UpdateRow
+from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
-from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.data_dir.location import claim_location
 from toolkit.store.data_dir.owners import LeaseOwner
 from toolkit.store.data_dir.world import claim_world
+from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.reader import Row, RowReader
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
-from toolkit.store.tables import metadata, roots
+from toolkit.store.tables import metadata
+from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
 
-POLL_INTERVAL_S = 0.2
-CHANGE_TIMEOUT_MS, READ_TIMEOUT_MS = 2_000, 50
+READ_TIMEOUT_MS = 50
 
 
 def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
@@ -38,23 +34,14 @@ def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
     return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class EventWaiter:
-    """A waiter for events of some types, or of any."""
-
-    types: frozenset[str] | None
-    woken: asyncio.Event = field(default_factory=asyncio.Event)
-
-
 class Store:
     """Rows, events, leases and artifacts' bytes of one data directory.
 
-    Several processes of one machine may have the same directory open; each root is worked on by
-    the one that holds its lease. Leases end by the machine's monotonic clock, which nobody sets;
-    it starts anew when the machine does, but then every owner is known to be dead.
+    Several processes of one machine may have the same directory open.
 
     Attributes:
         is_copy: whether the directory is a copy of another one.
+        leases: the leases of roots.
     """
 
     def __init__(
@@ -68,7 +55,6 @@ class Store:
         take_up: bool | None,
     ) -> None:
         self._engine = create_sqlite_engine(data_dir / "state.db", durability)
-        self._lease_s = lease_s
         # If a later step fails, everything opened so far is closed again.
         with translate_errors(), ExitStack() as opened:
             opened.callback(self._engine.dispose)
@@ -92,12 +78,12 @@ class Store:
             _get_driver_connection(self._write_connection),
             self._owner.id,
             always_in_thread=durability == "full",
-            committed=self._notify_waiters,
+            committed=self._report_commit,
             timed=timed,
         )
-        self._waiters: dict[str, set[EventWaiter]] = {}
-        self._running_changes: set[asyncio.Future[int]] = set()
-        self._crash = find_crash_point("lease")
+        self._waiters = EventWaiters(self._reader)
+        self._changes = DirectWriter(self._engine)
+        self.leases = LeaseStore(self._reader, self._writer, self._changes, self._owner, lease_s)
 
     @classmethod
     async def open(
@@ -136,8 +122,7 @@ class Store:
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
         await self._writer.drain()
-        if self._running_changes:
-            await asyncio.wait(self._running_changes)
+        await self._changes.drain()
         with translate_errors():
             self._checkpoints.close()
             self._write_connection.close()
@@ -168,13 +153,8 @@ class Store:
         """
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
-    def _notify_waiters(self, events: Sequence[AppendEvent]) -> None:
-        if self._waiters:
-            for event in events:
-                for key in (event.resource_id, event.job_id):
-                    for waiter in self._waiters.get(key or "", ()):
-                        if waiter.types is None or event.type in waiter.types:
-                            waiter.woken.set()
+    def _report_commit(self, events: Sequence[AppendEvent]) -> None:
+        self._waiters.notify(events)
         self._checkpoints.checkpoint_if_due()
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
@@ -290,204 +270,12 @@ class Store:
             timeout_s: the longest to wait, in seconds.
             types: wait for events of these types only; any, by default.
         """
-        waiter = EventWaiter(types)
-        waiters = self._waiters.setdefault(resource_id, set())
-        waiters.add(waiter)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout_s
-        version = None
-        try:
-            while (left := until - loop.time()) > 0 and not waiter.woken.is_set():
-                # Another process may be the one that writes the event.
-                seen, version = version, self._reader.get_data_version()
-                if seen != version and self._reader.has_event(resource_id, after, types):
-                    return
-                try:
-                    await asyncio.wait_for(waiter.woken.wait(), min(left, POLL_INTERVAL_S))
-                except TimeoutError:
-                    continue
-        finally:
-            waiters.discard(waiter)
-            if not waiters:
-                self._waiters.pop(resource_id, None)
-
-    def build_root(
-        self,
-        root_id: str,
-        kind: str,
-        account_id: str,
-        key_id: str | None = None,
-        agent_id: str | None = None,
-    ) -> tuple[InsertRow, Lease]:
-        """Build a root that this process holds; the insert belongs in its first write."""
-        row: dict[str, object] = {
-            "id": root_id,
-            "account_id": account_id,
-            "kind": kind,
-            "open": True,
-            "cancel_requested": False,
-            "owner": self._owner.id,
-            "lease_until": time.monotonic() + self._lease_s,
-            "fence": 1,
-            "created_at": format_rfc3339(now()),
-            "key_id": key_id,
-            "agent_id": agent_id,
-        }
-        return InsertRow("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
-
-    async def claim_leases(
-        self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
-    ) -> list[Lease]:
-        """Claim open roots that nobody works on any more, oldest first.
-
-        Args:
-            limit: the greatest number.
-            wanted: tells of each whether to claim it; all are, by default.
-        """
-        leases: list[Lease] = []
-        for row in self._reader.list_open_roots(self._owner.id):
-            if len(leases) == limit:
-                break
-            if self._is_free(row) and (wanted is None or await wanted(row)):
-                lease = await self._take_lease(row)
-                leases += [] if lease is None else [lease]
-        return leases
-
-    async def is_abandoned(self, root_id: str) -> bool:
-        """Tell whether a root is open and nobody works on it."""
-        row = await self.get_row("roots", root_id)
-        return row is not None and bool(row["open"]) and self._is_free(row)
-
-    def _is_free(self, row: Row) -> bool:
-        owner = row["owner"]
-        return owner is None or row["lease_until"] < time.monotonic() or self.is_stale_owner(owner)
-
-    async def _take_lease(self, row: Row, key_id: str | None = None) -> Lease | None:
-        """Take the lease of a root, unless another process was quicker.
-
-        Args:
-            row: the root's.
-            key_id: the key that it is asked for with from now on; as it was, by default.
-        """
-        fence, key_id = int(row["fence"]), key_id or row["key_id"]
-        mine = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence)
-        taking = asyncio.ensure_future(
-            self._change_in_thread(
-                mine.values(
-                    owner=self._owner.id,
-                    lease_until=time.monotonic() + self._lease_s,
-                    fence=fence + 1,
-                    open=True,
-                    cancel_requested=row["cancel_requested"] if row["open"] else False,
-                    key_id=key_id,
-                )
-            )
-        )
-        try:
-            taken = await asyncio.shield(taking)
-        except asyncio.CancelledError:
-            # Otherwise nobody would work on it, and others could not take it.
-            if await taking:
-                freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
-                await self._change_in_thread(freed.values(owner=None, open=row["open"]))
-            raise
-        self._writer.invalidate_numbers()
-        if not taken:
-            return None
-        return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
-
-    async def reacquire_lease(self, root_id: str, key_id: str | None = None) -> Lease | None:
-        """Take a lease on a closed root; return None if it is open, or another was quicker.
-
-        Args:
-            root_id: the root's id.
-            key_id: the key that more work is asked for with.
-        """
-        await self.write([])  # it may just be closing
-        row = await self.get_row("roots", root_id)
-        return None if row is None or row["open"] else await self._take_lease(row, key_id)
-
-    def renew_leases(self) -> None:
-        """Extend this process's leases; may be called on any thread.
-
-        Those that another process took meanwhile stay with it.
-        """
-        self._execute_change(
-            roots.update()
-            .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
-            .values(lease_until=time.monotonic() + self._lease_s)
-        )
-
-    async def check_lease(self, lease: Lease) -> None:
-        """Check that a root is still this process's, which may have been suspended for long.
-
-        Raises:
-            LeaseLost: another process has taken it.
-        """
-        row = self._reader.get_row("roots", lease.root_id, "owner", "fence")
-        if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
-            raise LeaseLost(lease.root_id)
-
-    async def release_lease(self, lease: Lease, *, done: bool) -> None:
-        """Release the lease on a root; `done` closes it, else the next process claims it.
-
-        Raises:
-            LeaseLost: it was not this process's any more.
-        """
-        freed = {"owner": None, "open": not done}
-        if done:
-            await self.write([UpdateRow("roots", lease.root_id, freed)], lease=lease, eager=False)
-            return
-        # Not by the writer, which may refuse everything under this lease by now.
-        await self._change_in_thread(
-            roots.update()
-            .where(
-                roots.c.id == lease.root_id,
-                roots.c.owner == self._owner.id,
-                roots.c.fence == lease.fence,
-            )
-            .values(**freed)
-        )
-
-    async def request_cancel(self, root_id: str) -> None:
-        """Ask the process that works on a root to cancel it."""
-        wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
-        await self._change_in_thread(wanted)
-
-    async def list_cancel_requests(self) -> set[str]:
-        """Return the roots that this process works on and that are to be cancelled."""
-        return self._reader.list_cancel_requests(self._owner.id)
+        await self._waiters.wait(resource_id, after, timeout_s, types)
 
     async def delete_older_than(self, table: str, cutoff: str) -> int:
         """Delete the rows of a table that were created before a time; return their number."""
         of = metadata.tables[table]
-        return await self._change_in_thread(of.delete().where(of.c.created_at < cutoff))
-
-    async def _change_in_thread(self, statement: UpdateStatement | DeleteStatement) -> int:
-        """Make one small change beside the writer, blocking nothing while others write.
-
-        It is made even if the waiting caller is cancelled, and `close` waits for it.
-        """
-        changing = asyncio.ensure_future(asyncio.to_thread(self._execute_change, statement))
-        self._running_changes.add(changing)
-        changing.add_done_callback(self._running_changes.discard)
-        return await asyncio.shield(changing)
-
-    def _execute_change(self, statement: UpdateStatement | DeleteStatement) -> int:
-        """Make one small change at once, beside the writer; return the number of rows changed.
-
-        It does not wait long for others: the caller will try again.
-        """
-        with translate_errors(), self._engine.connect() as connection:
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            hit = connection.execute(statement).rowcount
-            if self._crash is not None:
-                self._crash("before")
-            connection.commit()
-            if self._crash is not None:
-                self._crash("after")
-        return int(hit)
+        return await self._changes.execute(of.delete().where(of.c.created_at < cutoff))
 
     @property
     def owner(self) -> str:
@@ -502,7 +290,7 @@ class Store:
         """Replace a row's `spec` with `new`, unless another process was quicker."""
         of = metadata.tables[table]
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
-        return await self._change_in_thread(mine) > 0
+        return await self._changes.execute(mine) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:
         """Store bytes under their SHA-256."""

@@ -113,7 +113,7 @@ async def test_a_loop_that_is_held_keeps_its_leases(
         for _ in range(20):
             clock.now += short.lease_s / 2
             await wait_until_async(is_renewed)
-            assert await store.claim_leases(10) == []
+            assert await store.leases.claim(10) == []
         holder.released.set()
         await engine.wait(context, workflow.id, PATIENCE_S)
     assert (await engine.workflows.get(context, workflow.id)).status == "completed"

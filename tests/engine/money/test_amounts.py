@@ -6,7 +6,7 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.money import from_wire_usd, to_wire_usd
+from toolkit.contract.money import from_wire_usd, sum_usd, to_wire_usd
 from toolkit.engine.money.amounts import from_nano_usd, sum_costs, to_nano_usd
 
 # What the wire may say: up to a million dollars, to the billionth, as the nearest float.
@@ -19,7 +19,7 @@ def test_a_sum_is_exact_and_rounded_once(numbers: list[float]) -> None:
     exact = sum((Fraction(str(number)) for number in numbers), Fraction(0))
     total = sum_costs(from_wire_usd(number) for number in numbers)
     assert total is not None
-    assert to_wire_usd(total) == float(exact)
+    assert to_wire_usd(total) == sum_usd(numbers) == float(exact)
     assert to_nano_usd(total, ROUND_HALF_UP) == round(exact * 10**9)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.base import to_canonical_json
+from toolkit.contract.money import sum_usd
 from toolkit.contract.workflows import Node, Workflow
 from toolkit.display.text import (
     SYMBOLS,
@@ -196,7 +197,7 @@ def _build_box(
             for node in members
             if node.status == "completed" and node.cost_usd is not None
         ]
-        spent = f" · {format_money(round(sum(costs), 9))}" if costs else ""
+        spent = f" · {format_money(sum_usd(costs))}" if costs else ""
         if not planned:
             lines.append(format_state_counts(members) + spent)
         if size.lines <= len(lines) and not planned:

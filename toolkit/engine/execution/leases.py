@@ -38,7 +38,7 @@ class LeaseManager:
         self._interval_s = min(1.0, core.settings.lease_s / 5)
         # On a thread: other processes would take a blocked event loop for a process that is gone.
         self._heartbeat = Heartbeat(
-            core.store.renew_leases, lambda: bool(self._running), self._interval_s
+            core.store.leases.renew, lambda: bool(self._running), self._interval_s
         )
         # Leases that could not be released: until they are, nobody can claim their work items.
         self._unreleased: set[Lease] = set()
@@ -80,7 +80,7 @@ class LeaseManager:
             RequestError: `CONFLICT` when it is being worked on.
         """
         until = time.monotonic() + MAX_RELEASE_WAIT_S
-        while (lease := await self._core.store.reacquire_lease(root_id, key_id)) is None:
+        while (lease := await self._core.store.leases.reacquire(root_id, key_id)) is None:
             if time.monotonic() > until:
                 raise RequestError(ErrorCode.CONFLICT, f"`{root_id}` is being worked on.")
             await asyncio.sleep(0.02)
@@ -99,7 +99,7 @@ class LeaseManager:
     async def cancel(self, root_id: str) -> None:
         """Have a work item cancelled, here or by the process that has its lease."""
         if root_id not in self._running:
-            for lease in await self._core.store.claim_leases(1, partial(_has_id, root_id)):
+            for lease in await self._core.store.leases.claim(1, partial(_has_id, root_id)):
                 self.start(lease)
         task = self._running.get(root_id)
         if task is not None:
@@ -114,7 +114,7 @@ class LeaseManager:
                     retry_after=MAX_CANCEL_WAIT_S,
                 )
         else:
-            await self._core.store.request_cancel(root_id)
+            await self._core.store.leases.request_cancel(root_id)
 
     async def close(self, grace_s: float) -> None:
         """Let running work go on for `grace_s` seconds, then leave the rest to be resumed."""
@@ -150,7 +150,7 @@ class LeaseManager:
 
     async def _release_or_defer(self, lease: Lease, done: bool) -> None:
         try:
-            await self._core.store.release_lease(lease, done=done)
+            await self._core.store.leases.release(lease, done=done)
         except ToolkitError as error:
             log.warning("the lease of %s is given back later: %s", lease.root_id, error)
             self._unreleased.add(lease)
@@ -167,7 +167,7 @@ class LeaseManager:
                     # It is not known whether its last writes were stored: it is taken up again.
                     await self._release_or_defer(lease, done=False)
                 if self._running:
-                    for root_id in await self._core.store.list_cancel_requests():
+                    for root_id in await self._core.store.leases.list_cancel_requests():
                         if root_id in self._running:
                             self._running[root_id].cancel()
                 await self._claim_ready()
@@ -177,11 +177,11 @@ class LeaseManager:
     async def _claim_ready(self) -> None:
         if self._scope is not None and not self._scope:
             return
-        for lease in await self._core.store.claim_leases(CLAIM_BATCH_SIZE, self._is_ready):
+        for lease in await self._core.store.leases.claim(CLAIM_BATCH_SIZE, self._is_ready):
             await self._readiness.record_status(lease, waiting=False)
             self.start(lease)
         # The record of what still has to wait says why; that is written once.
-        for lease in await self._core.store.claim_leases(
+        for lease in await self._core.store.leases.claim(
             CLAIM_BATCH_SIZE, self._readiness.needs_notice
         ):
             await self._readiness.record_status(lease, waiting=True)

@@ -45,7 +45,7 @@ class ProviderCall:
         self._vendor: Vendor = core.registry.vendors[chosen.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
-        self._check_lease = partial(core.store.check_lease, job_run.lease)
+        self._check_lease = partial(core.store.leases.check, job_run.lease)
 
     async def run(self, operation: Operation[Any]) -> Reply:
         """Have the vendor carry out an operation, and return its reply without the secret.

@@ -67,7 +67,7 @@ class SingleJobs:
             created_at=now(),
         )
         kind = "job" if run_id is None else "run"
-        inserted, lease = self._core.store.build_root(
+        inserted, lease = self._core.store.leases.build_root(
             run_id or job.id, kind, context.account_id, context.key_id
         )
         job_run = self._make_job_run(job, capability, lease)

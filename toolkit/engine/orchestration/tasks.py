@@ -63,7 +63,7 @@ class Tasks:
             agent=agent,
             created_at=now(),
         )
-        inserted, lease = self._core.store.build_root(
+        inserted, lease = self._core.store.leases.build_root(
             task.id, "task", context.account_id, context.key_id, agent.agent_id if agent else None
         )
         stored = self._core.records.tasks.make_insert(
@@ -128,4 +128,4 @@ class Tasks:
         if status == "planning":
             self._leases.start(lease)
         else:
-            await self._core.store.release_lease(lease, done=True)
+            await self._core.store.leases.release(lease, done=True)

@@ -96,7 +96,7 @@ class Workflows:
         await self._core.quotas.check_queue(context.account_id)
         workflow = self.draft(request, checked)
         workflow.forked_from = forked_from
-        inserted, lease = self._core.store.build_root(
+        inserted, lease = self._core.store.leases.build_root(
             workflow.id, "workflow", context.account_id, context.key_id
         )
         spec = make_spec(checked.options, kept)

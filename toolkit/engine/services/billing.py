@@ -10,7 +10,7 @@ from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.compute import Compute
-from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
+from toolkit.contract.money import from_wire_usd, sum_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.usage import Usage
@@ -48,11 +48,10 @@ class Billings:
             ]
         }
         await self._add_pods(context.account_id, first, last, lines, by)
-        costs = (from_wire_usd(line.cost_usd) for line in lines.values())
         return Billing(
             month=f"{first:%Y-%m}",
             lines=sorted(lines.values(), key=_sort_key),
-            total_usd=to_wire_usd(sum(costs, ZERO_USD)),
+            total_usd=sum_usd(line.cost_usd for line in lines.values()),
             simulated=self._core.settings.sandbox,
         )
 

@@ -82,7 +82,7 @@ class Events:
         if not resource_id.startswith(("run_", "tsk_")):
             row = await store.get_row(table, resource_id, "root_id")
             root_id = resource_id if row is None else str(row["root_id"])
-        if await store.is_abandoned(root_id):
+        if await store.leases.is_abandoned(root_id):
             raise RequestError(ErrorCode.CONFLICT, ABANDONED_MESSAGE.format(resource_id))
 
     async def _read_events(self, source: "_EventSource", after: int) -> Sequence[Event]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import ipywidgets
 
 from toolkit.client import Client
+from toolkit.contract.money import sum_usd
 from toolkit.contract.usage import UsageLine
 from toolkit.display.text import format_money
 from toolkit.notebook import widget_html
@@ -62,10 +63,8 @@ class UsageDashboard(Panel):
         return str(self.chart.value)
 
     def __repr__(self) -> str:
-        jobs, cost = (
-            sum(line.jobs for line in self.lines),
-            sum(line.cost_usd for line in self.lines),
-        )
+        jobs = sum(line.jobs for line in self.lines)
+        cost = sum_usd(line.cost_usd for line in self.lines)
         return f"<UsageDashboard by {self.group.value}: {jobs} jobs, {format_money(cost)}>"
 
     def _start_read(self) -> None:

@@ -1,0 +1,1 @@
+"""Leases of roots: which process works on what, and for how long."""

@@ -1,0 +1,190 @@
+"""The leases of roots: each root is worked on by the one process that holds its lease."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.store.changes import InsertRow, Lease, LeaseLost, UpdateRow
+from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.reader import Row, RowReader
+from toolkit.store.tables import roots
+from toolkit.store.writing.direct_writer import DirectWriter
+from toolkit.store.writing.writer import ChangeWriter
+
+
+class LeaseStore:
+    """The leases of roots, as they are stored.
+
+    Leases end by the machine's monotonic clock, which nobody sets; it starts anew when the machine
+    does, but then every owner is known to be dead.
+
+    Args:
+        reader: reads the roots.
+        writer: closes them, in order with what was written under their leases.
+        changes: takes, renews and lets go of leases at once.
+        owner: this opening of the store.
+        lease_s: how long a lease holds without being renewed, in seconds.
+    """
+
+    def __init__(
+        self,
+        reader: RowReader,
+        writer: ChangeWriter,
+        changes: DirectWriter,
+        owner: LeaseOwner,
+        lease_s: float,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._changes = changes
+        self._owner = owner
+        self._lease_s = lease_s
+
+    def build_root(
+        self,
+        root_id: str,
+        kind: str,
+        account_id: str,
+        key_id: str | None = None,
+        agent_id: str | None = None,
+    ) -> tuple[InsertRow, Lease]:
+        """Build a root that this process holds; the insert belongs in its first write."""
+        row: dict[str, object] = {
+            "id": root_id,
+            "account_id": account_id,
+            "kind": kind,
+            "open": True,
+            "cancel_requested": False,
+            "owner": self._owner.id,
+            "lease_until": time.monotonic() + self._lease_s,
+            "fence": 1,
+            "created_at": format_rfc3339(now()),
+            "key_id": key_id,
+            "agent_id": agent_id,
+        }
+        return InsertRow("roots", row), Lease(root_id, kind, account_id, 1, key_id, agent_id)
+
+    async def claim(
+        self, limit: int, wanted: Callable[[Row], Awaitable[bool]] | None = None
+    ) -> list[Lease]:
+        """Claim open roots that nobody works on any more, oldest first.
+
+        Args:
+            limit: the greatest number.
+            wanted: tells of each whether to claim it; all are, by default.
+        """
+        leases: list[Lease] = []
+        for row in self._reader.list_open_roots(self._owner.id):
+            if len(leases) == limit:
+                break
+            if self._is_free(row) and (wanted is None or await wanted(row)):
+                lease = await self._take(row)
+                leases += [] if lease is None else [lease]
+        return leases
+
+    async def is_abandoned(self, root_id: str) -> bool:
+        """Tell whether a root is open and nobody works on it."""
+        row = self._reader.get_row("roots", root_id)
+        return row is not None and bool(row["open"]) and self._is_free(row)
+
+    def _is_free(self, row: Row) -> bool:
+        owner = row["owner"]
+        return owner is None or row["lease_until"] < time.monotonic() or self._owner.is_stale(owner)
+
+    async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
+        """Take the lease of a root, unless another process was quicker.
+
+        Args:
+            row: the root's.
+            key_id: the key that it is asked for with from now on; as it was, by default.
+        """
+        fence, key_id = int(row["fence"]), key_id or row["key_id"]
+        mine = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence)
+        taking = asyncio.ensure_future(
+            self._changes.execute(
+                mine.values(
+                    owner=self._owner.id,
+                    lease_until=time.monotonic() + self._lease_s,
+                    fence=fence + 1,
+                    open=True,
+                    cancel_requested=row["cancel_requested"] if row["open"] else False,
+                    key_id=key_id,
+                )
+            )
+        )
+        try:
+            taken = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            # Otherwise nobody would work on it, and others could not take it.
+            if await taking:
+                freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
+                await self._changes.execute(freed.values(owner=None, open=row["open"]))
+            raise
+        self._writer.invalidate_numbers()
+        if not taken:
+            return None
+        return Lease(row["id"], row["kind"], row["account_id"], fence + 1, key_id, row["agent_id"])
+
+    async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease | None:
+        """Take a lease on a closed root; return None if it is open, or another was quicker.
+
+        Args:
+            root_id: the root's id.
+            key_id: the key that more work is asked for with.
+        """
+        await self._writer.submit([], None)  # it may just be closing
+        row = self._reader.get_row("roots", root_id)
+        return None if row is None or row["open"] else await self._take(row, key_id)
+
+    def renew(self) -> None:
+        """Extend this process's leases; may be called on any thread.
+
+        Those that another process took meanwhile stay with it.
+        """
+        self._changes.execute_now(
+            roots.update()
+            .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
+            .values(lease_until=time.monotonic() + self._lease_s)
+        )
+
+    async def check(self, lease: Lease) -> None:
+        """Check that a root is still this process's, which may have been suspended for long.
+
+        Raises:
+            LeaseLost: another process has taken it.
+        """
+        row = self._reader.get_row("roots", lease.root_id, "owner", "fence")
+        if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
+            raise LeaseLost(lease.root_id)
+
+    async def release(self, lease: Lease, *, done: bool) -> None:
+        """Release the lease on a root; `done` closes it, else the next process claims it.
+
+        Raises:
+            LeaseLost: it was not this process's any more.
+        """
+        freed = {"owner": None, "open": not done}
+        if done:
+            closing = UpdateRow("roots", lease.root_id, freed)
+            await self._writer.submit([closing], lease, eager=False)
+            return
+        # Not by the writer, which may refuse everything under this lease by now.
+        await self._changes.execute(
+            roots.update()
+            .where(
+                roots.c.id == lease.root_id,
+                roots.c.owner == self._owner.id,
+                roots.c.fence == lease.fence,
+            )
+            .values(**freed)
+        )
+
+    async def request_cancel(self, root_id: str) -> None:
+        """Ask the process that works on a root to cancel it."""
+        wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
+        await self._changes.execute(wanted)
+
+    async def list_cancel_requests(self) -> set[str]:
+        """Return the roots that this process works on and that are to be cancelled."""
+        return self._reader.list_cancel_requests(self._owner.id)
