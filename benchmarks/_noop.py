@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from toolkit.contract.base import Record, Request
-from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins import Call, Capability, Flow, Result, pause
@@ -75,7 +75,7 @@ def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) 
 
 async def run(
     engine: Engine, context: RequestContext, request: WorkflowCreate
-) -> tuple[Workflow, float]:
+) -> tuple[WorkflowRecord, float]:
     """Submit a workflow and wait for it; the wall time is in seconds.
 
     It starts without the garbage of what came before (an engine opened and closed, a floor run);

@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.workflow.boxes import format_workflow_cost
 from toolkit.display.workflow.svg import draw_workflow_svg
 from toolkit.display.workflow.timeline import draw_timeline_svg
@@ -26,7 +26,7 @@ def node(
     return Node.model_validate({**given, **times})
 
 
-def workflow() -> Workflow:
+def workflow() -> WorkflowRecord:
     """A launch card with its picture and its voice, in two languages."""
     mini, runpod = {"provider": "minimax"}, {"provider": "runpod"}
     nodes = [
@@ -47,7 +47,7 @@ def workflow() -> Workflow:
         "cost_incurred_usd": 0.00951,
         "completed_at": nodes[-2].completed_at,
     }
-    return Workflow.model_validate({**made, **paid, "nodes": nodes})
+    return WorkflowRecord.model_validate({**made, **paid, "nodes": nodes})
 
 
 def main() -> int:

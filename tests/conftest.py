@@ -1,4 +1,4 @@
-"""What every test may use: engines and servers on data directories of their own."""
+"""Fixtures for every test: engines and servers on data directories of their own."""
 
 import asyncio
 import gc
@@ -67,16 +67,16 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _installed_once() -> Iterator[None]:
+def _list_packages_once() -> Iterator[None]:
     """Given that nothing is installed meanwhile, each engine need not look for what is."""
 
     @cache
-    def installed(group: str) -> EntryPoints:
+    def list_installed(group: str) -> EntryPoints:
         return entry_points(group=group)
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (capabilities, vendors):
-            patch.setattr(module, "entry_points", installed)
+            patch.setattr(module, "entry_points", list_installed)
         yield
 
 

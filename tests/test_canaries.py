@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.support.views import render_views
 from toolkit import Client, ToolkitError
 from toolkit.settings import Settings, VendorSettings
 
@@ -82,7 +83,7 @@ def settings(vendor: ThreadingHTTPServer, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(autouse=True)
-def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plant_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, secret in VARIABLES.values():
         monkeypatch.setenv(name, secret)
 
@@ -112,14 +113,14 @@ def test_no_secret_comes_out_anywhere(
             connection = client.connections.create(provider, "environment", name)
             tested = client.connections.test(connection.id)
             seen += [repr(connection), repr(tested), str(tested.to_dict())]
-            seen.append(connection._render_html() + tested._render_html())
+            seen.append(render_views(connection) + render_views(tested))
             capability, given = ASKED[provider]
             run = client.runs.create(capability, given, provider=provider)
             try:
                 run.wait(progress="lines")
             except ToolkitError as error:
                 seen += traceback.format_exception(error)
-            seen += [repr(run), str(run.refresh().to_dict()), run._render_html()]
+            seen += [repr(run), str(run.refresh().to_dict()), render_views(run)]
             seen += [event.model_dump_json() for event in run.events()]
             assert run.status == "failed"
         seen.append(client.connections.discover().to_frame().to_string())

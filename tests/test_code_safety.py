@@ -1,4 +1,4 @@
-"""What is stored or received never becomes code (promise P26), read off the code itself."""
+"""Nothing stored or received becomes code (promise P26), read off the code itself."""
 
 import ast
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ IMPORTS = {"import_module", "resolve_name", "run_module", "run_path"}
 
 
 def faults(text: str) -> list[str]:
-    """What a module does that none may do, by line."""
+    """Find what a module does that none may do, by line."""
     return [f"{node.lineno}: {what}" for node, what in _find_faults(ast.parse(text))]
 
 
@@ -56,7 +56,7 @@ def _is_safe(call: ast.Call) -> bool:
 
 
 def _is_ours(name: ast.expr) -> bool:
-    """Whether a module's name is a constant, one of a table, or one below a package of ours."""
+    """Tell whether a module's name is a constant, of a table, or below a package of ours."""
     match name:
         case ast.Constant():
             return True

@@ -23,7 +23,7 @@ ASK = {"objective": "One line on tides"}
 
 
 def toolkit(*arguments: object, exit_code: int = 0) -> Result:
-    """What the command line says."""
+    """Run a command, and return its result."""
     shown = CliRunner().invoke(app, [str(each) for each in arguments])
     assert shown.exit_code == exit_code, shown.output + str(shown.exception)
     return shown
@@ -47,7 +47,7 @@ def live(own: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> S
 
 
 @pytest.fixture
-def left(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str]:
+def leave_work(monkeypatch: pytest.MonkeyPatch) -> Callable[[Settings, str], str]:
     """Leaves a run, workflow or task lying: its process ends once it is accepted."""
 
     def leave(settings: Settings, what: str = "run") -> str:
@@ -74,12 +74,12 @@ AREAS = {"run": "runs", "workflow": "workflows", "task": "tasks"}
 def test_a_listing_fails_nobodys_work(
     own: ModelServer,
     live: Settings,
-    left: Callable[[Settings, str], str],
+    leave_work: Callable[[Settings, str], str],
     monkeypatch: pytest.MonkeyPatch,
     what: str,
 ) -> None:
     """Given work to be resumed, when a shell without keys lists it, then it goes on later."""
-    work_id, area = left(live, what), AREAS[what]
+    work_id, area = leave_work(live, what), AREAS[what]
     monkeypatch.delenv("OPENAI_API_KEY")
     for command in ([area], [area, "show", work_id], [area, "events", work_id], ["usage"]):
         toolkit(*command, "--data-dir", live.data_dir)
@@ -98,10 +98,10 @@ def test_a_listing_fails_nobodys_work(
 
 
 def test_a_shell_waits_for_what_it_names_alone(
-    live: Settings, left: Callable[[Settings, str], str]
+    live: Settings, leave_work: Callable[[Settings, str], str]
 ) -> None:
     """Given two runs to be resumed, when one is waited for in a shell, then it alone goes on."""
-    first, second = left(live, "run"), left(live, "run")
+    first, second = leave_work(live, "run"), leave_work(live, "run")
     shown = toolkit("runs", "wait", second, "--data-dir", live.data_dir, "--json")
     assert json.loads(shown.stdout)["status"] == "completed"
     shown = toolkit("runs", "show", first, "--data-dir", live.data_dir, "--json")
@@ -112,10 +112,10 @@ def test_a_shell_waits_for_what_it_names_alone(
 
 
 def test_what_waits_for_a_secret_can_be_cancelled(
-    live: Settings, left: Callable[[Settings, str], str], monkeypatch: pytest.MonkeyPatch
+    live: Settings, leave_work: Callable[[Settings, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given work that waits for a secret, when it is cancelled, then it ends so."""
-    work_id = left(live, "workflow")
+    work_id = leave_work(live, "workflow")
     monkeypatch.delenv("OPENAI_API_KEY")
     with Client.local(settings=live) as client:
         assert client.workflows.get(work_id).cancel().status == "cancelled"
@@ -136,10 +136,10 @@ def copy_data_dir(folder: Path, how: str) -> Path:
 
 @pytest.mark.parametrize("how", ["backup", "cp -r", "cp -a", "restored"])
 def test_a_copy_pays_for_nothing(
-    settings: Settings, left: Callable[[Settings, str], str], how: str
+    settings: Settings, leave_work: Callable[[Settings, str], str], how: str
 ) -> None:
     """Given a copy, when it is looked at or opened, then nothing is taken up until it is told."""
-    run_id = left(settings, "run")
+    run_id = leave_work(settings, "run")
     copy = copy_data_dir(settings.data_dir, how)
     for command in (["runs"], ["runs", "show", run_id], ["doctor"]):
         toolkit(*command, "--data-dir", copy, *(["--sandbox"] if command != ["doctor"] else []))
@@ -160,10 +160,10 @@ def test_a_copy_pays_for_nothing(
 
 
 def test_a_directory_that_is_moved_is_no_copy(
-    settings: Settings, left: Callable[[Settings, str], str]
+    settings: Settings, leave_work: Callable[[Settings, str], str]
 ) -> None:
     """Given a directory that is renamed, made another's or repaired, then it is no copy."""
-    run_id = left(settings, "run")
+    run_id = leave_work(settings, "run")
     moved = settings.data_dir.rename(settings.data_dir.with_name("moved"))
     (moved / "state.db").chmod(0o640)
     assert "It is a copy" not in toolkit("doctor", "--data-dir", moved).stdout

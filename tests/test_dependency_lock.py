@@ -1,4 +1,4 @@
-"""What is installed is what was tested: the lock, the constraints and the project file agree."""
+"""The lock, the constraints and the project file agree: what is installed is what was tested."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""What README and docs tell to type, typed: each page in a folder of its own, in the sandbox."""
+"""The code of README and docs, run: each page in a folder of its own, in the sandbox."""
 
 import shlex
 import tomllib

@@ -44,7 +44,7 @@ KNOWN_NAMES = find_known_names()
 
 
 def is_known(name: str) -> bool:
-    """Whether an error is one of ours, or of the module that it is named with."""
+    """Tell whether an error is one of ours, or of the module that it is named with."""
     module, _, short = name.rpartition(".")
     return hasattr(import_module(module), short) if module else short in KNOWN_NAMES
 

@@ -1,4 +1,4 @@
-"""How a program ends that does not close its client: silently, soon, with all resumable."""
+"""The end of a program that does not close its client: silent, soon, with all resumable."""
 
 import os
 import signal

@@ -8,7 +8,7 @@ TESTS = Path(__file__).parent
 # Waiting is done by the helpers of `tests/support/timing.py`. Whoever else sleeps is slow itself.
 SLOW = {
     "crash/test_random_kills.py::keep_busy": "a caller's own pace",
-    "engine/concurrency/test_pacing.py::noted": "the sleep that is listened to",
+    "engine/concurrency/test_pacing.py::note_sleep": "the sleep that is listened to",
     "engine/execution/test_attempts.py::handle_async_request": "a vendor that takes its time",
     "engine/transport/test_network.py::drip_answer": "a vendor that sends byte by byte",
     "server/http/test_slow_callers.py::dribble": "a caller that sends byte by byte",

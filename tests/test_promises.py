@@ -32,7 +32,7 @@ WORDS = {
 
 @cache
 def read_test_texts(file: str) -> dict[str, str]:
-    """What each test of a file says of itself, after what the file says of all of them."""
+    """Read the docstring of each test of a file, after the docstring of the file."""
     tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
     about = ast.get_docstring(tree) or ""
     found = {

@@ -1,4 +1,4 @@
-"""What the README says beside its blocks of code, which `test_docs.py` runs."""
+"""The README beside its blocks of code, which `test_docs.py` runs."""
 
 import re
 import tomllib

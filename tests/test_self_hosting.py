@@ -1,4 +1,4 @@
-"""What the page for operators says, held against the settings and a real nginx."""
+"""The page for operators, held against the settings and a real nginx."""
 
 import os
 import re

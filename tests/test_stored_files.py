@@ -1,4 +1,4 @@
-"""What a data directory holds: keys only as digests, and no name that a caller chose."""
+"""The files of a data directory: keys only as digests, and no name that a caller chose."""
 
 import hashlib
 import re

@@ -193,7 +193,7 @@ METHODS = methods(Client)
 
 
 def arguments(name: str) -> tuple[Any, ...]:
-    """What a method is called with here."""
+    """Return the arguments that a method is called with here."""
     if name in ARGUMENTS:
         return ARGUMENTS[name]
     needed = [
@@ -283,24 +283,24 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Asked:
     (folder / "workflow.yaml").write_text("name: w\nnodes: []\n", encoding="utf-8")
 
     @cache
-    def asked_by(name: str) -> set[str]:
+    def record_operations(name: str) -> set[str]:
         needed = [parameter.name for parameter in COMMANDS[name].params if parameter.required]
         known = name in LINES or needed in ([], ["id"])
         assert known, f"Add a row for `toolkit {name}` to LINES in {__file__}."
         service = ExampleService()
 
-        def connected(where: object, makes: str) -> Client:
+        def connect(where: object, makes: str) -> Client:
             return Client("http://service.test", "k", transport=httpx.MockTransport(service))
 
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(folder)
-            patch.setattr("toolkit.cli.options.open_client", connected)
+            patch.setattr("toolkit.cli.options.open_client", connect)
             line = [*name.split(), *LINES.get(name, [ID] * len(needed))]
             done = CliRunner().invoke(app, line, catch_exceptions=False)
         assert done.exit_code == 0 or name == "connections test", done.output
         return service.seen
 
-    return asked_by
+    return record_operations
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(HERE)))

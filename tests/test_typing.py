@@ -13,7 +13,7 @@ ROOT = FOLDER.parent.parent
 
 @pytest.fixture(scope="module")
 def report() -> str:
-    """What mypy strict says of both files."""
+    """Return the report of mypy strict on both files."""
     files = [str(FOLDER / name) for name in ("accepted.py", "refused.py")]
     command = [sys.executable, "-m", "mypy", "--strict", "--show-error-codes", *files]
     checked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""How little a client of a server imports: the engine is loaded by `Client.local` alone."""
+"""The imports of a client of a server: the engine is loaded by `Client.local` alone."""
 
 import ast
 import json
@@ -51,7 +51,7 @@ for name, value in vars({kind}).items():
 """
 
 
-def imported(code: str) -> set[str]:
+def list_imports(code: str) -> set[str]:
     """The modules that a program imports, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"],
@@ -66,7 +66,7 @@ def test_a_client_of_a_server_loads_no_engine(kind: str) -> None:
 
     A time would depend on the machine; what is imported does not, and takes nearly all of it.
     """
-    found = imported(SERVED.format(kind=kind))
+    found = list_imports(SERVED.format(kind=kind))
     assert found & (HEAVY | FLOORS) == set()
     assert "pydantic.main" not in found, "Records are made where they are asked for."
     assert not any(name.startswith("toolkit.client._") and "resources." in name for name in found)
@@ -75,25 +75,25 @@ def test_a_client_of_a_server_loads_no_engine(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["Client", "AsyncClient"])
 def test_no_area_of_the_client_loads_an_engine(kind: str) -> None:
     """Given a client of a server, when each of its areas is used, then no engine is loaded."""
-    found = imported((SERVED + AREAS).format(kind=kind))
+    found = list_imports((SERVED + AREAS).format(kind=kind))
     assert found & (HEAVY | FLOORS) == set()
 
 
 def test_a_run_at_a_server_loads_no_engine() -> None:
     """Given a server, when a run is made, waited for and shown, then no engine is loaded."""
-    assert imported(SERVED.format(kind="Client") + RUN) & (HEAVY | FLOORS) == set()
+    assert list_imports(SERVED.format(kind="Client") + RUN) & (HEAVY | FLOORS) == set()
 
 
 def test_the_package_alone_loads_nothing() -> None:
     """Given `import toolkit`, then nothing of ours or of others comes with it."""
-    bare = imported("import importlib, sys, typing")
-    found = imported("import importlib, sys, typing, toolkit") - bare
+    bare = list_imports("import importlib, sys, typing")
+    found = list_imports("import importlib, sys, typing, toolkit") - bare
     assert found == {"toolkit"}
 
 
 def test_an_embedded_client_loads_the_engine() -> None:
     """Given `Client.local`, then the engine is loaded, by the names looked for here."""
-    found = imported(
+    found = list_imports(
         "import tempfile\nfrom toolkit import Client\n"
         "Client.local(tempfile.mkdtemp(), sandbox=True).close()"
     )

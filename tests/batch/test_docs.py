@@ -1,4 +1,4 @@
-"""What docs/batch.md says, run."""
+"""The page docs/batch.md, run."""
 
 import re
 from pathlib import Path

@@ -89,7 +89,7 @@ def run_capability(
 
 
 def exchanges(tape: Path) -> list[Any]:
-    """What a cassette holds."""
+    """Read the exchanges that a cassette holds."""
     held = yaml.safe_load(tape.read_text(encoding="utf-8"))
     assert held["version"] == 1
     return list(held["exchanges"])
@@ -108,7 +108,7 @@ def test_each_operation_of_each_vendor_replays(tape: Path, monkeypatch: pytest.M
 def test_infrastructure_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given an endpoint and a pod, whose names hold our new ids, then their lives replay."""
 
-    def lived(client: Client) -> list[object]:
+    def use_cloud(client: Client) -> list[object]:
         endpoint = client.endpoints.create("mine", gpu_ids="ADA_24", image="acme/worker:1")
         pod = client.compute.create("box", "NVIDIA GeForce RTX 4090")
         client.compute.delete(pod.id)
@@ -116,9 +116,9 @@ def test_infrastructure_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return [endpoint.record.status, pod.record.status, gone.record.status]
 
     with open_tape(tape, "a", "record") as client:
-        first = lived(client)
+        first = use_cloud(client)
     with cut_off(monkeypatch), open_tape(tape, "b") as client:
-        assert lived(client) == first
+        assert use_cloud(client) == first
 
 
 TOPICS = ["tea", "coffee", "owls", "tides", "rain", "bridges", "copper", "moss"]
@@ -135,7 +135,7 @@ def cards() -> Workflow:
 
 
 async def digests(client: AsyncClient, done: Any) -> dict[str, tuple[str, float | None]]:
-    """What each node of a workflow made, and for how much."""
+    """Read the digest of each node's artifact, and its cost."""
     found = {}
     for node in done.nodes:
         job = (await client.jobs.get(node.job_id)).record

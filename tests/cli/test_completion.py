@@ -1,4 +1,4 @@
-"""What a shell is offered after the Tab key, by the protocol that shells speak."""
+"""Completion in a shell after the Tab key, by the protocol that shells speak."""
 
 import json
 from collections.abc import Iterator

@@ -55,8 +55,8 @@ def find_extra_modules() -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What `toolkit demo` prints, and the folder it leaves."""
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Run `toolkit demo`: the lines that it prints, and the folder it leaves."""
     out = tmp_path_factory.mktemp("demo")
     blocked = find_extra_modules()
     assert {"fsspec", "prometheus_client", "structlog", "uvicorn"} <= blocked
@@ -70,9 +70,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return done.stdout, out
 
 
-def test_it_leaves_a_card_and_a_narration(shown: tuple[str, Path]) -> None:
+def test_it_leaves_a_card_and_a_narration(demo: tuple[str, Path]) -> None:
     """When the demo has run, then a 1200×630 PNG and an MP3 are there."""
-    _, out = shown
+    _, out = demo
     report = json.loads((out / "report.json").read_text())
     paths = [Path(path) for path in report["paths"]]
     assert {path.suffix for path in paths} == {".png", ".mp3"}
@@ -85,9 +85,9 @@ def test_it_leaves_a_card_and_a_narration(shown: tuple[str, Path]) -> None:
             assert path.stat().st_size > 10_000
 
 
-def test_it_says_what_happened(shown: tuple[str, Path]) -> None:
+def test_it_says_what_happened(demo: tuple[str, Path]) -> None:
     """When the demo has run, then progress, nodes, review and paths have been printed."""
-    text, out = shown
+    text, out = demo
     report = json.loads((out / "report.json").read_text())
     for word in ("capability", "provider", "retries", "cost", "seconds", "Review: pass", "Made:"):
         assert word in text
@@ -95,9 +95,9 @@ def test_it_says_what_happened(shown: tuple[str, Path]) -> None:
     assert text.index("completed") < text.index("Nodes")
 
 
-def test_no_secret_is_left_in_it(shown: tuple[str, Path]) -> None:
+def test_no_secret_is_left_in_it(demo: tuple[str, Path]) -> None:
     """When the demo has run, then no file in its folder holds a key."""
-    _, out = shown
+    _, out = demo
     for path in out.rglob("*"):
         if path.is_file():
             data = path.read_bytes()

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, errors on stderr, and what a shell is told."""
+"""The end of commands: exit codes, errors on stderr, and what a shell is told."""
 
 import ast
 import json
@@ -106,10 +106,10 @@ def test_an_interrupt_says_how_to_go_on(
 ) -> None:
     """Given Ctrl-C while waiting, then the code is 130 and the next command is named."""
 
-    def interrupted(self: object, **_: object) -> None:
+    def interrupt(self: object, **_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolkit.client._sync.handle.Waitable.wait", interrupted)
+    monkeypatch.setattr("toolkit.client._sync.handle.Waitable.wait", interrupt)
     assert get_exit_code(monkeypatch, "run", "composition.layout", "title=Tea", "--sandbox") == 130
     assert re.search(r"toolkit runs wait run_\w{26}\n", capsys.readouterr().err)
 

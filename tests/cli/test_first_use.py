@@ -1,4 +1,4 @@
-"""What a command line meets on its first day: a folder to save to, the sandbox's server."""
+"""The first day of a command line: a folder to save to, the sandbox's server."""
 
 from pathlib import Path
 

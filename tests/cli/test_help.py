@@ -1,4 +1,4 @@
-"""What commands say of themselves: whole, and which version speaks."""
+"""The help of commands: whole, and of which version."""
 
 import os
 import re

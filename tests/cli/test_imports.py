@@ -1,4 +1,4 @@
-"""How little a command imports: who asks a server does not wait for what asking does not need."""
+"""The imports of a command: who asks a server does not wait for what asking does not need."""
 
 import json
 import os

@@ -73,7 +73,7 @@ def toolkit(*line: str, given: str | None = None) -> Result:
 
 
 def get_output(done: Result) -> str:
-    """What a command said, its error included."""
+    """Return the output of a command, its error included."""
     return str(done.told)  # type: ignore[attr-defined]
 
 

@@ -27,7 +27,7 @@ prices = {{ smollm2 = {{ input_tokens = 0, output_tokens = 0 }} }}
 
 
 def invoke(*line: str) -> Result:
-    """What a command comes to."""
+    """Run a command, and return its result."""
     return CliRunner().invoke(app, ["verify", *line], catch_exceptions=False)
 
 
@@ -109,7 +109,7 @@ def test_a_recording_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 def clones(check: dict[str, Any]) -> bool:
-    """Whether a check is of a clone."""
+    """Tell whether a check is of a clone."""
     return bool(check["kind"] == "clone")
 
 

@@ -1,4 +1,4 @@
-"""What a beginner gets wrong when making a client, each told in one line with what to do."""
+"""Mistakes of a beginner when making a client, each told in one line with what to do."""
 
 import socket
 import threading
@@ -22,7 +22,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def get_message(error: ToolkitError) -> str:
-    """What an error says, in one line and without a key."""
+    """Return the message of an error, which is one line without a key."""
     text = str(error)
     assert len(text.splitlines()) == 1
     assert "c4nary" not in text

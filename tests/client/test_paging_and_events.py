@@ -74,14 +74,14 @@ def test_events_go_on_after_an_end_that_was_none() -> None:
     """Given a workflow that failed and was retried, then the events of the retry come too."""
     wfl = {"id": "wfl_1", "name": "w", "nodes": [], "created_at": AT}
 
-    def told(kind: str, n: int) -> httpx.Response:
+    def build_event(kind: str, n: int) -> httpx.Response:
         item = {"n": n, "resource_id": "wfl_1", "type": kind, "at": AT, "data": {"id": "wfl_1"}}
         return httpx.Response(200, json={"data": {"items": [item], "count": 1}})
 
     service = ListedService(
-        told("workflow.failed", 1),
+        build_event("workflow.failed", 1),
         envelope({**wfl, "status": "running"}),
-        told("workflow.completed", 2),
+        build_event("workflow.completed", 2),
         envelope({**wfl, "status": "completed"}),
         events(),
     )

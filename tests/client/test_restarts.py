@@ -92,7 +92,7 @@ def beside(restarts: Restarts, work: Callable[[], object]) -> None:
 
 
 def toolkit(restarts: Restarts, *line: str) -> Result:
-    """What the command line says to a client of the server."""
+    """Run a command as a client of the server, and return its output."""
     environment = {"TOOLKIT_API_KEY": restarts.key, "TOOLKIT_BASE_URL": restarts.url}
     return CliRunner().invoke(app, list(line), env=environment)
 

@@ -15,7 +15,7 @@ ASKED = {"objective": "One line on tides", "max_tokens": 64}
 
 def with_key(client: Client, api_key: str) -> Client:
     """The same service, with another key."""
-    return Client(client._http.url, api_key, transport=client._http._transport)
+    return Client(client.access.base_url, api_key, transport=client._http._transport)
 
 
 def refusal(client: Client, api_key: str) -> ErrorCode | None:
@@ -29,7 +29,7 @@ def refusal(client: Client, api_key: str) -> ErrorCode | None:
 
 
 def count_affordable_runs(spender: Client) -> int:
-    """How many runs a key can have before nothing is left of its allowance."""
+    """Count the runs that a key can have before nothing is left of its allowance."""
     done = 0
     while True:
         try:

@@ -137,9 +137,9 @@ def test_async_clients_take_files_in_pieces(client: Client, tmp_path: Path) -> N
 
     async def there_and_back() -> Path:
         api_key = client.api_keys.create(scopes=["read", "write"]).api_key
-        async with AsyncClient(str(client._http.url), api_key) as other:
+        async with AsyncClient(str(client.access.base_url), api_key) as other:
             kept = await other.artifacts.upload(source)
             return await kept.save(tmp_path / "saved.bin")
 
-    if "engine.invalid" not in client._http.url:
+    if "engine.invalid" not in client.access.base_url:
         assert asyncio.run(there_and_back()).read_bytes() == source.read_bytes()

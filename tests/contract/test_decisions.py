@@ -1,4 +1,4 @@
-"""What the specification leaves open and is decided: the envelope of every answer, status codes.
+"""Decisions where the specification leaves a choice: the envelope of every answer, status codes.
 
 Expectations are written from the decisions' own words, as literals; requests are raw HTTP.
 """

@@ -16,7 +16,7 @@ LINE = {"objective": "A line about tea", "max_tokens": 64}
 
 
 def say(*arguments: object) -> str:
-    """What a command answers."""
+    """Run a command, and return its output."""
     told = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
     assert told.exit_code == 0, told.output
     return told.stdout

@@ -173,12 +173,12 @@ def test_a_connection_of_another_kind_is_refused(
 
 
 def is_schema(value: Any) -> bool:
-    """Whether it is a JSON-schema style shape of an object."""
+    """Tell whether it is a JSON-schema style shape of an object."""
     return isinstance(value, dict) and value.get("type") == "object" and "properties" in value
 
 
 def is_backend(value: Any) -> bool:
-    """Whether it is a backend: the connection that it requires, if any, and its own status."""
+    """Tell whether it is a backend: the connection that it requires, if any, and its own status."""
     required = value["requires_connection"]
     known = (None, *NAMES.values(), *load_vendors())
     return required in known and value["status"] in ("available", "planned")

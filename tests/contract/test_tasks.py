@@ -5,6 +5,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from tests.support.views import render_views
 from toolkit import Client, RequestError, WorkError
 from toolkit.cli.output import ClientOutput
 from toolkit.display.text import format_event
@@ -93,7 +94,7 @@ def test_what_is_missing_is_told_capability_by_capability(
         assert told in capsys.readouterr().out
     graph, review = WorkflowGraph(task), TaskReview(task)
     for shown in (
-        plan._render_html(), task._render_html(), format_event(task.events()[-1]),
+        plan._render_html(), render_views(task), format_event(task.events()[-1]),
         graph.headline.value, review.headline.value,
     ):  # fmt: skip
         assert told in shown

@@ -1,4 +1,4 @@
-"""What vendors and the encyclopedia say is data: it decides nothing, and is shown as text."""
+"""Text of vendors and of the encyclopedia is data: it decides nothing, and is shown as text."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.views import render_views
 from toolkit import Client
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -31,7 +32,7 @@ def article() -> dict[str, Any]:
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong."""
+    """The faults of the sandbox."""
     return Faults()
 
 
@@ -43,7 +44,7 @@ def client(settings: Settings, faults: Faults) -> Iterator[Client]:
 
 
 def summarize_task(client: Client) -> dict[str, Any]:
-    """What a task came to, in all that a stranger's text might want to change."""
+    """Summarize a task by all that a stranger's text might want to change."""
     task = client.tasks.create(OBJECTIVE, max_cost_usd=LIMIT).wait(check=False)
     workflows = [client.workflows.get(each) for each in task.record.workflow_ids]
     return {
@@ -109,7 +110,7 @@ def test_what_is_shown_of_it_is_text(client: Client, faults: Faults) -> None:
     run = client.runs.create("llm.generate", {"objective": ORDER}, provider="minimax").wait()
     assert run.output["text"] == ORDER
     artifact = client.artifacts.get(run.artifact_id)
-    shown = [run._render_html(), client.runs.list()._repr_html_()]
+    shown = [render_views(run), client.runs.list()._repr_html_()]
     shown.append(artifact._repr_mimebundle_().get("text/html", ""))
     for html in shown:
         assert not re.search(r"<(script|img|b>model)", html)

@@ -39,7 +39,7 @@ class Kill:
 
 @dataclass
 class Ledger:
-    """What servers acknowledged and showed, and when they were killed.
+    """A record of what servers acknowledged and showed, and of when they were killed.
 
     Attributes:
         people: the accounts that were acknowledged.

@@ -1,4 +1,4 @@
-"""What the enumerating tests share: a cloud, a fork server, and a directory to start from."""
+"""Fixtures of the enumerating tests: a cloud, a fork server, and a directory to start from."""
 
 import itertools
 import shutil

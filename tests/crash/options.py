@@ -1,4 +1,4 @@
-"""What is asked for by variables of the environment, read before tests are kept from seeing it."""
+"""Options from variables of the environment, read before tests are kept from seeing it."""
 
 import os
 

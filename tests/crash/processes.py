@@ -143,7 +143,7 @@ class ServerProcess:
         self._log = log
 
     def has_closed_all(self) -> bool:
-        """Whether no work item is open in its directory, as far as that can be read now."""
+        """Tell whether no work item is open in its directory, as far as that can be read now."""
         # Read-only: else the log of a server that has died meanwhile would be taken over here.
         path = f"file:{self._data_dir / 'state.db'}?mode=ro"
         with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, uri=True)) as store:
@@ -151,7 +151,7 @@ class ServerProcess:
         return False
 
     def poll_exit_code(self) -> int | None:
-        """How it ended; none while it runs."""
+        """Return its exit code; none while it runs."""
         return self._poll()
 
     def wait_until_ready(self) -> bool:

@@ -23,7 +23,7 @@ from toolkit.sandbox.state import SandboxState
 
 @dataclass
 class PromiseIssues:
-    """What is wrong, and how much was looked at."""
+    """The broken promises, and how much was looked at."""
 
     wrong: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -132,7 +132,7 @@ def _check_artifacts(caller: Caller, person: Person, jobs: Any, found: PromiseIs
 def _check_shown(
     caller: Caller, ledger: Ledger, jobs: Mapping[str, Record], found: PromiseIssues
 ) -> None:
-    """What was shown as completed is as it was."""
+    """Check that all that was shown as completed is as it was."""
     for job_id, (facts, _, _) in ledger.completed.items():
         job = jobs.get(job_id)
         now = job and {name: job[name] for name in facts}
@@ -218,7 +218,7 @@ def _count_calls_before(ledger: Ledger, kill: int) -> int:
 
 
 def is_database_intact(data_dir: Path) -> bool:
-    """Whether SQLite finds nothing wrong with the database of a server that has stopped."""
+    """Tell whether SQLite finds nothing wrong with the database of a server that has stopped."""
     with closing(sqlite3.connect(data_dir / "state.db")) as connection:
         (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
     return bool(answer == "ok")

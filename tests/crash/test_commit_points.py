@@ -23,7 +23,7 @@ AGAIN = [*product(("lease",), SIDES, (1,)), *product(("commit",), SIDES, (1, 2, 
 def check_kill_points(
     bench: CrashBench, durability: str, points: list[str], totals: Counter[str]
 ) -> bool:
-    """Whether a server never came to the first point; if it did, all promises were kept.
+    """Check all promises after a kill at each point; tell whether the first was never come to.
 
     Servers that take up what it left behind are killed at the other points, if they come to them.
     """

@@ -52,7 +52,7 @@ class Kernel:
         self._client = client
 
     def run(self, cell: str) -> str:
-        """What a cell prints."""
+        """Run a cell, and return what it prints."""
         printed: list[str] = []
 
         def keep(message: dict[str, object]) -> None:

@@ -19,7 +19,7 @@ NODES = 12
 
 
 def answers(url: str) -> bool:
-    """Whether something is served there."""
+    """Tell whether something is served there."""
     try:
         return httpx.get(url).status_code < 500
     except httpx.TransportError:

@@ -1,4 +1,4 @@
-"""What people are shown of any record: facts and tables, never the text of a Python object."""
+"""Views of records for people: facts and tables, never the text of a Python object."""
 
 import html
 import json
@@ -98,7 +98,7 @@ def leaves(
 
 
 def lines(client: Client, path: tuple[str, ...], command: Command) -> Iterator[list[str]]:
-    """How a command is typed: once for each thing there is, where it takes one."""
+    """Type a command: once for each thing there is, where it takes one."""
     arguments = [each for each in command.params if each.param_type_name == "argument"]
     names = [each.name for each in arguments if each.required]
     if not names:

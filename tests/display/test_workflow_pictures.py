@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.plots.workflow import draw_timeline_figure, draw_workflow_figure
 from toolkit.display.workflow.arrangement import EdgeLine, Point
 from toolkit.display.workflow.boxes import (
@@ -132,7 +132,9 @@ def test_text_from_outside_is_only_text(count: int) -> None:
         Node(id=f"{NASTY}{i}", capability=NASTY, depends_on=[f"{NASTY}{i // 5}"] if i else [])
         for i in range(count)
     ]
-    flow = Workflow.model_validate({"id": "wfl_1", "name": NASTY, "nodes": nodes, "created_at": AT})
+    flow = WorkflowRecord.model_validate(
+        {"id": "wfl_1", "name": NASTY, "nodes": nodes, "created_at": AT}
+    )
     for svg in (draw_workflow_svg(NASTY, nodes), draw_timeline_svg(flow)):
         root = ElementTree.fromstring(svg)
         assert {element.tag.partition("}")[2] for element in root.iter()} <= {

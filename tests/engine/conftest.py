@@ -1,4 +1,4 @@
-"""What every test of the engine itself may count on."""
+"""Fixtures of the tests of the engine itself."""
 
 import pytest
 

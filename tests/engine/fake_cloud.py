@@ -24,6 +24,6 @@ async def open_engine_on(cloud: ASGIApp, settings: Settings) -> Engine:
 
 
 def list_cloud_names(cloud: Starlette) -> dict[str, list[str]]:
-    """What there is at the GPU cloud: the names of each kind that has any."""
+    """List the names at the GPU cloud, of each kind that has any."""
     items = cloud.state.sandbox.get_records(RunPodAccount).items
     return {kind: [str(one["name"]) for one in of.values()] for kind, of in items.items() if of}

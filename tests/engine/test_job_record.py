@@ -10,7 +10,14 @@ from pydantic import ValidationError
 
 from toolkit.contract.base import now
 from toolkit.contract.jobs import Attempt, Candidate, Job, Routing
-from toolkit.engine.job_record import AttemptRecord, JobRecord, RankedCandidate, Ranking, read_job
+from toolkit.engine.job_record import (
+    AttemptRecord,
+    JobRecord,
+    RankedCandidate,
+    Ranking,
+    read_job,
+    read_wire_job,
+)
 
 AMOUNTS = st.one_of(st.none(), st.floats(0, 10_000, allow_nan=False))
 STARTED_AT = now()
@@ -54,7 +61,7 @@ def test_what_is_stored_is_what_the_wire_shows(job: Job) -> None:
     """Given a job of an earlier version's store, then it is read, shown and stored again as is."""
     stored = job.model_dump_json(exclude_none=True)
     record = read_job({"doc": stored})
-    assert record.to_wire() == job
+    assert record.to_wire() == read_wire_job({"doc": stored}) == job
     assert json.loads(record.to_json()) == {**json.loads(stored), "from_artifacts": {}}
 
 
@@ -78,7 +85,9 @@ def test_upstream_is_stored_apart_and_shown_in_the_input() -> None:
         from_artifacts={"text": "art_a"},
     )
     assert json.loads(record.to_json())["input"] == {"title": "Tea"}
-    assert record.to_wire().input == {"title": "Tea", "from_artifacts": {"text": "art_a"}}
+    shown = record.to_wire()
+    assert shown.input == {"title": "Tea", "from_artifacts": {"text": "art_a"}}
+    assert read_wire_job({"doc": record.to_json()}) == shown
     assert read_job({"doc": record.to_json()}) == record
 
 

@@ -1,4 +1,4 @@
-"""How long an MP3 plays, by decoding it."""
+"""The duration of an MP3, by decoding it."""
 
 import random
 import struct
@@ -11,7 +11,7 @@ from toolkit.media.sounds import measure_mp3_ms
 
 
 def encode_noise(seconds: float, rate: int, channels: int = 1, vbr: bool = False) -> bytes:
-    """What the LAME encoder makes of noise."""
+    """Encode noise by the LAME encoder."""
     encoder = lameenc.Encoder()
     encoder.set_bit_rate(64)
     encoder.set_in_sample_rate(rate)

@@ -1,4 +1,4 @@
-"""What the tests of widgets share: one sandbox engine, and a look at what a notebook would save."""
+"""Fixtures of the tests of widgets: one sandbox engine, and what a notebook would save of them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from toolkit.sandbox import Faults
 
 @pytest.fixture(scope="module")
 def faults() -> Faults:
-    """What goes wrong in the sandbox."""
+    """The faults of the sandbox."""
     return Faults()
 
 

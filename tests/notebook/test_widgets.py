@@ -38,7 +38,7 @@ def two_nodes(**options: Any) -> Workflow:
 
 
 @pytest.fixture
-def kept(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
+def close_later(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
     """Closes the widgets of a test, which then leave no thread behind."""
     panels: list[Panel] = []
 
@@ -55,7 +55,7 @@ def kept(faults: Faults) -> Iterator[Callable[[Panel], Any]]:
 
 
 def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
-    client: Client, kept: Callable[[Panel], Any]
+    client: Client, close_later: Callable[[Panel], Any]
 ) -> None:
     """Given a submitted workflow, when it runs, then its graph shows it; a chosen node tells all.
 
@@ -63,7 +63,7 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     see it live.
     """
     seen = set()
-    graph = kept(WorkflowGraph(client.workflows.submit(two_nodes())))
+    graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes())))
     graph.view.observe(lambda change: seen.add(change["new"]["facts"]["status"]), "states")
     assert graph.settle()
     assert graph.status == "completed"
@@ -90,11 +90,11 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
 
 
 def test_a_graph_retries_and_cancels(
-    client: Client, faults: Faults, kept: Callable[[Panel], Any]
+    client: Client, faults: Faults, close_later: Callable[[Panel], Any]
 ) -> None:
     """Given a node that fails, when Retry is pressed, then it completes; Cancel ends what hangs."""
     faults.fail("openai", status=400, times=1)
-    graph = kept(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
+    graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
     assert graph.settle()
     assert graph.view.states["words"]["line"] == "✗ failed, PROVIDER_REJECTED"
     graph.retry.click()
@@ -102,7 +102,7 @@ def test_a_graph_retries_and_cancels(
     assert graph.settle()
 
     faults.mangle("openai", "hang")
-    hung = kept(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
+    hung = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
     wait_until(lambda: hung.view.states["words"]["status"] == "running")
     hung.cancel.click()
     assert hung.settle()
@@ -110,14 +110,14 @@ def test_a_graph_retries_and_cancels(
 
 
 def test_connections_are_made_by_name_tested_and_removed(
-    client: Client, kept: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+    client: Client, close_later: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given the catalogue, when its buttons are pressed, then connections come and go.
 
     Whether a variable is set is shown, and neither its value nor how long it is.
     """
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    setup = kept(ProviderSetup(client))
+    setup = close_later(ProviderSetup(client))
     total = len(load_vendors())
     assert f"{total} of {total}" in repr(setup)
     setup.rows["openai"].remove.click()
@@ -141,12 +141,12 @@ def test_connections_are_made_by_name_tested_and_removed(
 
 
 def test_whether_a_variable_is_set_is_told_without_the_sandbox(
-    tmp_path: Any, kept: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Any, close_later: Callable[[Panel], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given no sandbox, when a variable is named, then it is said to be set or not."""
     monkeypatch.setenv("OPENAI_API_KEY", CANARY)
     with Client.local(tmp_path) as client:
-        setup = kept(ProviderSetup(client))
+        setup = close_later(ProviderSetup(client))
         setup.rows["openai"].use.click()
         assert "OPENAI_API_KEY: set in this process" in setup.presence.value
         assert "OPENAI_API_KEY" in setup.name.options
@@ -154,12 +154,14 @@ def test_whether_a_variable_is_set_is_told_without_the_sandbox(
         assert "GEMINI_API_KEY: not set" in setup.presence.value
 
 
-def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel], Any]) -> None:
+def test_a_capability_runs_from_its_form(
+    client: Client, close_later: Callable[[Panel], Any]
+) -> None:
     """Given a form, when it is filled in and run, then the result is there to hear and to read.
 
     What the service refuses is shown beside the field, and what cannot be read is not sent.
     """
-    form = kept(CapabilityForm(client, "speech.generate@1"))
+    form = close_later(CapabilityForm(client, "speech.generate@1"))
     form.start.click()
     assert form.settle()
     assert "Field required" in form.form.fields["text"].fault.value
@@ -174,7 +176,7 @@ def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel],
     assert not form.start.disabled
     assert form.stop.disabled
     assert list(form.table()["status"]) == ["completed"]
-    written = kept(CapabilityForm(client, "llm.generate"))
+    written = close_later(CapabilityForm(client, "llm.generate"))
     fields = written.form.fields
     fields["objective"].control.value = "Tides as JSON"
     fields["output_schema"].control.value = "{not JSON"
@@ -189,7 +191,7 @@ def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel],
         "max_tokens": 64,
         "temperature": 0.5,
     }
-    card = kept(CapabilityForm(client, "composition.layout"))
+    card = close_later(CapabilityForm(client, "composition.layout"))
     card.form.set_values(
         {"title": "T", "bullets": ["a", "b"], "theme": "mint", "template": "split"}
     )
@@ -198,12 +200,12 @@ def test_a_capability_runs_from_its_form(client: Client, kept: Callable[[Panel],
     }  # fmt: skip
 
 
-def test_a_person_judges_a_task(client: Client, kept: Callable[[Panel], Any]) -> None:
+def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], Any]) -> None:
     """Given a finished task, when a person asks for a retry, then both attempts stand side by side.
 
     Runs and usage are then compared in tables.
     """
-    dashboard = kept(TaskDashboard(client))
+    dashboard = close_later(TaskDashboard(client))
     dashboard.objective.value = "A social card about tidal power"
     dashboard.start.click()
     assert dashboard.settle()
@@ -231,25 +233,25 @@ def test_a_person_judges_a_task(client: Client, kept: Callable[[Panel], Any]) ->
 
     for text in ("Tea", "Coffee and cake"):
         client.runs.create("llm.generate", {"objective": text}).wait(progress=False)
-    table = kept(RunTable(client.runs.list()))
+    table = close_later(RunTable(client.runs.list()))
     table.by.value, table.falling.value = "cost_usd", False
     costs = list(table.table()["cost_usd"].dropna())
     assert costs == sorted(costs)
     assert "aria-sort='ascending'" in table.rows.value
     table.refresh.click()
-    usage = kept(UsageDashboard(client))
+    usage = close_later(UsageDashboard(client))
     usage.group.value = "provider"
     assert usage.settle()
     assert "minimax" in usage.chart.value
     assert "provider" in usage.table()
 
 
-def test_a_workflow_is_built_by_forms(client: Client, kept: Callable[[Panel], Any]) -> None:
+def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Panel], Any]) -> None:
     """Given an editor, when nodes are added, joined and filled in, then it is checked and runs.
 
     Its faults are those of the service; its Python builds the same workflow.
     """
-    editor = kept(WorkflowGraph.edit(client))
+    editor = close_later(WorkflowGraph.edit(client))
     assert [fault.path for fault in editor.faults] == ["nodes"]
     for name, capability in (("facts", "research.gather@1"), ("card", "composition.layout@1")):
         editor.new_id.value, editor.capability.value = name, capability
@@ -277,7 +279,7 @@ def test_a_workflow_is_built_by_forms(client: Client, kept: Callable[[Panel], An
     editor.view.selected = "card"
     editor.remove.click()
     assert list(editor.table()["id"]) == ["facts"]
-    changed = kept(WorkflowEditor(client, two_nodes()))
+    changed = close_later(WorkflowEditor(client, two_nodes()))
     assert changed.workflow().to_dict()["nodes"] == two_nodes().to_dict()["nodes"]
 
 
@@ -297,10 +299,10 @@ def test_a_workflow_is_built_by_forms(client: Client, kept: Callable[[Panel], An
     ],
 )
 def test_an_odd_id_is_kept_by_the_editor(
-    client: Client, kept: Callable[[Panel], Any], node_id: str
+    client: Client, close_later: Callable[[Panel], Any], node_id: str
 ) -> None:
     """Given an id such as pipelines have, when it is typed, then it stays as it is."""
-    editor = kept(WorkflowEditor(client))
+    editor = close_later(WorkflowEditor(client))
     editor.capability.value = "composition.layout@1"
     editor.new_id.set_state({"value": node_id})
     editor.add.click()
@@ -334,14 +336,14 @@ def test_an_odd_id_is_kept_by_the_editor(
 
 
 def test_a_key_stays_in_no_text(
-    client: Client, kept: Callable[[Panel], Any], saved: Callable[[], str]
+    client: Client, close_later: Callable[[Panel], Any], saved: Callable[[], str]
 ) -> None:
     """Given every text there is to type into, when a key is pasted, then it is gone at once."""
     task = client.tasks.create("A line about tides").wait(progress=False, check=False)
     editor = WorkflowEditor(client, two_nodes())
     editor.view.selected = "words"
     panels = [
-        kept(panel)
+        close_later(panel)
         for panel in (
             ProviderSetup(client), CapabilityForm(client, "llm.generate@1"), TaskReview(task),
             TaskDashboard(client), editor,

@@ -1,4 +1,4 @@
-"""What there is where the libraries of widgets are missing, and what importing costs."""
+"""Notebooks without the libraries of widgets, and what importing costs."""
 
 import subprocess
 import sys

@@ -45,7 +45,7 @@ def execute(notebook: Path, folder: Path, parameters: dict[str, Any]) -> Path:
 
 
 class Rules:
-    """What nbval does with two outputs of a cell, without running the cell a second time."""
+    """The rules by which nbval compares two outputs of a cell, without running it a second time."""
 
     compare_outputs = IPyNbCell.compare_outputs
     skip_compare = (

@@ -1,4 +1,4 @@
-"""What Binder starts from: the folder `binder/`, read as repo2docker reads it."""
+"""The folder that Binder starts from, `binder/`, read as repo2docker reads it."""
 
 import subprocess
 import sys

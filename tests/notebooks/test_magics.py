@@ -219,6 +219,6 @@ def test_names_are_completed(shell: Shell) -> None:
 
 
 def get_completions(shell: Shell, line: str) -> list[str]:
-    """What the Tab key offers at the end of a line."""
+    """Return the completions that the Tab key offers at the end of a line."""
     with provisionalcompleter():
         return [found.text for found in shell.ip.Completer.completions(line, len(line))]

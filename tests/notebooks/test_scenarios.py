@@ -20,7 +20,7 @@ from tests.notebooks.execution import (
     find_differences,
     list_outputs,
 )
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.display.workflow.svg import draw_workflow_svg
 
 CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
@@ -47,7 +47,7 @@ def test_a_notebook_does_what_it_shows(
     assert "sk_live_" not in text
 
 
-def slow_workflow(flow: Workflow, factor: float) -> Workflow:
+def slow_workflow(flow: WorkflowRecord, factor: float) -> WorkflowRecord:
     """A workflow whose every node took so many times as long."""
     nodes = []
     for node in flow.nodes:

@@ -1,4 +1,4 @@
-"""What is written to the log, and what never is."""
+"""Lines of the log, and what never is in one."""
 
 import io
 import json
@@ -134,17 +134,17 @@ async def test_our_own_fault_is_told_without_its_words(
 ) -> None:
     """Given a fault of ours, then the request's line and the fault's share an id, and no text."""
 
-    def broken(_name: str) -> None:
+    def raise_error(_name: str) -> None:
         raise ValueError(SECRET_WORDS)
 
-    monkeypatch.setattr(watched.engine.capabilities, "get", broken)
+    monkeypatch.setattr(watched.engine.capabilities, "get", raise_error)
     answer = await watched.send("GET", "/v1/capabilities/llm.generate")
     assert answer.status_code == 500
     line = watched.lines("request")[-1]
     assert (line["status"], line["level"]) == (500, "error")
     (told,) = watched.lines(f"{line['request_id']} failed")
     assert told["exception"] == "ValueError"
-    assert any(frame.endswith(" broken") for frame in told["frames"])
+    assert any(frame.endswith(" raise_error") for frame in told["frames"])
     assert SECRET_WORDS not in watched.stream.getvalue()
 
 

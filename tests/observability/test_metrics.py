@@ -1,4 +1,4 @@
-"""What Prometheus is shown."""
+"""The metrics that Prometheus is shown."""
 
 import asyncio
 import re

@@ -43,7 +43,7 @@ class Topic(Request):
 
 
 class Digest(Record):
-    """What was found."""
+    """Facts that were found."""
 
     title: str
     text: str
@@ -202,7 +202,7 @@ EVERY = (*BUILT_IN, CAPTION, TRANSLATE)
 def build_view(
     capabilities: Sequence[Capability] = BUILT_IN, connected: frozenset[str] = ALL
 ) -> PlannerView:
-    """What an account with these capabilities and connections has to plan with."""
+    """Build the view that an account with these capabilities and connections plans with."""
     backends = {
         c.id: BACKENDS[c.operation] if c.operation and c.needs_connection else frozenset()
         for c in capabilities

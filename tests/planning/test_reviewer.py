@@ -70,7 +70,7 @@ def build_evidence(
     depends_on: Sequence[str] = (),
     upstream: str | None = None,
 ) -> Evidence:
-    """What a completed node left behind."""
+    """Build the evidence that a completed node left behind."""
     node = PlanNode(
         id=node_id, capability=capability.id, input=given or {}, depends_on=list(depends_on)
     )

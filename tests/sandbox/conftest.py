@@ -29,7 +29,7 @@ def app() -> Starlette:
 
 @pytest.fixture
 def state(app: Starlette) -> SandboxState:
-    """What the cloud remembers."""
+    """The state of the cloud."""
     found = app.state.sandbox
     assert isinstance(found, SandboxState)
     return found

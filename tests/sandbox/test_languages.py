@@ -48,7 +48,7 @@ ENGLISH = re.compile(r"\b(?:the|and|of|is|worth)\b")
 
 
 def ask_model(prompt: str, system: str = "") -> str:
-    """What the model says to a prompt."""
+    """Return the model's answer to a prompt."""
     return generate_reply([ChatTurn("system", system), ChatTurn("user", prompt)]).text
 
 

@@ -9,7 +9,7 @@ TIDAL = next(article.extract for article in load_articles() if article.title == 
 
 
 def write(prompt: str, system: str = "") -> str:
-    """What the simulated model answers."""
+    """Return the answer of the simulated model."""
     return prose.write_text(prompts.parse_prompt(system, prompt))
 
 

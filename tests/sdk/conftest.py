@@ -24,8 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _collected() -> Iterator[None]:
-    """What an SDK leaves behind is collected here, and not in somebody else's test."""
+def _collect_leftovers() -> Iterator[None]:
+    """Collect what an SDK leaves behind here, and not in somebody else's test."""
     yield
     gc.collect()
 

@@ -1,4 +1,4 @@
-"""How answers are held against what vendors publish: the SDKs' types, and facts of documents."""
+"""Comparison of answers with what vendors publish: the SDKs' types, and facts of documents."""
 
 import json
 from collections.abc import Callable, Iterator

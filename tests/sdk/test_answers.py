@@ -1,4 +1,4 @@
-"""What the sandbox answers, held against what each vendor publishes of its own answers.
+"""Answers of the sandbox, held against what each vendor publishes of its own answers.
 
 Each is read by the types that the vendor's SDK is generated with: what they require has to be
 there, what they do not know must not be, and choices are theirs. What no SDK describes is held

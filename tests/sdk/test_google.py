@@ -13,7 +13,7 @@ MODEL, PROMPT = "gemini-3.8-flash", "Write two sentences about tides."
 
 
 class GoogleOutline(BaseModel):
-    """What is to be answered with."""
+    """The shape of an answer."""
 
     title: str
     points: list[str]

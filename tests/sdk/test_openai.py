@@ -13,7 +13,7 @@ ASKED: list[Any] = [{"role": "user", "content": "Write two sentences about tides
 
 
 class OpenAIOutline(BaseModel):
-    """What is to be answered with."""
+    """The shape of an answer."""
 
     title: str
     points: list[str]

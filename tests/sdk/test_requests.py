@@ -1,4 +1,4 @@
-"""What the adapters send, held against what each vendor publishes of its own API.
+"""Requests of the adapters, held against what each vendor publishes of its own API.
 
 The openai facts are a small part of its OpenAPI document, kept in `tests/vendors/facts`; the others
 are the types that the vendors' SDKs are generated with.

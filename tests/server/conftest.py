@@ -35,8 +35,8 @@ class Wire:
         return {"Authorization": f"Bearer {made.json()['data']['api_key']}"}
 
     async def rows(self) -> dict[str, int]:
-        """How many rows each table has."""
-        store = self.engine._core.store
+        """Count the rows of each table."""
+        store = self.engine.core.store
         return {table: len(await store.find_rows(table)) for table in TABLES}
 
     async def send(self, method: str, path: str, **options: object) -> httpx.Response:

@@ -53,12 +53,12 @@ class Route:
 
     @property
     def paged(self) -> bool:
-        """Whether it is a list that is read page by page."""
+        """Tell whether it is a list that is read page by page."""
         return any(one.get("name") == "cursor" for one in self.told.get("parameters", ()))
 
     @property
     def streamed(self) -> bool:
-        """Whether it also answers with a stream."""
+        """Tell whether it also answers with a stream."""
         answer = self.told["responses"].get("200", {})
         return "text/event-stream" in answer.get("content", {})
 
@@ -97,7 +97,7 @@ def _shape(path: str) -> str:
 
 
 async def options(wire: Wire, route: Route) -> dict[str, Any]:
-    """What a request to a route is sent with: its body, if it has one."""
+    """Build the options of a request to a route: its body, if it has one."""
     if route.method != "POST":
         return {}
     _, given = await prepare_post(wire, route.path, build_post_body(route.path))

@@ -21,7 +21,7 @@ CARD = {"target": "capability", "name": "composition.layout", "input": {"title":
 
 
 @pytest.fixture
-def locked(settings: Settings) -> Callable[[], AbstractContextManager[None]]:
+def lock_database(settings: Settings) -> Callable[[], AbstractContextManager[None]]:
     """Keeps the database locked, as a backup or a shell in mid-transaction does."""
 
     @contextmanager
@@ -39,7 +39,7 @@ Locked = Callable[[], AbstractContextManager[None]]
 
 
 def test_reading_goes_on_and_writing_is_refused_in_good_time(
-    server: Server, locked: Locked, monkeypatch: pytest.MonkeyPatch
+    server: Server, lock_database: Locked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a lock, then health and reads are answered, and work is 503 with Retry-After."""
     for module in (writer, idempotency):
@@ -47,7 +47,7 @@ def test_reading_goes_on_and_writing_is_refused_in_good_time(
     with sign_up_client(server.url) as client, ThreadPoolExecutor(2) as threads:
         done = client.runs.create("composition.layout", CARD["input"]).wait()
         headers = {"Authorization": f"Bearer {read_key(client)}"}
-        with locked(), httpx.Client(base_url=server.url, headers=headers) as http:
+        with lock_database(), httpx.Client(base_url=server.url, headers=headers) as http:
             bodies = ({"email": "bob@example.org"}, CARD)
             posts = [
                 threads.submit(httpx.post, f"{server.url}{path}", json=body, headers=headers)
@@ -68,14 +68,16 @@ def test_reading_goes_on_and_writing_is_refused_in_good_time(
         assert len(client.runs.list()) == 2  # nothing is left of what was refused
 
 
-def test_work_under_way_is_neither_lost_nor_paid_twice(settings: Settings, locked: Locked) -> None:
+def test_work_under_way_is_neither_lost_nor_paid_twice(
+    settings: Settings, lock_database: Locked
+) -> None:
     """Given a call that is answered while the database is locked, then its result is kept."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=50))
     with Client.local(settings=settings, faults=faults) as client:
         run = client.runs.create("llm.generate", {"objective": "One line on tides"})
         wait_until(lambda: any(call.billed for call in faults.calls))
-        with locked():
+        with lock_database():
             # The answer comes meanwhile; if it does not, less is tried.
             check_stays(lambda: client.health().status == "ok", 0.1)
         assert run.wait().status == "completed"

@@ -28,7 +28,7 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong in the sandbox."""
+    """The faults of the sandbox."""
     return Faults()
 
 
@@ -117,7 +117,7 @@ def test_a_database_that_turns_read_only(settings: Settings) -> None:
     with Client.local(settings=settings) as client:
         done = client.runs.create("llm.generate", ASKED).wait()
         transport = client._http._client._transport
-        store = transport._thread.engine._core.store  # type: ignore[attr-defined]
+        store = transport._thread.engine.core.store  # type: ignore[attr-defined]
         store._writer._connection.execute("PRAGMA query_only=ON")
         assert get_refusal(client).code is ErrorCode.UNAVAILABLE
         assert client.runs.get(done.id).output == done.output

@@ -1,4 +1,4 @@
-"""What cannot be opened leaves nothing open: no file of the data directory, no thread."""
+"""A failed open leaves nothing open: no file of the data directory, no thread."""
 
 import gc
 import sqlite3

@@ -28,7 +28,7 @@ LONG_AGO = "2020-01-01T00:00:00.000Z"
 
 
 def toolkit(*arguments: object) -> Result:
-    """What the command line says."""
+    """Run a command, and return its result."""
     return CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=True)
 
 
@@ -54,7 +54,7 @@ def database(folder: Path) -> Iterator[sqlite3.Connection]:
 
 
 def everything(folder: Path) -> dict[str, object]:
-    """What a client sees in a directory: each run, workflow and artifact, with its bytes."""
+    """Read what a client sees in a directory: each run, workflow and artifact, with its bytes."""
     with Client.local(folder, sandbox=True) as client:
         artifacts = {
             one.id: client.artifacts.get(one.id).content() for one in client.artifacts.list()

@@ -34,7 +34,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
-    """What the database says."""
+    """Return the rows of the database."""
     with closing(sqlite3.connect(folder / "state.db")) as connection:
         return connection.execute(sql).fetchall()
 

@@ -14,7 +14,7 @@ LINE = {"objective": "One line on tea"}
 
 
 def get_refusal(folder: Path, *, sandbox: bool) -> str:
-    """How opening a directory is refused."""
+    """Return the error of a directory that is not opened."""
     with pytest.raises(ServiceError) as error:
         Client.local(folder, sandbox=sandbox)
     assert len(str(error.value).splitlines()) == 1

@@ -12,7 +12,7 @@ FACTS = json.loads(
 
 
 def get_recorded_answer(body: dict[str, Any]) -> dict[str, Any]:
-    """What the server was seen to answer to a body of this kind, `max_tokens` obeyed alone."""
+    """Return the server's recorded answer to such a body, with `max_tokens` obeyed alone."""
     seen: dict[str, dict[str, Any]] = FACTS["exchanges"]
     wanted = body.get("response_format") or {}
     if isinstance(body.get("temperature"), str):

@@ -9,7 +9,7 @@ from toolkit.engine import Engine
 
 async def kill_engine(engine: Engine) -> None:
     """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
-    store, roots = engine._core.store, engine._leases
+    store, roots = engine.core.store, engine.leases
 
     def nothing_more(*_: object) -> None:
         raise sqlite3.OperationalError("this process is dead")
@@ -25,7 +25,7 @@ async def kill_engine(engine: Engine) -> None:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     with contextlib.suppress(Exception):
-        await engine._core.driver.aclose()
+        await engine.core.driver.aclose()
     with contextlib.suppress(Exception):
         await store._writer.drain()
     # Threads that have a connection, which nobody would close after them.

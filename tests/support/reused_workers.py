@@ -33,7 +33,7 @@ class ReusedWorker:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it can be asked."""
+        """Tell whether it can be asked."""
         return not self._is_back and self._worker.is_alive
 
     def call_function(

@@ -10,14 +10,14 @@ from toolkit.plugins import Call, Capability, Flow, Result, pause
 
 
 class NapInput(Request):
-    """How long to do nothing."""
+    """The time to do nothing."""
 
     seconds: float = Field(ge=0, le=60)
     fails: bool = False
 
 
 class NapOutput(Record):
-    """How long nothing was done."""
+    """The time that nothing was done."""
 
     seconds: float
 

@@ -1,4 +1,4 @@
-"""How long tests wait, and how long something took that others' work on this machine did not.
+"""Waiting for what has to come to pass, and measuring time without others' work on this machine.
 
 A machine may be busy. So what has to come to pass gets all the patience there is, as that is only
 for tests that hang; and what has to be quick is measured by a watch that stands still while threads
@@ -24,14 +24,14 @@ class Watch:
         self._began = time.monotonic()
 
     def measure_elapsed_s(self) -> float:
-        """How long it took, less what each thread spent waiting for a core meanwhile."""
+        """Return the seconds since, less what each thread spent waiting for a core meanwhile."""
         elapsed = time.monotonic() - self._began
         held_up = sum(ns - self._delays.get(thread, 0) for thread, ns in _read_delays_ns().items())
         return max(0.0, elapsed - held_up / 1e9)
 
 
 def _read_delays_ns() -> dict[str, int]:
-    """How long each thread of this process has waited for a core so far."""
+    """Read how long each thread of this process has waited for a core so far."""
     found = {}
     for thread in THREADS.glob("*"):
         try:

@@ -11,14 +11,14 @@ from toolkit.plugins import Call, Capability, Flow, Result, run_in_process
 
 
 class WorkInput(Request):
-    """What to do."""
+    """The work to do."""
 
     task: str
     args: list[int | str] = Field(default=[])
 
 
 class WorkOutput(Record):
-    """What came of it."""
+    """The result of the work."""
 
     result: object = None
 

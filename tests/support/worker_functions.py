@@ -1,4 +1,4 @@
-"""What worker processes are asked to do in tests; imports little, as each of them imports it."""
+"""Functions that worker processes call in tests; imports little, as each of them imports it."""
 
 import os
 import re

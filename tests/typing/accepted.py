@@ -1,4 +1,4 @@
-"""What a caller may write: checked by mypy strict, never run."""
+"""Code that a caller may write: checked by mypy strict, never run."""
 
 from typing import assert_type
 

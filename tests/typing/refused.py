@@ -1,4 +1,4 @@
-"""What a caller must not write: mypy strict has an error in each of these lines, never run."""
+"""Code that a caller must not write: mypy strict has an error in each of these lines; never run."""
 
 import httpx
 

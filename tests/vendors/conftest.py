@@ -92,7 +92,7 @@ def drive() -> VendorDrive:
 
 
 def access(vendor: str, kind: str, /, **changes: Any) -> Access:
-    """What a flow is given: the vendor's own hosts, its default model and the test's key."""
+    """The access of a flow: the vendor's own hosts, its default model and the test's key."""
     model = VENDORS[vendor].find_default_model(kind)
     made = Access(VENDORS[vendor].base_urls, SECRET, model.id if model else "")
     return replace(made, **changes)

@@ -34,7 +34,7 @@ def host(region: str) -> str:
 
 
 def default_of(client: Client) -> CatalogModel:
-    """What the catalogue says of the model that aws is asked for."""
+    """Return the catalogue's entry of the model that aws is asked for."""
     rows = [CatalogModel.model_validate(one.to_dict()) for one in client.catalog.models()]
     (row,) = [row for row in rows if row.provider == "aws" and row.default]
     return row

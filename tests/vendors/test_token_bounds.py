@@ -1,4 +1,4 @@
-"""What a text is reserved for and expected to be, held against real tokenizers."""
+"""Reserved and expected tokens of a text, held against real tokenizers."""
 
 from functools import cache
 from statistics import median

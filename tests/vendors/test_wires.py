@@ -1,4 +1,4 @@
-"""What is particular to each wire: bodies, answers, refusals, and what is billed."""
+"""Particulars of each wire: bodies, answers, refusals, and what is billed."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is tried of worker processes here has its own, which end when their engine does."""
+"""Worker processes that are tried here are the test's own, and end when their engine does."""
 
 import pytest
 

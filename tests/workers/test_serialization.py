@@ -1,4 +1,4 @@
-"""What travels to a worker process: plain values and functions with a name, and nothing else."""
+"""Travel to a worker process: plain values and functions with a name, and nothing else."""
 
 import functools
 import json
@@ -75,10 +75,10 @@ def _closure() -> Any:
 
 
 def _main_function() -> Any:
-    def made() -> None: ...
+    def work() -> None: ...
 
-    made.__module__, made.__qualname__ = "__main__", "made"
-    return made
+    work.__module__, work.__qualname__ = "__main__", "work"
+    return work
 
 
 def _get_shadowed_function() -> Any:

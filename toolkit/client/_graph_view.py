@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import format_seconds
 from toolkit.display.workflow import timeline
 from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, measure_duration_s
@@ -150,7 +150,7 @@ class LineageView(GraphView, RecordView[Lineage]):
         ]
 
 
-class TimelineView(RecordView[Workflow]):
+class TimelineView(RecordView[WorkflowRecord]):
     """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
 
     kind = "Timeline"

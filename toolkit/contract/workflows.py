@@ -77,7 +77,7 @@ class Node(Record):
     completed_at: Timestamp | None = None
 
 
-class Workflow(Record):
+class WorkflowRecord(Record):
     """A workflow and what it costs.
 
     Attributes:
@@ -113,3 +113,6 @@ class Workflow(Record):
     created_at: Timestamp
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None
+
+
+Workflow = WorkflowRecord  # the name it had, for one version more

@@ -89,14 +89,18 @@ class Engine:
 
     Every method belongs on the event loop it was opened on, and raises only `ToolkitError`s.
 
+    Attributes:
+        core: the parts that all of it shares, such as the store.
+        leases: the work items that this process works on.
+
     >>> async def main() -> None:
     ...     engine = await Engine.open(Settings(data_dir="somewhere"))
     ...     await engine.close()
     """
 
     def __init__(self, core: EngineContext) -> None:
-        self._core = core
-        self._leases = LeaseManager(core)
+        self.core = core
+        self.leases = LeaseManager(core)
         self.settings = core.settings
         self.artifacts = Artifacts(core)
         self.lineage = Lineages(core)
@@ -107,14 +111,14 @@ class Engine:
         self.connections = Connections(core)
         self.providers = Providers(core)
         self.capabilities = Capabilities(core.registry)
-        solo = SingleJobs(core, self._leases, runner, admission)
+        solo = SingleJobs(core, self.leases, runner, admission)
         self.jobs = Jobs(core, solo)
-        self.workflows = Workflows(core, self._leases, runner, admission)
-        self.reruns = WorkflowReruns(core, self._leases, self.workflows)
+        self.workflows = Workflows(core, self.leases, runner, admission)
+        self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         self.plans = Plans(core)
         manager = TaskManager(core, self.plans, self.workflows, self.artifacts)
-        self.tasks = Tasks(core, self._leases, self.plans, manager)
-        self.reviews = Reviews(core, self._leases, self.plans, self.workflows, self.tasks, manager)
+        self.tasks = Tasks(core, self.leases, self.plans, manager)
+        self.reviews = Reviews(core, self.leases, self.plans, self.workflows, self.tasks, manager)
         self.agents = Agents(core)
         agent_runs = AgentRuns(core, self.agents, self.plans, self.tasks)
         self.runs = Runs(core, solo, admission, agent_runs)
@@ -205,7 +209,7 @@ class Engine:
             return engine
         takes_up = not engine.is_held and take_up is not False
         try:
-            await engine._leases.open(take_up=takes_up)
+            await engine.leases.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)
             raise
@@ -219,26 +223,26 @@ class Engine:
     @property
     def is_read_only(self) -> bool:
         """True if the directory was opened for reading alone."""
-        return isinstance(self._core.store, ReadOnlyStore)
+        return isinstance(self.core.store, ReadOnlyStore)
 
     @property
     def is_held(self) -> bool:
         """True if the directory is a copy, whose abandoned work is not resumed."""
-        return self._core.store.is_copy
+        return self.core.store.is_copy
 
     async def take_up(self, root_id: str) -> None:
         """Resume one run, workflow or task, if it was abandoned; nothing of a copy is."""
         if not self.is_held:
-            await self._leases.take_up(root_id)
+            await self.leases.take_up(root_id)
 
     @property
     def is_draining(self) -> bool:
         """True once it takes no new work."""
-        return self._core.is_draining
+        return self.core.is_draining
 
     def drain(self) -> None:
         """Take no new work from now on."""
-        self._core.is_draining = True
+        self.core.is_draining = True
 
     async def close(self, grace_s: float = 10.0) -> None:
         """Let vendor calls under way end for `grace_s` seconds; the rest is left resumable."""
@@ -247,10 +251,10 @@ class Engine:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
-        await self._leases.close(grace_s)
+        await self.leases.close(grace_s)
         self.artifacts.close()
-        await self._core.driver.aclose()
-        await self._core.store.close()
+        await self.core.driver.aclose()
+        await self.core.store.close()
 
     async def get_health(self) -> Health:
         """Report the status of the engine, and how many jobs it runs."""
@@ -258,12 +262,12 @@ class Engine:
             status="draining" if self.is_draining else "ok",
             version=read_installed_version(),
             sandbox=self.settings.sandbox,
-            jobs_running=self._leases.running_count,
+            jobs_running=self.leases.running_count,
         )
 
     def list_connection_states(self) -> list[GateState]:
         """List the state of every connection that this process has used."""
-        return self._core.gates.list_states()
+        return self.core.gates.list_states()
 
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args
@@ -274,7 +278,7 @@ class Engine:
             ServiceError: `UNAVAILABLE`: it took too long, or the process died.
         """
         try:
-            found = await self._core.driver.run_in_process(RunInProcess(function, args), account_id)
+            found = await self.core.driver.run_in_process(RunInProcess(function, args), account_id)
         except ProviderError as fault:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
         return cast("T", found)

@@ -8,18 +8,17 @@ the wire, as the specification says: so a node's input stays what its capability
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, GetPydanticSchema, PlainSerializer, TypeAdapter
+from pydantic_core import from_json
 from pydantic_core.core_schema import no_info_after_validator_function
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp, Usd
 from toolkit.contract.jobs import (
     FROM_ARTIFACTS,
-    Attempt,
     AttemptStatus,
     BreakerState,
-    Candidate,
     CostSource,
     Job,
     JobStatus,
@@ -28,7 +27,6 @@ from toolkit.contract.jobs import (
 )
 from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 
-M = TypeVar("M", Job, Attempt, Candidate)
 # Read as the wire's number, and then exact.
 StoredUsd = Annotated[
     Decimal,
@@ -75,9 +73,9 @@ class Ranking:
         """The candidate that is called first; none where nobody may be called now."""
         return next((c for c in self.candidates if not c.excluded), None)
 
-    def list_candidates(self) -> list[Candidate]:
-        """List the candidates as the wire shows them."""
-        return [_make_wire_model(Candidate, candidate) for candidate in self.candidates]
+    def to_wire(self) -> Routing:
+        """Make the decision that the wire shows."""
+        return Routing.model_validate(_RANKING.dump_python(self, exclude_none=True))
 
 
 @dataclass(slots=True)
@@ -155,20 +153,11 @@ class JobRecord:
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
-        given, routing = self.input, self.routing
-        if self.from_artifacts:
-            given = {**given, FROM_ARTIFACTS: self.from_artifacts}
-        return _make_wire_model(
-            Job,
-            self,
-            input=given,
-            routing=routing
-            and Routing(policy=routing.policy, candidates=routing.list_candidates()),
-            attempts=[_make_wire_model(Attempt, attempt) for attempt in self.attempts],
-        )
+        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True))
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
+_RANKING = TypeAdapter(Ranking)
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
@@ -179,10 +168,13 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
     return job
 
 
-def _make_wire_model(model: type[M], record: object, **changes: object) -> M:
-    """Make the wire's model of a record, which has the same members, with numbers for amounts."""
-    values: dict[str, Any] = {name: getattr(record, name) for name in model.model_fields}
-    for name, value in values.items():
-        if isinstance(value, Decimal):
-            values[name] = to_wire_usd(value)
-    return model.model_construct(None, **values | changes)
+def read_wire_job(row: Mapping[str, Any]) -> Job:
+    """Read a row of the store as the wire shows it, for half of what reading a record costs."""
+    return _make_wire_job(from_json(row["doc"]))
+
+
+def _make_wire_job(stored: dict[str, Any]) -> Job:
+    """Make the wire's job from the members of a stored document."""
+    if upstream := stored.pop(FROM_ARTIFACTS, None):
+        stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
+    return Job.model_validate(stored)

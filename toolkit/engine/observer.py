@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from toolkit.contract.jobs import BreakerState
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.plugins import Capability, Vendor
 from toolkit.store import Lease
@@ -49,7 +49,7 @@ class WatchedWorkflow:
     """A workflow in progress; its record is the final one once it has ended."""
 
     account_id: str
-    workflow: Workflow
+    workflow: WorkflowRecord
 
 
 @dataclass(frozen=True, slots=True)

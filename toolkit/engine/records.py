@@ -6,21 +6,22 @@ from toolkit.contract.artifacts import Artifact
 from toolkit.contract.compute import Compute
 from toolkit.contract.connections import Connection
 from toolkit.contract.endpoints import Endpoint
+from toolkit.contract.jobs import Job
 from toolkit.contract.plans import Plan
 from toolkit.contract.storage import Storage
 from toolkit.contract.tasks import Task
 from toolkit.contract.templates import Template
-from toolkit.contract.workflows import Workflow
-from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.contract.workflows import WorkflowRecord
+from toolkit.engine.job_record import read_wire_job
 from toolkit.store import Repository, Row, Store
 
 
-class JobRepository(Repository[JobRecord]):
-    """The jobs, as the engine works on them."""
+class JobRepository(Repository[Job]):
+    """The jobs, as callers see them; what the engine works on is read by `read_job`."""
 
-    def read(self, row: Row) -> JobRecord:
+    def read(self, row: Row) -> Job:
         """Read a row of this version or an earlier one."""
-        return read_job(row)
+        return read_wire_job(row)
 
 
 class Records:
@@ -30,8 +31,8 @@ class Records:
         self.keys = Repository(store, "api_keys", "key", ApiKey)
         self.connections = Repository(store, "connections", "connection", Connection, deleted=False)
         self.artifacts = Repository(store, "artifacts", "artifact", Artifact, deleted=False)
-        self.jobs = JobRepository(store, "jobs", "job", JobRecord)
-        self.workflows = Repository(store, "workflows", "workflow", Workflow)
+        self.jobs = JobRepository(store, "jobs", "job", Job)
+        self.workflows = Repository(store, "workflows", "workflow", WorkflowRecord)
         self.plans = Repository(store, "plans", "plan", Plan)
         self.tasks = Repository(store, "tasks", "task", Task)
         self.agents = Repository(store, "agents", "agent", Agent, deleted=False)

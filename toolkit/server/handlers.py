@@ -38,7 +38,7 @@ from toolkit.contract.operations.queries import (
 from toolkit.contract.runs import Route, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task
 from toolkit.contract.usage import UsageLine
-from toolkit.contract.workflows import Workflow, WorkflowFork
+from toolkit.contract.workflows import WorkflowFork, WorkflowRecord
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.calls import ApiCall, Upload, check_scope
 
@@ -284,12 +284,12 @@ async def review_task(call: ApiCall[ReviewCreate]) -> Task:
 
 
 @handles(work.WORKFLOWS_RETRY)
-async def retry_workflow(call: ApiCall[None]) -> Workflow:
+async def retry_workflow(call: ApiCall[None]) -> WorkflowRecord:
     """Run a workflow again, from its failed nodes on."""
     return await call.engine.reruns.retry(call.context, call.id)
 
 
 @handles(work.WORKFLOWS_FORK)
-async def fork_workflow(call: ApiCall[WorkflowFork]) -> Workflow:
+async def fork_workflow(call: ApiCall[WorkflowFork]) -> WorkflowRecord:
     """Run part of a workflow again, in a new one."""
     return await call.engine.reruns.fork(call.context, call.id, call.input)

@@ -19,7 +19,7 @@ SOON_S = 2.0
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong in the sandbox, and the log of its calls."""
+    """The faults of the sandbox, and the log of its calls."""
     return Faults()
 
 

@@ -19,7 +19,7 @@ from toolkit.vendors import load_vendors
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong in the sandbox, and the log of its calls."""
+    """The faults of the sandbox, and the log of its calls."""
     return Faults()
 
 
@@ -42,7 +42,7 @@ def poster() -> Workflow:
 
 
 def vendor_calls(faults: Faults) -> int:
-    """How many texts were asked for and answered."""
+    """Count the texts that were asked for and answered."""
     return sum(not call.fault and call.vendor != "encyclopedia" for call in faults.calls)
 
 
@@ -164,7 +164,7 @@ def test_a_retry_that_cannot_be_written_can_be_asked_for_again(
     """Given a store that takes nothing just then, then the workflow stays as it was."""
     flow = run_failing_workflow(stormy, faults)
     faults.clear()
-    store = stormy._http._client._transport._thread.engine._core.store  # type: ignore[attr-defined]
+    store = stormy._http._client._transport._thread.engine.core.store  # type: ignore[attr-defined]
     written = store._writer._run_transaction
 
     def fails(leases: object, batch: MergedChanges) -> None:

@@ -17,7 +17,7 @@ ASKED = {"objective": "One line on tides"}
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong in the sandbox, and the log of its calls."""
+    """The faults of the sandbox, and the log of its calls."""
     return Faults()
 
 

@@ -1,4 +1,4 @@
-"""What a key may spend in a day: kept by all processes together, whatever happens in between."""
+"""Daily allowances of keys: kept by all processes together, whatever happens in between."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ def owner(server: Server) -> Iterator[Client]:
 
 
 @pytest.fixture
-def limited(owner: Client, server: Server) -> Iterator[Callable[[float | None], Client]]:
+def make_limited(owner: Client, server: Server) -> Iterator[Callable[[float | None], Client]]:
     """Makes clients with keys of that account that may spend so much in a day."""
     with ExitStack() as clients:
 
@@ -54,14 +54,14 @@ Limited = Callable[[float | None], Client]
 
 
 def get_expected_cost(owner: Client) -> float:
-    """What one such run is expected to cost."""
+    """Return the expected cost of one such run."""
     expected = owner.route("llm.generate", ASKED).record.estimated_cost_usd
     assert expected is not None
     return float(expected)
 
 
 def get_bound_usd(owner: Client) -> float:
-    """What one such run may come to at most."""
+    """Return the most that one such run may come to."""
     most = owner.route("llm.generate", ASKED).record.reservation_usd
     assert most is not None
     return float(most)
@@ -82,9 +82,9 @@ def test_a_key_is_made_listed_and_used(owner: Client, server: Server) -> None:
     assert refused.value.code is ErrorCode.FORBIDDEN
 
 
-def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, limited: Limited) -> None:
+def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, make_limited: Limited) -> None:
     """Given an allowance below a run's cost, then it is 402 before anything is accepted."""
-    poor = limited(get_expected_cost(owner) * 0.9)
+    poor = make_limited(get_expected_cost(owner) * 0.9)
     with pytest.raises(RequestError) as refused:
         poor.runs.create("llm.generate", ASKED)
     assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
@@ -93,9 +93,9 @@ def test_a_run_over_the_allowance_is_refused_at_once(owner: Client, limited: Lim
     assert owner.runs.create("llm.generate", ASKED).wait().status == "completed"
 
 
-def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
+def test_all_work_of_a_key_counts(owner: Client, make_limited: Limited) -> None:
     """Given runs and workflows with one key, then they end where its allowance ends."""
-    poor = limited(get_expected_cost(owner) * 3.5)
+    poor = make_limited(get_expected_cost(owner) * 3.5)
     for _ in range(2):
         poor.runs.create("llm.generate", ASKED).wait()
     flow = Workflow("many")
@@ -107,7 +107,7 @@ def test_all_work_of_a_key_counts(owner: Client, limited: Limited) -> None:
     assert {node.error.code for node in failed} == {"BUDGET_EXCEEDED"}
     spent = sum(run.record.cost_incurred_usd for run in poor.runs.list())
     assert spent + done.record.cost_incurred_usd <= get_expected_cost(owner) * 3.5
-    rich = limited(None)
+    rich = make_limited(None)
     assert rich.runs.create("llm.generate", ASKED).wait().status == "completed"
 
 
@@ -147,14 +147,14 @@ async def test_several_processes_and_a_crash_keep_to_it(settings: Settings) -> N
     await kill_engine(engines.pop())
 
     async def have_ended() -> bool:
-        rows = await engines[0]._core.store.find_rows("jobs")
+        rows = await engines[0].core.store.find_rows("jobs")
         return not {row["status"] for row in rows} & {"queued", "running"}
 
     await wait_until_async(have_ended)
-    rows = await engines[0]._core.store.find_rows("jobs")
+    rows = await engines[0].core.store.find_rows("jobs")
     jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
     spent = sum(job.cost_incurred_usd for job in jobs)
-    (row,) = await engines[0]._core.store.find_rows("spending")
+    (row,) = await engines[0].core.store.find_rows("spending")
     assert 0 < round(spent, 9) <= int(row["nano"]) / 1e9 <= limit
     assert sum(job.status == "completed" for job in jobs) >= 3
     assert {job.error.code for job in jobs if job.error} == {"BUDGET_EXCEEDED"}
@@ -184,7 +184,7 @@ def fits(client: Client, asked: dict[str, object]) -> bool:
 
 @pytest.fixture
 def begun(owner: Client) -> dict[str, str]:
-    """What the owner has begun, by kind: a failed workflow, an ended task and a blocked one."""
+    """Begin a failed workflow, an ended task and a blocked one, by kind."""
     flow, before = Workflow("chain"), []
     for i in range(40):  # more than is done before it is cancelled
         before = [flow.add(f"n{i}", "llm.generate", **ASKED, depends_on=before)]
@@ -210,10 +210,10 @@ MORE_WORK = {
 
 
 def test_a_used_up_allowance_has_no_way_round(
-    owner: Client, limited: Limited, begun: dict[str, str]
+    owner: Client, make_limited: Limited, begun: dict[str, str]
 ) -> None:
     """Given a used up allowance, then no way to ask for more work is open, and nothing changes."""
-    poor = limited(get_bound_usd(owner) * 1.5)
+    poor = make_limited(get_bound_usd(owner) * 1.5)
     use_up(poor)
     before = {run.id for run in owner.runs.list()}
     for name, ask in MORE_WORK.items():
@@ -249,7 +249,7 @@ def test_more_work_is_charged_to_whoever_asks_for_it(
 
 @pytest.mark.parametrize("rent", ["compute", "storage", "endpoints"])
 def test_what_is_rented_by_the_hour_is_not_for_a_key_with_an_allowance(
-    owner: Client, limited: Limited, rent: str
+    owner: Client, make_limited: Limited, rent: str
 ) -> None:
     """Given an allowance, which no rent can be kept to, then 403 says why, and nothing is made."""
     owner.connections.create("runpod", "environment", "RUNPOD_API_KEY")
@@ -259,19 +259,19 @@ def test_what_is_rented_by_the_hour_is_not_for_a_key_with_an_allowance(
         "endpoints": lambda c: c.endpoints.create(workers_min=1),
     }[rent]
     with pytest.raises(RequestError) as refused:
-        asked(limited(1000))
+        asked(make_limited(1000))
     assert refused.value.code is ErrorCode.FORBIDDEN
     assert "billed by the hour" in str(refused.value)
     assert list(getattr(owner, rent).list()) == []
-    assert asked(limited(None)).id
+    assert asked(make_limited(None)).id
 
 
 def test_an_endpoint_that_scales_to_zero_is_for_a_key_with_an_allowance(
-    owner: Client, limited: Limited
+    owner: Client, make_limited: Limited
 ) -> None:
     """Given an allowance, then an endpoint that costs nothing by itself is made and used."""
     owner.connections.create("runpod", "environment", "RUNPOD_API_KEY")
-    paying = limited(5)
+    paying = make_limited(5)
     endpoint = paying.endpoints.create(workers_min=0)
     asked = {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256}
     run = paying.runs.create("image.generate", asked, endpoint_id=endpoint.id).wait()
@@ -302,14 +302,14 @@ def test_what_fits_in_the_end_is_not_refused(settings: Settings) -> None:
 
 
 def say(*arguments: object) -> str:
-    """What a command of the operator answers."""
+    """Run a command of the operator, and return its output."""
     told = CliRunner().invoke(app, [str(each) for each in arguments], catch_exceptions=False)
     assert told.exit_code == 0, told.output
     return told.stdout
 
 
 def test_an_account_has_a_limit_of_its_own(
-    owner: Client, limited: Limited, settings: Settings
+    owner: Client, make_limited: Limited, settings: Settings
 ) -> None:
     """Given a limit that the operator sets, then all keys of the account keep to it together."""
     folder = ("--data-dir", settings.data_dir)
@@ -318,7 +318,7 @@ def test_an_account_has_a_limit_of_its_own(
     assert email in say("account", "limit", email, "--max-cost-usd-per-day", f"{usd:.9f}", *folder)
     assert owner.account.get().max_cost_usd_per_day == pytest.approx(usd)
     use_up(owner)
-    for client in (owner, limited(None), limited(1000)):
+    for client in (owner, make_limited(None), make_limited(1000)):
         with pytest.raises(RequestError) as refused:
             client.runs.create("llm.generate", ASKED)
         assert refused.value.code is ErrorCode.BUDGET_EXCEEDED

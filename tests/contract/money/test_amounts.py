@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.views import render_views
 from toolkit import Client, RequestError
 from toolkit.contract.money import format_usd
 from toolkit.notebook import widget_html
@@ -42,11 +43,11 @@ def test_prices_are_shown_in_plain_digits(client: Client) -> None:
     rows = [one.to_dict() for one in models]
     for shown in (
         models._repr_html_(),
-        *(one._render_html() for one in models),
+        *(render_views(one) for one in models),
         widget_html.render_table(rows, ["provider", "model", "prices_usd"]),
     ):
         assert not EXPONENT.search(re.sub(r"<[^>]*>", " ", shown))
-    assert "$" in models[0]._render_html()
+    assert "$" in render_views(models[0])
 
 
 def test_a_bill_of_next_to_nothing_says_so(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""What work cost: one number for one thing, through whichever door it is looked at."""
+"""The cost of work: one number for one thing, through whichever door it is looked at."""
 
 from collections.abc import Iterator
 from html import unescape
@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import POINTERS, sign_up_client
+from tests.support.views import render_views
 from toolkit import Client, Workflow
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.resources.workflows import NODE_COLUMNS
@@ -18,7 +19,7 @@ from toolkit.settings import Settings
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong in the sandbox."""
+    """The faults of the sandbox."""
     return Faults()
 
 
@@ -54,7 +55,7 @@ def run_retried_workflow(client: Client, faults: Faults) -> Workflow:
 
 
 def sum_delivered_cost(client: Client, workflow) -> float:
-    """What the calls that delivered were billed, by the attempts of its jobs."""
+    """Sum the bills of the calls that delivered, by the attempts of its jobs."""
     attempts = [
         attempt
         for node in workflow.nodes
@@ -120,7 +121,7 @@ def test_a_task_costs_what_its_workflows_do(
     assert task.cost_incurred_usd > task.cost_usd > 0
     shown = format_usd(task.cost_usd)
     assert f" {shown}>" in repr(task)
-    assert shown in task._render_html()
+    assert shown in render_views(task)
     assert task.to_frame()["cost_usd"].item() == stormy.tasks.list().cost_usd == task.cost_usd
     assert task.events()[-1].data["cost_usd"] == task.cost_usd
     ClientOutput(stormy).print_record(task)
@@ -146,7 +147,7 @@ def test_what_was_never_called_costs_nothing(stormy: Client, faults: Faults) -> 
         assert run.status == "failed"
         assert (run.cost_usd, run.cost_incurred_usd) == (0, 0)
         assert run.record.cost_source == "metered"
-        assert "unknown" not in run._render_html()
+        assert "unknown" not in render_views(run)
         assert repr(run).endswith("$0>")
         assert {attempt.cost_usd for attempt in run.attempts} == {0}
     wf = Workflow("never")

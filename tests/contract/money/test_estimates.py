@@ -1,4 +1,4 @@
-"""What work is expected to cost: a range that holds, null where nobody can know, and budgets."""
+"""Estimates of cost: a range that holds, null where nobody can know, and budgets."""
 
 import pytest
 

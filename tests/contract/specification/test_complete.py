@@ -64,7 +64,7 @@ def rows(text: str) -> list[str]:
 
 
 def is_named(cell: str, tests: str) -> bool:
-    """Whether the tests name what a row is about: its code, or its words."""
+    """Tell whether the tests name the subject of a row: its code, or its words."""
     if cell in REWORDED:
         return REWORDED[cell] in tests
     words = re.findall(r"`([^`]+)`", cell) or [cell]

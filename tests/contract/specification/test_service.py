@@ -1,4 +1,4 @@
-"""What holds everywhere: keys, paths, lookups, the life of endpoints, pointers, no secrets."""
+"""Rules that hold everywhere: keys, paths, lookups, the life of endpoints, pointers, no secrets."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -45,16 +45,16 @@ async def nodes(account_id: str, other: str | None = None) -> None:
 
 
 @pytest.fixture
-def slept(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def sleeps(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """For how long anybody slept."""
     found: list[float] = []
     sleep = asyncio.sleep
 
-    async def noted(seconds: float) -> None:
+    async def note_sleep(seconds: float) -> None:
         found.append(seconds)
         await sleep(seconds)
 
-    monkeypatch.setattr(asyncio, "sleep", noted)
+    monkeypatch.setattr(asyncio, "sleep", note_sleep)
     return found
 
 
@@ -85,12 +85,12 @@ async def test_while_others_are_active_two_thirds_are_theirs() -> None:
     assert time.perf_counter() - began >= (NODES - 1) * NODE_COST_S * OTHERS_SHARE
 
 
-async def test_it_does_not_wait_for_nobody(slept: list[float]) -> None:
+async def test_it_does_not_wait_for_nobody(sleeps: list[float]) -> None:
     """Given nobody else, then one slice and one step follow the other."""
     note_activity("ada")
     await slices("ada")
     await nodes("ada")
-    assert not any(slept)
+    assert not any(sleeps)
 
 
 async def test_one_slice_at_a_time_in_turns_by_account() -> None:

@@ -77,7 +77,7 @@ class AttemptBench:
         return await self.engine.runs.get(self.context, run.id)
 
     async def is_retrying(self) -> bool:
-        """Whether a run waits before it calls again."""
+        """Tell whether a run waits before it calls again."""
         runs = await self.engine.runs.list(self.context, 50, None)
         return any(run.status_detail == "retrying" for run in runs)
 

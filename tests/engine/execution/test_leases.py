@@ -13,7 +13,7 @@ from tests.support.clock import LeaseClock
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.base import Record, Request
-from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
 from toolkit.local import EngineThread, open_engine
 from toolkit.plugins import Call, Capability, Flow, Result
@@ -100,9 +100,9 @@ async def test_a_loop_that_is_held_keeps_its_leases(
             ),
         ],
     )
-    made: Future[Workflow] = busy.submit(busy.engine.workflows.create(context, graph))
+    made: Future[WorkflowRecord] = busy.submit(busy.engine.workflows.create(context, graph))
     workflow = await asyncio.wrap_future(made)
-    store = engine._core.store
+    store = engine.core.store
 
     async def is_renewed() -> bool:
         row = await store.get_row("roots", workflow.id)
@@ -130,7 +130,7 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
     """
     faults = Faults()
     stopped = await open_engine(short, faults=faults)
-    store, write = stopped._core.store, stopped._core.store.write
+    store, write = stopped.core.store, stopped.core.store.write
     written, goes_on = asyncio.Event(), asyncio.Event()
 
     def stand_still(
@@ -156,11 +156,11 @@ async def test_who_stood_still_before_the_call_does_not_make_it(
         await written.wait()
         row = (await store.find_rows("jobs", root_id=run.id))[0]
         assert '"status":"running"' in row["doc"].replace(" ", "")  # the intent is durable
-        stopped._leases._heartbeat.close()
+        stopped.leases._heartbeat.close()
         clock.now += 10 * short.lease_s
         await engine.wait(context, run.id, PATIENCE_S)
         assert (await engine.runs.get(context, run.id)).status == "completed"
-        tasks = list(stopped._leases._running.values())
+        tasks = list(stopped.leases._running.values())
         goes_on.set()
         await asyncio.gather(*tasks, return_exceptions=True)
     # The vendor of the one that stood still: to look at it is free.

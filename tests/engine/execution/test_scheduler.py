@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
-from toolkit.contract.workflows import NodeCreate, Workflow, WorkflowCreate
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
@@ -40,7 +40,9 @@ def build_nap_node(
     return NodeCreate(id=node_id, capability="test.nap", input=given, depends_on=after.split())
 
 
-async def wait_until_ended(engine: Engine, context: RequestContext, workflow: Workflow) -> Workflow:
+async def wait_until_ended(
+    engine: Engine, context: RequestContext, workflow: WorkflowRecord
+) -> WorkflowRecord:
     """The workflow once it has ended."""
     async with asyncio.timeout(PATIENCE_S):
         while workflow.status in ("queued", "running"):

@@ -121,21 +121,21 @@ async def test_one_that_hung_past_its_lease_commits_nothing(
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: len(faults.calls) >= 2)
         # It does not renew, and to the others its lock file looks like that of a dead process.
-        assert other._leases._keeper is not None
-        other._leases._keeper.cancel()
-        other._leases._heartbeat.close()
+        assert other.leases._keeper is not None
+        other.leases._keeper.cancel()
+        other.leases._heartbeat.close()
         writes: list[object] = []
-        held = other._core.store._writer._pending
-        other._core.store._writer.submit = (  # type: ignore[method-assign]
+        held = other.core.store._writer._pending
+        other.core.store._writer.submit = (  # type: ignore[method-assign]
             lambda changes, lease, eager=True: _hang_forever(writes, changes, lease)
         )
         await engine.wait(context, hung.id, 20)
     done = await engine.workflows.get(context, hung.id)
     assert done.status == "completed"
     assert held == []
-    del other._core.store._writer.submit  # type: ignore[attr-defined]
+    del other.core.store._writer.submit  # type: ignore[attr-defined]
     before = {n.id: n.artifact_id for n in done.nodes}
-    store = other._core.store
+    store = other.core.store
     for changes, lease in writes:  # type: ignore[misc]
         if lease is not None:
             with pytest.raises(Exception, match=hung.id):

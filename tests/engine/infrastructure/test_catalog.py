@@ -21,7 +21,7 @@ UNKNOWN = ComputeCreate(name="easel", gpu_type="NVIDIA Nothing")
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong at the cloud, and the log of its calls."""
+    """The faults of the cloud, and the log of its calls."""
     return Faults()
 
 
@@ -46,7 +46,7 @@ async def account(engine: Engine) -> RequestContext:
 
 
 def count_catalog_requests(faults: Faults) -> int:
-    """How often the catalogue was asked for."""
+    """Count the requests for the catalogue."""
     return sum(call.path.endswith("/catalog/gpus") for call in faults.calls)
 
 

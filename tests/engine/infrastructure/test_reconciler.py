@@ -1,4 +1,4 @@
-"""What a crash, a lost answer or an outage leaves at the GPU cloud is settled: no orphans."""
+"""Reconciling after a crash, a lost answer or an outage at the GPU cloud: no orphans."""
 
 import asyncio
 import json
@@ -59,7 +59,7 @@ each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.area)
 
 @pytest.fixture
 def faults() -> Faults:
-    """What goes wrong at the cloud."""
+    """The faults of the cloud."""
     return Faults()
 
 
@@ -115,7 +115,7 @@ async def get_only_record(engine: Engine, kind: ResourceKind, context: RequestCo
 
 async def backdate_requests(engine: Engine) -> None:
     """Have everything been asked for long ago."""
-    store = engine._core.store
+    store = engine.core.store
     for table in ("endpoints", "compute", "templates", "storage"):
         for row in await store.find_rows(table):
             spec = json.dumps({**json.loads(row["spec"]), "at": LONG_AGO})
@@ -125,7 +125,7 @@ async def backdate_requests(engine: Engine) -> None:
 async def list_statuses(engine: Engine) -> set[str]:
     """The states that records are in."""
     tables = ("endpoints", "compute", "templates", "storage")
-    return {row["status"] for table in tables for row in await engine._core.store.find_rows(table)}
+    return {row["status"] for table in tables for row in await engine.core.store.find_rows(table)}
 
 
 @each_kind
@@ -222,7 +222,7 @@ async def test_what_is_under_way_elsewhere_is_left_alone(
     faults.add(Fault("runpod", path_contains="/network-volumes", delay_ms=300, times=1))
     task = asyncio.create_task(doomed.storage.create(context, STORAGE.request))
     await wait_until_async(lambda: bool(faults.calls))
-    store = engine._core.store
+    store = engine.core.store
     (row,) = await store.find_rows("storage")
     assert engine.storage._is_abandoned(row) is False
     assert doomed.storage._is_abandoned(row) is False
@@ -244,7 +244,7 @@ async def test_only_one_of_two_takes_a_record_over(
     doomed.storage._record_state = wait_forever  # type: ignore[method-assign]
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
-    (row,) = await engine._core.store.find_rows("storage")
+    (row,) = await engine.core.store.find_rows("storage")
     took = [await one.storage._take_over(row) for one in (engine, other)]
     assert took == [True, False]
     await other.reconciler.reconcile()
@@ -302,7 +302,7 @@ async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: St
     made = await engine.templates.create(context, TemplateCreate(name="old", image="example/w:1"))
     endpoint = await engine.endpoints.create(context, EndpointCreate(template_id=made.id))
     doc = made.model_copy(update={"hidden": True}).model_dump_json()
-    await engine._core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
+    await engine.core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
     assert await engine.templates.list(context, 50, None) == []
     with pytest.raises(RequestError, match="hidden"):
         await engine.templates.delete(context, made.id)
@@ -330,7 +330,7 @@ async def test_a_refusal_tells_our_ids(engine: Engine, faults: Faults) -> None:
     """Given a refusal that names a volume by the vendor's id, then the record names it by ours."""
     context = await connect_cloud_account(engine)
     volume = await engine.storage.create(context, STORAGE.request)
-    (row,) = await engine._core.store.find_rows("storage")
+    (row,) = await engine.core.store.find_rows("storage")
     detail = f"{row['vendor_id']} is full."
     body = {"title": "Bad Request", "status": 400, "detail": detail}
     faults.add(Fault("runpod", path_contains="/serverless", status=400, body=body, times=1))
@@ -393,7 +393,7 @@ async def test_a_deletion_that_is_refused(engine: Engine, cloud: Starlette, faul
     """Given a vendor that will not, then the record stands as before, and its id is not told."""
     context = await connect_cloud_account(engine)
     made = await engine.storage.create(context, STORAGE.request)
-    (row,) = await engine._core.store.find_rows("storage")
+    (row,) = await engine.core.store.find_rows("storage")
     body = {"title": "Conflict", "status": 409, "detail": f"{row['vendor_id']} is in use."}
     faults.add(Fault("runpod", path_contains="/network-volumes/", status=409, body=body, times=1))
     with pytest.raises(RequestError, match="is in use") as refused:
@@ -431,7 +431,7 @@ async def test_real_things_are_not_settled_in_the_sandbox(
     work = doomed.storage.create(context, STORAGE.request)
     await kill_engine_during(doomed, work, lambda: "network-volumes" in list_cloud_names(cloud))
     await backdate_requests(engine)
-    store = engine._core.store
+    store = engine.core.store
     (row,) = await store.find_rows("storage")
     real = row["spec"].replace('"sandbox": true', '"sandbox": false')
     await store.write([UpdateRow("storage", row["id"], {"spec": real})])

@@ -137,15 +137,15 @@ class BudgetMachine(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_over_its_budget(self) -> None:
-        """What is spent, and what calls under way may cost, stays below each budget."""
+        """Check that what is spent, and what calls under way may cost, stays below each budget."""
         if not self.limits:
             return
         for workflow_id, limit in self.limits.items():
             assert self.run(self.sum_spent(workflow_id)) <= limit, workflow_id
 
     async def sum_spent(self, workflow_id: str) -> Decimal:
-        """What the records say was spent or is reserved."""
-        rows = await self.engine._core.store.find_rows("jobs", workflow_id=workflow_id)
+        """Sum what was spent or is reserved, by the records."""
+        rows = await self.engine.core.store.find_rows("jobs", workflow_id=workflow_id)
         total = Decimal(0)
         for row in rows:
             job = Job.model_validate_json(str(row["doc"]))
@@ -164,7 +164,7 @@ class BudgetMachine(RuleBasedStateMachine):
                     await self.engine.wait(self.context, workflow_id, 20)
                     ended = await self.engine.workflows.get(self.context, workflow_id)
                     assert ended.status in FINAL
-            rows = await self.engine._core.store.find_rows("jobs")
+            rows = await self.engine.core.store.find_rows("jobs")
             jobs = [Job.model_validate_json(str(row["doc"])) for row in rows]
             paid = sum((a.cost_usd or 0) > 0 for job in jobs for a in job.attempts)
             await self.engine.close(0)

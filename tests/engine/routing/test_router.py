@@ -114,7 +114,7 @@ def test_what_is_always_true(world: ProviderPool, policy: str | None, pin: str |
 
 
 def is_dominated(worse: RankedCandidate, better: RankedCandidate) -> bool:
-    """Whether one is worse in something and better in nothing, all of it known."""
+    """Tell whether one is worse in something and better in nothing, all of it known."""
     pairs = [
         (worse.estimated_cost_usd, better.estimated_cost_usd),
         (worse.latency_p50_ms, better.latency_p50_ms),

@@ -1,4 +1,4 @@
-"""What a network can do to a call, on real sockets and over the transport that is used for real."""
+"""Failures of a network in a call, on real sockets and over the transport that is used for real."""
 
 import asyncio
 import gzip

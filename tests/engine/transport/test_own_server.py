@@ -85,7 +85,7 @@ def test_a_budget_needs_a_price_and_the_operator_can_set_it(
         assert "smollm2" in refused.value.message
         limited = client.api_keys.create(max_cost_usd_per_day=1).api_key
         with (
-            HttpClient(client._http.url, limited, transport=client._http._transport) as other,
+            HttpClient(client.access.base_url, limited, transport=client._http._transport) as other,
             pytest.raises(WorkError) as failed,
         ):
             other.runs.create("llm.generate", ASK, provider="openai").wait()

@@ -20,7 +20,7 @@ KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
 
 
 def list_key_echoes() -> dict[str, str]:
-    """What a vendor may make of the key."""
+    """List the forms that a vendor may echo the key in."""
     raw = KEY.encode()
     return {
         "whole": KEY,

@@ -44,7 +44,7 @@ def create_operator_account(settings: Settings, *args: str) -> dict[str, str]:
 
 
 async def check_pointer(wire: Wire, name: str) -> tuple[bool, object]:
-    """Whether a pointer resolves, and in which words it does not."""
+    """Tell whether a pointer resolves, and in which words it does not."""
     pointer = {"provider": "openai", "connection_type": "environment", "secret_ref": name}
     link = await wire.send("POST", "/v1/providers/connections", json=pointer)
     assert link.status_code == 201, link.text

@@ -1,4 +1,4 @@
-"""What an operator does with accounts beside a server that runs: list, disable, recover."""
+"""Accounts, as an operator handles them beside a server that runs: list, disable, recover."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -43,11 +43,11 @@ def ada(served: Server) -> Iterator[Client]:
 def account(settings: Settings) -> Account:
     """`toolkit account`, typed by whoever operates the data directory."""
 
-    def typed(*line: str) -> Result:
+    def run_account(*line: str) -> Result:
         where = ["--data-dir", str(settings.data_dir)]
         return CliRunner().invoke(app, ["account", *line, *where], catch_exceptions=False)
 
-    return typed
+    return run_account
 
 
 def refusal(client: Client) -> RequestError | None:
@@ -60,7 +60,7 @@ def refusal(client: Client) -> RequestError | None:
 
 
 def read_output(done: Result) -> Any:
-    """What a command printed as JSON."""
+    """Parse the JSON that a command printed."""
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
@@ -111,8 +111,8 @@ def test_what_was_let_in_before_is_refused_all_the_same(served: Server, ada: Cli
     disabled = PatchDocument("accounts", me.id, {"disabled_at": "2026-11-20T08:00:00.000Z"})
 
     async def late() -> None:
-        await engine._core.store.write([disabled])
-        await engine._core.quotas.check_queue(me.id)
+        await engine.core.store.write([disabled])
+        await engine.core.quotas.check_queue(me.id)
 
     with pytest.raises(RequestError, match="disabled") as refused:
         served.thread.call(late())
@@ -145,7 +145,7 @@ def test_an_operator_sees_what_accounts_have(
     """Given accounts with keys and work, then the operator is told of both, and of no secret."""
     ada.connections.create("minimax", "environment", "MINIMAX_API_KEY")
     made = ada.api_keys.create(name="nightly", max_cost_usd_per_day=5)
-    with Client(ada._http.url, made.api_key) as nightly:
+    with Client(ada.access.base_url, made.api_key) as nightly:
         cost = nightly.runs.create("llm.generate", {"objective": "Tea"}).wait().cost_usd
     ada.api_keys.delete(ada.api_keys.create(name="old").id)
     (listed,) = read_output(account("list", "--json"))
@@ -196,7 +196,7 @@ def test_what_cannot_be_done_is_said_in_a_line(
 
 async def test_a_key_s_use_is_written_once_a_minute(wire: Wire, settings: Settings) -> None:
     """Given many requests, then one write tells that the key was used, and undoes no other's."""
-    store = wire.engine._core.store
+    store = wire.engine.core.store
     me = (await wire.send("GET", "/v1/account")).json()["data"]
     await store.write([])
     seen = store._reader.get_data_version()

@@ -192,7 +192,7 @@ async def test_a_member_changes_nothing(
 ) -> None:
     """Given a shared connection, then members are refused, and to all others it is not there."""
     shared = await boss.connect("openai", share=[bob.id])
-    core = bob.engine._core
+    core = bob.engine.core
     for who in (bob, eve):  # that they are operators themselves makes no difference
         await AccountAdmin(core.store, core.settings).set_operator(who.id, operator=True)
     body = {"json": {"accounts": "all"}}
@@ -314,7 +314,7 @@ async def test_nothing_is_rented_by_it(
 async def test_what_is_deleted_leads_nowhere(bob: ShareCaller) -> None:
     """Given a call that waits for its turn, then it is not made by a connection deleted since."""
     own = await bob.connect("openai")
-    core = bob.engine._core
+    core = bob.engine.core
     ((held,),) = (await core.list_connections(bob.id)).values()
     assert await core.resolve_secret(held)
     await bob.ask("DELETE", f"{CONNECTIONS}/{own}")
@@ -327,7 +327,7 @@ async def test_what_is_deleted_leads_nowhere(bob: ShareCaller) -> None:
 async def test_an_end_is_an_end(boss: ShareCaller, bob: ShareCaller, how: str) -> None:
     """Given a share that ends, then nothing is seen of it, and what holds it leads nowhere."""
     shared = await boss.connect("openai", share=[bob.id])
-    core = bob.engine._core
+    core = bob.engine.core
     ((held,),) = (await core.list_connections(bob.id)).values()
     assert await core.resolve_secret(held)
     if how == "unshared":

@@ -109,7 +109,7 @@ async def test_a_foreign_id_in_a_body_is_like_an_unknown_one(
 
 async def test_every_input_that_names_an_artifact_is_tried(wire: Wire) -> None:
     """Given the capabilities, then those that take an artifact by its id are in INPUTS."""
-    registry = wire.engine._core.registry
+    registry = wire.engine.core.registry
     taking = {
         capability.id: field
         for capability in registry.list_newest()

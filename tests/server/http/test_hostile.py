@@ -201,7 +201,7 @@ def test_lines_that_are_no_proper_http(server: Server) -> None:
 
 
 def _whole(answer: bytes) -> bool:
-    """Whether an answer has the length that it says it has."""
+    """Tell whether an answer has the length that it says it has."""
     head, _, body = answer.partition(b"\r\n\r\n")
     length = re.search(rb"content-length: (\d+)", head, re.I)
     return length is not None and len(body) >= int(length.group(1))

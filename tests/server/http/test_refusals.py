@@ -159,11 +159,11 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read(wire: Wire) ->
     headers = {"Content-Type": "application/json"}
     declared = await wire.send("POST", RUNS, content=b" " * (limit + 1), headers=headers)
 
-    async def dripped() -> object:
+    async def drip_body() -> object:
         for _ in range(17):
             yield b" " * (limit // 16)
 
-    streamed = await wire.send("POST", RUNS, content=dripped(), headers=headers)
+    streamed = await wire.send("POST", RUNS, content=drip_body(), headers=headers)
     for answer in (declared, streamed):
         assert answer.status_code == 413
         assert answer.json()["error"]["code"] == "PAYLOAD_TOO_LARGE"
@@ -267,10 +267,10 @@ async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
 async def test_our_own_fault_tells_nothing(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given a bug, then the answer is INTERNAL with the request id that finds it in the log."""
 
-    async def broken(*_: object) -> None:
+    async def raise_error(*_: object) -> None:
         raise RuntimeError("a secret detail")
 
-    monkeypatch.setattr(wire.engine.runs, "get", broken)
+    monkeypatch.setattr(wire.engine.runs, "get", raise_error)
     answer = await wire.send("GET", "/v1/runs/run_x")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL")
     assert answer.headers["X-Request-Id"] == answer.json()["error"]["request_id"]

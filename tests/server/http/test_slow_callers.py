@@ -15,7 +15,7 @@ HEAD = (
 
 
 async def dribble_request(http: httpx.AsyncClient, head: bytes, more: bytes) -> tuple[bytes, float]:
-    """What came back before the connection was cut, and after how many seconds."""
+    """Send a request bit by bit until it is cut off; return the answer, and after how long."""
     address = http.base_url
     reader, writer = await asyncio.open_connection(address.host, address.port)
     watch = Watch()

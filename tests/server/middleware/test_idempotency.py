@@ -98,7 +98,7 @@ async def prepare_post(wire: Wire, path: str, body: Any) -> tuple[str, dict[str,
         names["connection"] = listed.json()["data"]["items"][0]["id"]
     if path.endswith("/share"):  # for operators
         own = (await wire.send("GET", "/v1/account")).json()["id"]
-        await wire.engine._core.store.write([UpdateRow("accounts", own, {"operator": True})])
+        await wire.engine.core.store.write([UpdateRow("accounts", own, {"operator": True})])
     if "{failed}" in text:
         made = await wire.send("POST", "/v1/workflows", json=LONG)
         names["failed"] = made.json()["id"]
@@ -287,7 +287,7 @@ async def test_an_earlier_version_shares_the_directory(wire: Wire, path: str) ->
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", path, json=POSTS[path], headers=headers)
-    store = wire.engine._core.store
+    store = wire.engine.core.store
     (row,) = await store.find_rows("idempotency")
     assert (row["status"], row["body"]) == (first.status_code, first.text)
     theirs = {"status": 201, "body": '{"id":"run_1","data":{"id":"run_1","then":"more"}}'}
@@ -302,8 +302,8 @@ async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> Non
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
-    await wire.engine._core.store.write([])
-    connection = wire.engine._core.store._write_connection.connection
+    await wire.engine.core.store.write([])
+    connection = wire.engine.core.store._write_connection.connection
     connection.execute(
         "UPDATE idempotency SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', created_at, ?)",
         (f"-{hours} hours",),
@@ -328,7 +328,7 @@ async def test_accounts_are_excepted_and_strangers_refused(wire: Wire) -> None:
         made = await wire.http.post("/v1/account", json={"email": email}, headers=headers)
         assert made.status_code == 201
     assert (await wire.http.post("/v1/runs", json=RUN, headers=headers)).status_code == 401
-    assert "sk_live_" not in str(await wire.engine._core.store.find_rows("idempotency"))
+    assert "sk_live_" not in str(await wire.engine.core.store.find_rows("idempotency"))
 
 
 async def test_old_answers_are_swept_up(wire: Wire) -> None:
@@ -336,7 +336,7 @@ async def test_old_answers_are_swept_up(wire: Wire) -> None:
     await connect_caller(wire)
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "old"})
     await wire.send("POST", "/v1/runs", json=RUN, headers={"Idempotency-Key": "new"})
-    store = wire.engine._core.store
+    store = wire.engine.core.store
     first = (await store.find_rows("idempotency"))[0]
     await store.write([UpdateRow("idempotency", first["id"], {"created_at": "2020-01-01"})])
     sweeper = asyncio.create_task(wire.engine.idempotency.sweep_expired())

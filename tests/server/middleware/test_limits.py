@@ -1,4 +1,4 @@
-"""What one caller may ask for, and what is answered beyond it."""
+"""Limits of what one caller may ask for, and what is answered beyond them."""
 
 import sqlite3
 import time
@@ -28,7 +28,7 @@ Opened = Callable[..., Any]
 
 
 @pytest.fixture
-async def opened(settings: Settings) -> AsyncIterator[Opened]:
+async def open_wire(settings: Settings) -> AsyncIterator[Opened]:
     """Opens a signed-up caller of an engine with other settings."""
     async with AsyncExitStack() as stack:
 
@@ -53,9 +53,9 @@ def get_refusal(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, error["code"]
 
 
-async def test_a_key_asks_so_often(opened: Opened) -> None:
+async def test_a_key_asks_so_often(open_wire: Opened) -> None:
     """Given three at once, then the fourth request is 429 with Retry-After, and others go on."""
-    wire = await opened(rate_limit_per_s=0.1, rate_limit_burst=3)
+    wire = await open_wire(rate_limit_per_s=0.1, rate_limit_burst=3)
     other = await wire.sign_up("bob@example.org")
     answers = [await wire.send("GET", "/v1/account") for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
@@ -65,9 +65,9 @@ async def test_a_key_asks_so_often(opened: Opened) -> None:
     assert (await wire.send("GET", "/v1/health")).status_code == 200
 
 
-async def test_a_request_counts_once(opened: Opened) -> None:
+async def test_a_request_counts_once(open_wire: Opened) -> None:
     """Given an idempotency key, for which the caller is asked for earlier, then it counts once."""
-    wire = await opened(rate_limit_per_s=0.001, rate_limit_burst=2)
+    wire = await open_wire(rate_limit_per_s=0.001, rate_limit_burst=2)
     answers = [
         await wire.send("POST", "/v1/route", json=CARD, headers={"Idempotency-Key": str(i)})
         for i in range(3)
@@ -97,11 +97,11 @@ def test_rates_fill_up_again_and_are_forgotten() -> None:
 
 
 @pytest.mark.parametrize("kind", ["runs", "workflows", "tasks"])
-async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
+async def test_so_much_is_not_done_yet(open_wire: Opened, kind: str) -> None:
     """Given a full queue, then more is 429, for this account alone, until something is done."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
-    wire = await opened(faults, max_queued=1)
+    wire = await open_wire(faults, max_queued=1)
     body: dict[str, Any] = {
         "runs": LINE,
         "workflows": {
@@ -132,9 +132,9 @@ async def test_so_much_is_not_done_yet(opened: Opened, kind: str) -> None:
     await wait_until_async(is_let_in)
 
 
-async def test_so_many_bytes_are_kept(opened: Opened) -> None:
+async def test_so_many_bytes_are_kept(open_wire: Opened) -> None:
     """Given room for one upload, then the next is 413, and work is refused where nothing fits."""
-    wire = await opened(max_stored_bytes=20_000)
+    wire = await open_wire(max_stored_bytes=20_000)
 
     async def upload(size: int, **options: Any) -> httpx.Response:
         files = {"file": ("a.txt", b"x" * size)}
@@ -163,9 +163,9 @@ def sums(wire: Wire) -> list[str]:
         return find_miscounted(database)
 
 
-async def test_records_count(opened: Opened) -> None:
+async def test_records_count(open_wire: Opened) -> None:
     """Given an account without artifacts, then its records fill it, and the refusal says so."""
-    wire = await opened(max_stored_bytes=100_000)
+    wire = await open_wire(max_stored_bytes=100_000)
     text = "tea " * 2_000
     agent = {"name": "reader", "objective": text}
     made = 0
@@ -180,9 +180,9 @@ async def test_records_count(opened: Opened) -> None:
     assert sums(wire) == []
 
 
-async def test_pruned_records_give_room_back(opened: Opened, settings: Settings) -> None:
+async def test_pruned_records_give_room_back(open_wire: Opened, settings: Settings) -> None:
     """Given workflows that fill an account, when they are pruned, then there is room again."""
-    wire = await opened(max_stored_bytes=400_000)
+    wire = await open_wire(max_stored_bytes=400_000)
     flow = {
         "name": "w",
         "nodes": [
@@ -208,11 +208,11 @@ async def test_pruned_records_give_room_back(opened: Opened, settings: Settings)
     assert again.status_code == 202
 
 
-async def test_an_account_has_so_many_jobs_under_way(opened: Opened) -> None:
+async def test_an_account_has_so_many_jobs_under_way(open_wire: Opened) -> None:
     """Given one job at once for each account, then another account's does not wait for it."""
     faults = Faults()
     faults.add(Fault("minimax", delay_ms=20_000, times=None))
-    wire = await opened(faults, max_concurrent_jobs_per_account=1)
+    wire = await open_wire(faults, max_concurrent_jobs_per_account=1)
     pointer = {
         "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
     }  # fmt: skip
@@ -235,10 +235,10 @@ async def test_an_account_has_so_many_jobs_under_way(opened: Opened) -> None:
     ],
 )
 async def test_parts_of_a_body_have_sizes(
-    opened: Opened, given: dict[str, object], why: str
+    open_wire: Opened, given: dict[str, object], why: str
 ) -> None:
     """Given a text, list or object that is too large, wherever it stands, then 400 says which."""
-    wire = await opened(max_text=40, max_items=40, max_members=40)
+    wire = await open_wire(max_text=40, max_items=40, max_members=40)
     answer = await wire.send("POST", "/v1/runs", json={**CARD, "input": given})
     assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert why in answer.json()["error"]["details"][0]["message"]
@@ -254,12 +254,12 @@ async def test_parts_of_a_body_have_sizes(
     ],
     ids=["quotes", "quotes and a backslash", "texts", "one dependency 9,999 times"],
 )
-async def test_no_body_takes_long_to_refuse(opened: Opened, raw: bytes) -> None:
+async def test_no_body_takes_long_to_refuse(open_wire: Opened, raw: bytes) -> None:
     """Given a body made to be slow to look through, then it is refused about as soon as others.
 
     Sought anew from each quote, the first took 20 s, and hours where it filled a body.
     """
-    wire = await opened()
+    wire = await open_wire()
     headers = {"Content-Type": "application/json"}
     began = time.process_time()
     answer = await wire.send("POST", "/v1/workflows", content=raw, headers=headers)
@@ -278,20 +278,20 @@ async def test_no_body_takes_long_to_refuse(opened: Opened, raw: bytes) -> None:
     ids=["query", "path", "many headers", "long header"],
 )
 async def test_targets_and_headers_have_sizes(
-    opened: Opened, path: str, headers: dict[str, str]
+    open_wire: Opened, path: str, headers: dict[str, str]
 ) -> None:
     """Given a target or headers that are too large, then 400 says how large they may be."""
-    wire = await opened()
+    wire = await open_wire()
     answer = await wire.send("GET", path, headers=headers)
     assert get_refusal(answer) == (400, "INVALID_REQUEST")
     assert "at most" in answer.json()["error"]["message"]
     assert answer.headers["x-request-id"]
 
 
-async def test_pages_of_named_origins_may_ask(opened: Opened) -> None:
+async def test_pages_of_named_origins_may_ask(open_wire: Opened) -> None:
     """Given an origin that is named, then its page may ask without cookies; no other may."""
     page, other = {"Origin": "https://board.example.org"}, {"Origin": "https://evil.example.org"}
-    wire = await opened(cors_origins=frozenset(page.values()))
+    wire = await open_wire(cors_origins=frozenset(page.values()))
     asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "prefer"}
     preflight = await wire.http.options("/v1/runs", headers={**page, **asked})
     assert preflight.status_code == 200
@@ -324,9 +324,9 @@ def test_origins_are_exact(origin: str) -> None:
 
 
 @pytest.mark.parametrize("hosts", [[], ["a.test", "b.test"]], ids=["none", "two"])
-async def test_a_request_names_one_host(opened: Opened, hosts: list[str]) -> None:
+async def test_a_request_names_one_host(open_wire: Opened, hosts: list[str]) -> None:
     """Given no Host or two, then 400: who takes the one, and who the other, would be fooled."""
-    wire = await opened()
+    wire = await open_wire()
     scope: dict[str, object] = {
         "type": "http", "http_version": "1.1", "method": "GET", "path": "/v1/health",
         "raw_path": b"/v1/health", "query_string": b"", "scheme": "http", "client": ("::1", 1),

@@ -1,4 +1,4 @@
-"""What no OpenAPI document can say of the wire: hooks that schemathesis loads."""
+"""Hooks that schemathesis loads, for what no OpenAPI document can say of the wire."""
 
 from typing import Any
 

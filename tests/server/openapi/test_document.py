@@ -20,7 +20,7 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
 def resolve_reference(part: dict[str, Any]) -> dict[str, Any]:
-    """What a reference leads to, or the thing itself."""
+    """Resolve a reference, or return the thing itself."""
     if "$ref" not in part:
         return part
     found: Any = DOCUMENT
@@ -30,7 +30,7 @@ def resolve_reference(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def answers(route: Route) -> dict[str, dict[str, Any]]:
-    """What a route can answer, by status."""
+    """List the answers of a route, by status."""
     return {status: resolve_reference(told) for status, told in route.told["responses"].items()}
 
 

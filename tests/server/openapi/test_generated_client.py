@@ -46,7 +46,7 @@ def module(name: str) -> ModuleType:
 
 
 def call_operation(tag: str, operation: str, **given: Any) -> Any:
-    """What an operation answers with, as the generated client reads it."""
+    """Call an operation, and return its answer as the generated client reads it."""
     return module(f"api.{tag}.{operation}").sync(**given)
 
 

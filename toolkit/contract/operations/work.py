@@ -11,7 +11,7 @@ from toolkit.contract.operations.definitions import ApiOperation, ApiResource
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate
-from toolkit.contract.workflows import Workflow, WorkflowCreate, WorkflowFork
+from toolkit.contract.workflows import WorkflowCreate, WorkflowFork, WorkflowRecord
 
 _ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
 
@@ -203,7 +203,7 @@ _WORKFLOWS = ApiResource(
 )
 WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     WorkflowCreate,
-    Workflow,
+    WorkflowRecord,
     _ACCEPT,
     ErrorCode.NOT_FOUND,
     ErrorCode.INVALID_WORKFLOW,
@@ -214,24 +214,24 @@ WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     status=202,
     holds=True,
 )
-WORKFLOWS_LIST = _WORKFLOWS.define_list(Workflow)
-WORKFLOWS_READ = _WORKFLOWS.define_read(Workflow)
+WORKFLOWS_LIST = _WORKFLOWS.define_list(WorkflowRecord)
+WORKFLOWS_READ = _WORKFLOWS.define_read(WorkflowRecord)
 WORKFLOWS_CANCEL = _WORKFLOWS.define_action(
-    "cancel", Workflow, "End a workflow; one that has ended is answered as it is."
+    "cancel", WorkflowRecord, "End a workflow; one that has ended is answered as it is."
 )
 WORKFLOWS_RETRY = _WORKFLOWS.define_action(
     "retry",
-    Workflow,
+    WorkflowRecord,
     "Run one that did not complete again, from its failed nodes on; id and results stay.",
     ErrorCode.CONFLICT,
     ErrorCode.BUDGET_EXCEEDED,
     status=202,
 )
-WORKFLOWS_FORK: ApiOperation[WorkflowFork, Workflow] = _WORKFLOWS.define(
+WORKFLOWS_FORK: ApiOperation[WorkflowFork, WorkflowRecord] = _WORKFLOWS.define(
     "fork",
     "POST",
     "/{id}/fork",
-    Workflow,
+    WorkflowRecord,
     "Run a node and what depends on it again, in a new one that keeps the other results.",
     ErrorCode.CREDENTIALS_MISSING,
     ErrorCode.PROVIDER_NOT_ALLOWED,

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, PathPatch
 from matplotlib.path import Path
 
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.plots.figure import Chart, escape_mathtext
 from toolkit.display.text import fit_text, format_seconds
 from toolkit.display.theme import INK_COLOURS, STATE_COLOURS
@@ -52,7 +52,7 @@ def draw_workflow_figure(
     return _get_figure(ax)
 
 
-def draw_timeline_figure(workflow: Workflow, ax: Axes | None = None) -> Figure:
+def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Figure:
     """Draw when each node ran, on axes given or on a figure of its own."""
     shown = build_bars(workflow)
     if ax is None:

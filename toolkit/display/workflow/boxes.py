@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.money import sum_usd
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import (
     SYMBOLS,
     format_money,
@@ -115,7 +115,7 @@ def format_caption(
     return " · ".join(parts)
 
 
-def format_workflow_cost(workflow: Workflow) -> str:
+def format_workflow_cost(workflow: WorkflowRecord) -> str:
     """Say in words what a workflow cost, as its record has it; nothing before a node completed."""
     if workflow.completed_at is None and not workflow.cost_usd:
         return ""

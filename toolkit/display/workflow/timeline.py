@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import floor, log10
 
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import SYMBOLS, fit_text, format_money, format_seconds
 from toolkit.display.theme import (
     build_ink_attributes,
@@ -39,7 +39,7 @@ class TimelineBar:
     critical: bool
 
 
-def build_bars(workflow: Workflow) -> list[TimelineBar]:
+def build_bars(workflow: WorkflowRecord) -> list[TimelineBar]:
     """Build the bars of a workflow's nodes in the order of their start; last what never did."""
 
     def since(moment: datetime | None) -> float | None:
@@ -110,7 +110,7 @@ def choose_ticks(span: float) -> list[float]:
     return [round(i * step, 9) for i in range(int(span / step) + 1)]
 
 
-def draw_timeline_svg(workflow: Workflow) -> str:
+def draw_timeline_svg(workflow: WorkflowRecord) -> str:
     """Draw the chart: a bar a node, grey where it could have started and had not, the critical path
     marked.
     """

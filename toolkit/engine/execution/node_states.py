@@ -10,7 +10,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.jobs import FINAL_STATUSES, JobStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.contract.workflows import Node, Workflow
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.job_record import JobRecord
 from toolkit.engine.money.amounts import sum_costs
@@ -62,11 +62,11 @@ class JobState(NamedTuple):
 
 
 async def materialize_nodes(
-    workflow: Workflow,
+    workflow: WorkflowRecord,
     jobs: Mapping[str, JobState],
     skipped: Mapping[str, SkippedNode],
     pacer: Pacer,
-) -> Workflow:
+) -> WorkflowRecord:
     """Return a workflow's record with the states of its nodes, and its sums.
 
     Args:

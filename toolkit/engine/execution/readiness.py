@@ -15,7 +15,7 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.tasks import Task
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
@@ -94,7 +94,7 @@ class Readiness:
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow_id)
         jobs = {str(job["node_id"]): job for job in rows}
         found: list[Collection[Connection]] = []
-        for node in Workflow.model_validate_json(str(row["doc"])).nodes:
+        for node in WorkflowRecord.model_validate_json(str(row["doc"])).nodes:
             if node.id in spec["kept"]:
                 continue
             if node.id in jobs:
@@ -136,7 +136,7 @@ class Readiness:
     async def _make_changes(self, lease: Lease, waiting: bool) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
         store, root_id = self._core.store, lease.root_id
-        record: JobRecord | Workflow | Task
+        record: JobRecord | WorkflowRecord | Task
         if lease.kind in ("run", "job"):
             named = {"run_id": root_id} if lease.kind == "run" else {"id": root_id}
             table, rows = "jobs", await store.find_rows("jobs", **named)
@@ -149,7 +149,7 @@ class Readiness:
             if table == "jobs":
                 record = read_job(row)
             else:
-                model = Workflow if table == "workflows" else Task
+                model = WorkflowRecord if table == "workflows" else Task
                 record = model.model_validate_json(str(row["doc"]))
             if (record.status_detail == WAITING_MESSAGE) is waiting:
                 continue

@@ -12,7 +12,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import ZERO_USD, from_wire_usd
-from toolkit.contract.workflows import Node, Workflow, WorkflowStatus
+from toolkit.contract.workflows import Node, WorkflowRecord, WorkflowStatus
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor, make_deadline_error
@@ -57,7 +57,7 @@ class Scheduler:
         self,
         core: EngineContext,
         executor: JobExecutor,
-        workflow: Workflow,
+        workflow: WorkflowRecord,
         spec: Mapping[str, Any],
         lease: Lease,
         budgets: Sequence[Budget],
@@ -86,7 +86,7 @@ class Scheduler:
         self._started = time.monotonic()
         self._earlier_s = 0.0
 
-    async def run(self) -> Workflow:
+    async def run(self) -> WorkflowRecord:
         """Run to the end; the final state is durable when this returns.
 
         Raises:
@@ -294,14 +294,14 @@ class Scheduler:
         if running:
             await asyncio.wait(running)
 
-    async def _finish_from_states(self) -> Workflow:
+    async def _finish_from_states(self) -> WorkflowRecord:
         failed = [state for state in self._states.values() if state.status == "failed"]
         if not failed:
             return await self._finish("completed", None)
         first = min(failed, key=lambda state: state.completed_at or now())
         return await self._finish("failed", first.error)
 
-    async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> Workflow:
+    async def _finish(self, status: WorkflowStatus, error: ErrorInfo | None) -> WorkflowRecord:
         """Write the record down as it ends, and nothing after it."""
         changes: list[Change] = []
         ended = now()

@@ -58,12 +58,11 @@ class Jobs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return (await self._core.records.jobs.get(context.account_id, job_id)).to_wire()
+        return await self._core.records.jobs.get(context.account_id, job_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
-        jobs = await self._core.records.jobs.list(context.account_id, limit, before)
-        return [job.to_wire() for job in jobs]
+        return await self._core.records.jobs.list(context.account_id, limit, before)
 
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.

@@ -11,7 +11,7 @@ from toolkit.contract.tasks import (
     ReviewCreate,
     Task,
 )
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.orchestration.plans import Plans
@@ -85,7 +85,7 @@ class Reviews:
         return await self._tasks.get(context, task_id)
 
     async def _apply_review(
-        self, task: Task, lease: Lease, workflow: Workflow, plan: Plan, verdict: Review
+        self, task: Task, lease: Lease, workflow: WorkflowRecord, plan: Plan, verdict: Review
     ) -> None:
         """Apply a verdict to a task."""
         task.error, task.completed_at = None, None
@@ -98,7 +98,7 @@ class Reviews:
             await self._manager.fail(task, lease, make_error_info(ErrorCode.REVIEW_FAILED))
 
 
-def _make_review(task: Task, workflow: Workflow, request: ReviewCreate) -> Review:
+def _make_review(task: Task, workflow: WorkflowRecord, request: ReviewCreate) -> Review:
     """Make the review of a person's verdict.
 
     Raises:
@@ -126,7 +126,9 @@ def _make_review(task: Task, workflow: Workflow, request: ReviewCreate) -> Revie
     )
 
 
-def _make_action(task: Task, workflow: Workflow, request: ReviewCreate) -> RecommendedAction | None:
+def _make_action(
+    task: Task, workflow: WorkflowRecord, request: ReviewCreate
+) -> RecommendedAction | None:
     """Choose what a retry runs again: the node that is named, or the one that delivers.
 
     Raises:

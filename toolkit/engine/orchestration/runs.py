@@ -5,7 +5,6 @@ from typing import Any
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.contract.money import to_wire_usd
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
@@ -55,7 +54,7 @@ class Runs:
         """
         jobs = self._core.records.jobs
         for row in await jobs.find_rows(context.account_id, run_id=run_id):
-            return Run.of(jobs.read(row).to_wire())
+            return Run.of(jobs.read(row))
         task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
@@ -93,17 +92,17 @@ class Runs:
         await self._admission.start_check(context.account_id).check_references(
             capability, request.input, request.options
         )
-        routing = route(capability, request.options, operation, providers)
-        first = routing.first_choice
+        routing = route(capability, request.options, operation, providers).to_wire()
+        first = next((c for c in routing.candidates if not c.excluded), None)
         return Route(
             capability=capability.name,
             policy=routing.policy,
-            candidates=routing.list_candidates(),
+            candidates=routing.candidates,
             provider=first.provider if first else None,
             model=first.model if first else None,
             connection_id=first.connection_id if first else None,
-            estimated_cost_usd=to_wire_usd(first.estimated_cost_usd) if first else None,
-            reservation_usd=to_wire_usd(first.reservation_usd) if first else None,
+            estimated_cost_usd=first.estimated_cost_usd if first else None,
+            reservation_usd=first.reservation_usd if first else None,
         )
 
     def _resolve_request(self, request: RunCreate) -> tuple[Capability, Operation[Any] | None]:

@@ -15,7 +15,7 @@ from toolkit.contract.tasks import (
     TaskCreate,
     TaskStatus,
 )
-from toolkit.contract.workflows import Workflow
+from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.workflow_graph import find_descendants
@@ -169,7 +169,7 @@ class TaskManager:
             code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
             await self.fail(task, lease, workflow.error or make_error_info(code))
 
-    async def deliver(self, task: Task, lease: Lease, workflow: Workflow, plan: Plan) -> None:
+    async def deliver(self, task: Task, lease: Lease, workflow: WorkflowRecord, plan: Plan) -> None:
         """Complete a task with the artifacts of its workflow."""
         by_id = {node.id: node.artifact_id for node in workflow.nodes}
         task.final_artifact_id = workflow.final_artifact_id
@@ -184,7 +184,7 @@ class TaskManager:
         self,
         task: Task,
         lease: Lease,
-        workflow: Workflow,
+        workflow: WorkflowRecord,
         plan: Plan,
         action: RecommendedAction,
     ) -> None:
@@ -212,7 +212,7 @@ class TaskManager:
         await self.set_status(task, lease, "executing", changes)
 
     async def _load_evidence(
-        self, account_id: str, workflow: Workflow, plan: Plan
+        self, account_id: str, workflow: WorkflowRecord, plan: Plan
     ) -> Sequence[Evidence]:
         """Load the output of each node for the reviewer."""
         reasons = {node.id: node.reason for node in plan.nodes}

@@ -7,7 +7,13 @@ from typing import Any
 from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
-from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
+from toolkit.contract.workflows import (
+    Node,
+    NodeCreate,
+    WorkflowCreate,
+    WorkflowFork,
+    WorkflowRecord,
+)
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.workflow_graph import find_descendants
@@ -26,7 +32,7 @@ class WorkflowReruns:
         self._leases = roots
         self._workflows = workflows
 
-    async def retry(self, context: RequestContext, workflow_id: str) -> Workflow:
+    async def retry(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Run a workflow that did not complete again, from its failed nodes on.
 
         The id and the completed nodes stay, and so does what has been spent. Further costs are
@@ -58,7 +64,9 @@ class WorkflowReruns:
         self._leases.start(lease)
         return await self._workflows.get(context, workflow_id)
 
-    async def _requeue(self, context: RequestContext, workflow: Workflow, lease: Lease) -> None:
+    async def _requeue(
+        self, context: RequestContext, workflow: WorkflowRecord, lease: Lease
+    ) -> None:
         """Reset a workflow and its failed jobs in the store, so that they run again."""
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
         changes: list[Change] = []
@@ -82,7 +90,7 @@ class WorkflowReruns:
         context: RequestContext,
         workflow_id: str,
         request: WorkflowFork,
-    ) -> Workflow:
+    ) -> WorkflowRecord:
         """Make a new workflow that runs one node again and what depends on it, and keeps the rest.
 
         Raises:
@@ -102,7 +110,7 @@ class WorkflowReruns:
         return await self._workflows.accept(context, asked, kept, forked_from=source.id)
 
     @staticmethod
-    def _find_rerun_nodes(source: Workflow, request: WorkflowFork) -> set[str]:
+    def _find_rerun_nodes(source: WorkflowRecord, request: WorkflowFork) -> set[str]:
         """Find the nodes that a fork runs again."""
         depends_on = {node.id: node.depends_on for node in source.nodes}
         faults = []
@@ -124,7 +132,7 @@ class WorkflowReruns:
 
 
 def _rebuild_request(
-    source: Workflow, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
+    source: WorkflowRecord, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
 ) -> WorkflowCreate:
     """Rebuild the request that a workflow was created by, with other inputs for some nodes."""
     return WorkflowCreate(
@@ -146,7 +154,7 @@ def _rebuild_request(
     )
 
 
-def _reset_workflow(workflow: Workflow) -> Workflow:
+def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
     """Reset a record to before anything of it ran; when it was created stays."""
     bare = [
         Node(

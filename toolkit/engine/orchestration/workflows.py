@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, Workflow, WorkflowCreate
+from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
@@ -66,10 +66,10 @@ class Workflows:
         self._executor = runner
         self._admission = admission
         # Accepted by this process and not begun yet: these need not be read from the store.
-        self._fresh: dict[str, tuple[Workflow, Mapping[str, Any]]] = {}
+        self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
         roots.register_handler("workflow", self._run_leased)
 
-    async def create(self, context: RequestContext, request: WorkflowCreate) -> Workflow:
+    async def create(self, context: RequestContext, request: WorkflowCreate) -> WorkflowRecord:
         """Accept a workflow; it is durable and under way when this returns.
 
         Raises:
@@ -85,7 +85,7 @@ class Workflows:
         kept: Mapping[str, str],
         *,
         forked_from: str | None = None,
-    ) -> Workflow:
+    ) -> WorkflowRecord:
         """Accept a graph of which some nodes (`kept`, by node id) have their jobs already.
 
         Raises:
@@ -220,10 +220,10 @@ class Workflows:
 
     def draft(
         self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
-    ) -> Workflow:
+    ) -> WorkflowRecord:
         """Make the record of a new workflow."""
         estimates = checked.estimates
-        return Workflow(
+        return WorkflowRecord(
             id=new_id(Prefix.WORKFLOW),
             name=request.name,
             endpoint_id=request.endpoint_id,
@@ -247,7 +247,7 @@ class Workflows:
 
     def to_changes(
         self,
-        workflow: Workflow,
+        workflow: WorkflowRecord,
         account_id: str,
         root_id: str,
         spec: Mapping[str, Any],
@@ -265,7 +265,7 @@ class Workflows:
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
         return [inserted, event]
 
-    async def get(self, context: RequestContext, workflow_id: str) -> Workflow:
+    async def get(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Return one workflow, its nodes as they stand.
 
         Raises:
@@ -281,7 +281,7 @@ class Workflows:
         """
         return await self._core.records.workflows.get_row(context.account_id, workflow_id)
 
-    async def read_current(self, row: Row) -> Workflow:
+    async def read_current(self, row: Row) -> WorkflowRecord:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
             workflow = self._core.records.workflows.read(row)
@@ -306,12 +306,14 @@ class Workflows:
         workflow.status, workflow.started_at = row["status"], min(started, default=None)
         return workflow
 
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Workflow]:
+    async def list(
+        self, context: RequestContext, limit: int, before: str | None
+    ) -> list[WorkflowRecord]:
         """Return a page of workflows, newest first."""
         rows = await self._core.records.workflows.list_rows(context.account_id, limit, before)
         return [await self.read_current(row) for row in rows]
 
-    async def cancel(self, context: RequestContext, workflow_id: str) -> Workflow:
+    async def cancel(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Cancel a workflow; one that has ended is returned as it is."""
         row = await self.get_row(context, workflow_id)
         if row["status"] not in FINAL_STATUSES:
@@ -322,7 +324,9 @@ class Workflows:
     async def _run_leased(self, lease: Lease) -> None:
         await self.run(lease.root_id, lease)
 
-    async def run(self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()) -> Workflow:
+    async def run(
+        self, workflow_id: str, lease: Lease, budgets: Sequence[Budget] = ()
+    ) -> WorkflowRecord:
         """Run a stored workflow to its end, from wherever it stands."""
         fresh = self._fresh.pop(workflow_id, None)
         workflow, spec = fresh or await self._load(workflow_id, lease)
@@ -342,7 +346,9 @@ class Workflows:
             watched.workflow = await scheduler.run()
         return watched.workflow
 
-    async def _load(self, workflow_id: str, lease: Lease) -> tuple[Workflow, Mapping[str, Any]]:
+    async def _load(
+        self, workflow_id: str, lease: Lease
+    ) -> tuple[WorkflowRecord, Mapping[str, Any]]:
         workflows = self._core.records.workflows
         row = await workflows.get_row(lease.account_id, workflow_id)
         return workflows.read(row), json.loads(str(row["spec"]))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.jobs import FROM_ARTIFACTS
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 
@@ -49,7 +50,7 @@ class Lineages:
             return None
         return LineageJob(
             artifact_id=artifact.id,
-            from_artifacts={**job.from_artifacts, **_find_artifact_ids(job.input)},
+            from_artifacts=_find_artifact_ids(job.input),
             **{
                 name: getattr(job, name)
                 for name in LineageJob.model_fields.keys() - {"artifact_id", "from_artifacts"}
@@ -58,9 +59,11 @@ class Lineages:
 
 
 def _find_artifact_ids(given: Mapping[str, object]) -> dict[str, str]:
-    """Find the artifact ids that an input names, by its fields."""
-    return {
+    """Find the artifact ids in an input: by the upstream node, and by the field that names one."""
+    found = {
         field: value
         for field, value in given.items()
         if isinstance(value, str) and is_id(value, Prefix.ARTIFACT)
     }
+    upstream = given.get(FROM_ARTIFACTS)
+    return {**_find_artifact_ids(upstream), **found} if isinstance(upstream, dict) else found

@@ -46,7 +46,13 @@ from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.contract.tasks import Criteria, Review, ReviewCreate, Task, TaskCreate
 from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.contract.usage import UsageLine
-from toolkit.contract.workflows import Node, NodeCreate, Workflow, WorkflowCreate, WorkflowFork
+from toolkit.contract.workflows import (
+    Node,
+    NodeCreate,
+    WorkflowCreate,
+    WorkflowFork,
+    WorkflowRecord,
+)
 
 _CREATED_AT = datetime(2026, 11, 20, 8, 30, tzinfo=UTC)
 _COMPLETED_AT = datetime(2026, 11, 20, 8, 30, 2, tzinfo=UTC)
@@ -215,7 +221,7 @@ _MODELS: tuple[BaseModel, ...] = (
         ],
     ),
     WorkflowFork(from_node="card", overrides={"card": {"title": "Power from the tides"}}),
-    Workflow(
+    WorkflowRecord(
         id=_make_id(Prefix.WORKFLOW),
         name="card",
         nodes=[

@@ -156,7 +156,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         if event.type != "task.executing" or not isinstance(workflow_id, str):
             return
         below = AsyncWorkflowRun(
-            self._http, workflows.Workflow(id=workflow_id, name="", created_at=event.at)
+            self._http, workflows.WorkflowRecord(id=workflow_id, name="", created_at=event.at)
         )
         after, over = 0, False
         while not over:

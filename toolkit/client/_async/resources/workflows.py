@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.jobs import AsyncJob
 
 
-class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.Workflow]):
+class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
-    kind, resource, model = "Workflow", "workflows", workflows.Workflow
+    kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
 
     @property
     def nodes(self) -> list[workflows.Node]:

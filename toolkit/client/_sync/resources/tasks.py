@@ -157,7 +157,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         if event.type != "task.executing" or not isinstance(workflow_id, str):
             return
         below = WorkflowRun(
-            self._http, workflows.Workflow(id=workflow_id, name="", created_at=event.at)
+            self._http, workflows.WorkflowRecord(id=workflow_id, name="", created_at=event.at)
         )
         after, over = 0, False
         while not over:

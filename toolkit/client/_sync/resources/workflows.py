@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.jobs import Job
 
 
-class WorkflowRun(GraphView, Waitable[workflows.Workflow]):
+class WorkflowRun(GraphView, Waitable[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
-    kind, resource, model = "Workflow", "workflows", workflows.Workflow
+    kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
 
     @property
     def nodes(self) -> list[workflows.Node]:

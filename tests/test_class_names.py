@@ -1,0 +1,22 @@
+"""One class, one name: a word in a traceback or a review leads to one place."""
+
+import ast
+from collections import defaultdict
+from pathlib import Path
+
+import toolkit
+
+ROOT = Path(toolkit.__file__).parent
+HANDLES = ROOT / "client" / "_sync"  # generated: callers know handles by the names of their records
+
+
+def test_no_two_classes_share_a_name() -> None:
+    """Given the sources, then the name of each class is its own."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(ROOT.rglob("*.py")):
+        if HANDLES in path.parents:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
