@@ -10,6 +10,7 @@ import pytest
 from tests.client.test_client import KEY, RUN, ListedService, envelope
 from toolkit import AsyncClient, Client, ServiceError, ServiceTimeoutError, WorkError
 from toolkit.client._wire import retries
+from toolkit.client._wire.timeouts import GRACE_S
 
 URL = "http://service.test"
 LATE = [
@@ -100,6 +101,18 @@ def test_a_request_that_is_held_may_take_longer() -> None:
     assert service.seen[0].extensions["timeout"] == {
         "connect": 2, "read": 29, "write": 9, "pool": 9,
     }  # fmt: skip
+
+
+def test_a_wait_bounds_its_requests() -> None:
+    """Given a time to wait, then no request of the wait may take much longer than is left of it."""
+    service = ListedService(envelope(RUN), envelope(RUN), httpx.ReadTimeout("late"))
+    transport = httpx.MockTransport(service)
+    run = Client(URL, KEY, transport=transport, max_retries=0).runs.get("run_1")
+    with pytest.raises(TimeoutError):
+        run.wait(2.0, progress=False)
+    bounds = [request.extensions["timeout"]["read"] for request in service.seen]
+    assert bounds[0] == 60.0
+    assert all(0 < bound <= 2.0 + GRACE_S for bound in bounds[1:])
 
 
 def test_old_names_are_taken_for_one_version() -> None:

@@ -25,7 +25,7 @@ _CREATIVE_FORM = re.compile(
 
 
 class Remedy(Enum):
-    """The effect that running a node again would have on a finding."""
+    """The effect that running a node again would have on an issue."""
 
     RERUN = "running it again may help"
     FIX_UPSTREAM = "it follows from what is wrong with an earlier node"
@@ -111,7 +111,7 @@ def check_node(item: NodeResult, topic: str, attempt: int) -> list[ReviewIssue]:
             found += _check_mp3(item, item.blob)
         elif (text := _read_text(item.blob)) is not None:
             found += _check_text(item, text, topic)
-    return [_adjust_remedy(item, finding) for finding in found]
+    return [_adjust_remedy(item, issue) for issue in found]
 
 
 def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:
@@ -128,33 +128,33 @@ def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool
 def _report_incomplete(item: NodeResult) -> ReviewIssue:
     code = item.error_code or ("CANCELLED" if item.status == "cancelled" else "INTERNAL")
     known = ErrorCode.__members__.get(code)
-    cure = Remedy.RERUN if known is not None and known.retryable else Remedy.NONE
+    remedy = Remedy.RERUN if known is not None and known.retryable else Remedy.NONE
     if code == ErrorCode.UPSTREAM_FAILED.name:
-        cure = Remedy.FIX_UPSTREAM
+        remedy = Remedy.FIX_UPSTREAM
     message = f"The node did not complete ({code})."
     criterion: Criterion = (
-        "output_completeness" if cure is Remedy.FIX_UPSTREAM else "technical_success"
+        "output_completeness" if remedy is Remedy.FIX_UPSTREAM else "technical_success"
     )
-    return ReviewIssue(item.node.id, criterion, 1.0, message, is_blocking=True, remedy=cure)
+    return ReviewIssue(item.node.id, criterion, 1.0, message, is_blocking=True, remedy=remedy)
 
 
-def _adjust_remedy(item: NodeResult, finding: ReviewIssue) -> ReviewIssue:
+def _adjust_remedy(item: NodeResult, issue: ReviewIssue) -> ReviewIssue:
     """Drop the rerun remedy where a capability without a vendor would give the same again."""
-    changed = any(item.node.input.get(name) != value for name, value in finding.changes.items())
-    told = finding.instruction and find_role_field(item.capability, "objective") is not None
+    changed = any(item.node.input.get(name) != value for name, value in issue.changes.items())
+    is_instructed = issue.instruction and find_role_field(item.capability, "objective") is not None
     if (
-        finding.remedy is not Remedy.RERUN
+        issue.remedy is not Remedy.RERUN
         or changed
-        or told
+        or is_instructed
         or item.capability.operation is not None
     ):
-        return finding
+        return issue
     return ReviewIssue(
-        finding.node_id,
-        finding.criterion,
-        finding.weight,
-        finding.message,
-        is_blocking=finding.is_blocking,
+        issue.node_id,
+        issue.criterion,
+        issue.weight,
+        issue.message,
+        is_blocking=issue.is_blocking,
         remedy=Remedy.NONE,
     )
 
@@ -272,9 +272,9 @@ def _check_mp3(item: NodeResult, blob: Blob) -> Iterator[ReviewIssue]:
             name, "technical_success", 1.0, "The MP3 does not play.", is_blocking=True
         )
         return
-    said = (item.output or {}).get("duration_ms")
-    if isinstance(said, int) and lasts < said * 0.93 - 250:
-        message = f"The MP3 ends after {lasts / 1000:.1f} s of {said / 1000:.1f} s."
+    claimed_ms = (item.output or {}).get("duration_ms")
+    if isinstance(claimed_ms, int) and lasts < claimed_ms * 0.93 - 250:
+        message = f"The MP3 ends after {lasts / 1000:.1f} s of {claimed_ms / 1000:.1f} s."
         yield ReviewIssue(name, "technical_success", 0.9, message, is_blocking=True)
         return
     text = _find_spoken_text(item)
@@ -375,14 +375,16 @@ def _check_alignment(item: NodeResult, text: str, topic: str) -> Iterator[Review
     if share > 0 or related or not written or _CREATIVE_FORM.search(_read_instruction(item)):
         yield ReviewIssue(name, "objective_alignment", 0.3, message)
         return
-    told = f"Mention {topic} by name."
-    if told in _read_instruction(item):
-        told = f"Write of nothing but {topic}."
+    instruction = f"Mention {topic} by name."
+    if instruction in _read_instruction(item):
+        instruction = f"Write of nothing but {topic}."
     message = f"The text does not speak of `{topic}`."
-    yield ReviewIssue(name, "objective_alignment", 0.9, message, is_blocking=True, instruction=told)
+    yield ReviewIssue(
+        name, "objective_alignment", 0.9, message, is_blocking=True, instruction=instruction
+    )
 
 
 def _read_instruction(item: NodeResult) -> str:
     """Return the instruction that a node was given to write."""
-    told = find_role_field(item.capability, "objective")
-    return str(item.node.input.get(told, "")) if told is not None else ""
+    field = find_role_field(item.capability, "objective")
+    return str(item.node.input.get(field, "")) if field is not None else ""

@@ -60,72 +60,74 @@ def review_results(
         retries_left: how many times it may still be run again.
     """
     topic = _read_topic(objective, [item.capability for item in evidence])
-    findings: list[ReviewIssue] = []
+    issues: list[ReviewIssue] = []
     for item in evidence:
-        findings += check_node(item, _choose_topic(item, topic), attempt)
-    findings += _find_absent(evidence, deliverables)
-    criteria = Criteria(**{name: _score_criterion(name, findings) for name in CRITERION_WEIGHTS})
+        issues += check_node(item, _choose_topic(item, topic), attempt)
+    issues += _find_absent(evidence, deliverables)
+    criteria = Criteria(**{name: _score_criterion(name, issues) for name in CRITERION_WEIGHTS})
     score = round(
         sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
     )
-    decision, action = _decide(score, findings, evidence, retries_left)
+    decision, action = _decide(score, issues, evidence, retries_left)
     return Review(
         decision=decision,
         score=score,
         criteria=criteria,
-        issues=[f"{finding.node_id}: {finding.message}" for finding in findings],
+        issues=[f"{issue.node_id}: {issue.message}" for issue in issues],
         recommended_action=action,
     )
 
 
-def _score_criterion(name: Criterion, findings: Sequence[ReviewIssue]) -> float:
-    """Score a criterion: 1 less the findings at the worst node, as the weakest part decides."""
+def _score_criterion(name: Criterion, issues: Sequence[ReviewIssue]) -> float:
+    """Score a criterion: 1 less the issues at the worst node, as the weakest part decides."""
     lost: dict[str, float] = {}
-    for finding in findings:
-        if finding.criterion == name:
-            lost[finding.node_id] = lost.get(finding.node_id, 0.0) + finding.weight
+    for issue in issues:
+        if issue.criterion == name:
+            lost[issue.node_id] = lost.get(issue.node_id, 0.0) + issue.weight
     return round(max(0.0, 1.0 - max(lost.values(), default=0.0)), 3)
 
 
 def _decide(
-    score: float, findings: Sequence[ReviewIssue], evidence: Sequence[Evidence], retries_left: int
+    score: float, issues: Sequence[ReviewIssue], evidence: Sequence[Evidence], retries_left: int
 ) -> tuple[Decision, RecommendedAction | None]:
     """Decide on a review; no decision is made anywhere else.
 
     ===========================================  ==================================
     nothing blocks and the score is high enough  `pass`
-    something that running again cannot cure     `fail`
+    something that running again cannot remedy   `fail`
     no retries left                              `fail`
     otherwise                                    `retry`, from the earliest node on
     ===========================================  ==================================
 
-    What blocks are the findings that say so, or all of them where none does and yet the score is
+    What blocks are the issues that say so, or all of them where none does and yet the score is
     below `PASS_SCORE`. Nodes that only suffer from another one are not to blame.
     """
-    blocking = [finding for finding in findings if finding.is_blocking]
+    blocking = [issue for issue in issues if issue.is_blocking]
     if not blocking and score >= PASS_SCORE:
         return "pass", None
-    to_cure = [f for f in blocking or findings if f.remedy is not Remedy.FIX_UPSTREAM]
-    incurable = any(finding.remedy is Remedy.NONE for finding in to_cure)
-    if not to_cure or incurable or retries_left <= 0:
+    to_remedy = [one for one in blocking or issues if one.remedy is not Remedy.FIX_UPSTREAM]
+    is_final = any(issue.remedy is Remedy.NONE for issue in to_remedy)
+    if not to_remedy or is_final or retries_left <= 0:
         return "fail", None
-    blamed = {finding.node_id for finding in to_cure}
+    blamed = {issue.node_id for issue in to_remedy}
     first = next(item for item in evidence if item.node.id in blamed)
-    constraints = _merge_constraints(first, [f for f in to_cure if f.node_id == first.node.id])
+    constraints = _merge_constraints(
+        first, [one for one in to_remedy if one.node_id == first.node.id]
+    )
     action = RecommendedAction(node_id=first.node.id, action="regenerate", constraints=constraints)
     return "retry", action
 
 
-def _merge_constraints(item: Evidence, findings: Sequence[ReviewIssue]) -> JsonObject:
+def _merge_constraints(item: Evidence, issues: Sequence[ReviewIssue]) -> JsonObject:
     """Merge the changes to a node's input, as far as its schema accepts them."""
     changes: JsonObject = {}
-    told = find_role_field(item.capability, "objective")
-    for finding in findings:
-        changes.update(finding.changes)
-        if finding.instruction and told is not None:
-            said = str(changes.get(told, item.node.input.get(told, "")))
-            if finding.instruction not in said:
-                changes[told] = f"{said.rstrip()} {finding.instruction}"
+    field = find_role_field(item.capability, "objective")
+    for issue in issues:
+        changes.update(issue.changes)
+        if issue.instruction and field is not None:
+            objective = str(changes.get(field, item.node.input.get(field, "")))
+            if issue.instruction not in objective:
+                changes[field] = f"{objective.rstrip()} {issue.instruction}"
     return {
         name: value
         for name, value in changes.items()

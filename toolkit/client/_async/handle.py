@@ -99,12 +99,12 @@ class AsyncWaitable(AsyncHandle[R]):
             ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
         """
         shown = EventProgress(progress)
-        until = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            await self._follow(until, shown)
+            await self._follow(deadline, shown)
         except ServiceError as error:
             # A server that is away is reported as that only where it was given up before the time.
-            if until is None or not error.is_away or time.monotonic() < until:
+            if deadline is None or not error.is_away or time.monotonic() < deadline:
                 raise
         if not self.done:
             raise ServiceTimeoutError(
@@ -113,23 +113,21 @@ class AsyncWaitable(AsyncHandle[R]):
             )
         return self._raise_if_failed() if check else self
 
-    async def _follow(self, until: float | None, shown: EventProgress) -> None:
+    async def _follow(self, deadline: float | None, shown: EventProgress) -> None:
         """Follow the events until it is over, or until a time by the monotonic clock."""
-        await self._call("GET", max_wait_s=_compute_remaining_s(until))
+        await self._call("GET", deadline=deadline)
         while not self.done:
-            left = LONG_POLL_S if until is None else until - time.monotonic()
+            left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return
             hold_s = min(LONG_POLL_S, max(1, int(left)))
-            found = await self._http.request_events(
-                self.path, self._last_event, hold_s, _compute_remaining_s(until)
-            )
+            found = await self._http.request_events(self.path, self._last_event, hold_s, deadline)
             for event in found:
                 shown.add(event)
                 await self._follow_event(event, shown)
                 self._last_event = event.n
             if not found or any(event.terminal for event in found) or self._may_pause(found):
-                await self._call("GET", max_wait_s=_compute_remaining_s(until))
+                await self._call("GET", deadline=deadline)
 
     def _may_pause(self, found: list[Event]) -> bool:
         """Tell whether these events may end the wait without being the last of all."""
@@ -150,8 +148,3 @@ class AsyncWaitable(AsyncHandle[R]):
     async def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""
         return await self._call("POST", "/cancel")
-
-
-def _compute_remaining_s(until: float | None) -> float | None:
-    """Compute the seconds that are left; none where there is no deadline."""
-    return None if until is None else max(0.0, until - time.monotonic())

@@ -11,7 +11,7 @@ import httpx
 from toolkit.client._wire.errors import make_unreachable_error, parse_error
 from toolkit.client._wire.messages import make_headers, parse_data, parse_envelope
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
-from toolkit.client._wire.timeouts import choose_timeout, extend_timeout
+from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.client._wire.tls import choose_ssl_context
 from toolkit.contract.errors import ToolkitError
 from toolkit.profiles.resolution import ServerAccess
@@ -76,12 +76,14 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         hold_s: float = 0.0,
         max_wait_s: float | None = None,
+        deadline: float | None = None,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
         Args:
             hold_s: for how long the service may hold the request, beside the timeout.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
+            deadline: the time, by the monotonic clock, at which the caller gives up.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -97,9 +99,11 @@ class HttpClient:
                 **make_idempotency_header(method, path, self._transport),
                 **(headers or {}),
             },
-            timeout=extend_timeout(self._timeout, hold_s),
+            timeout=bound_timeout(self._timeout, hold_s, deadline),
         )
-        retries = RetrySchedule(request, self._max_retries, self._limit_wait_s(max_wait_s))
+        retries = RetrySchedule(
+            request, self._max_retries, self._limit_wait_s(max_wait_s), deadline
+        )
         while True:
             try:
                 response = self._client.send(request)
@@ -144,14 +148,14 @@ class HttpClient:
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
     def request_events(
-        self, path: str, after: int, wait_s: int, max_wait_s: float | None = None
+        self, path: str, after: int, wait_s: int, deadline: float | None = None
     ) -> "list[Event]":
         """Read a resource's events above `after`, held up to `wait_s` seconds for the first."""
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
         found, _ = self.request_page(
-            Event, f"{path}/events", params, hold_s=wait_s, max_wait_s=max_wait_s
+            Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline
         )
         return found
 

@@ -1,6 +1,7 @@
 """Retries: whether and when a request is sent again."""
 
 import logging
+import math
 import os
 import random
 import secrets
@@ -12,7 +13,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 log = logging.getLogger("toolkit.client")
 DEFAULT_MAX_RETRIES = 3
-MAX_WAIT_S = 60.0
+DEFAULT_MAX_WAIT_S = 60.0
 RETRY_CAP_S = 5.0
 
 
@@ -22,7 +23,7 @@ def resolve_max_wait_s(given: float | None) -> float:
     Raises:
         RequestError: `INVALID_REQUEST` for what is no number of seconds.
     """
-    text = os.environ.get("TOOLKIT_MAX_WAIT_S", MAX_WAIT_S) if given is None else given
+    text = os.environ.get("TOOLKIT_MAX_WAIT_S", DEFAULT_MAX_WAIT_S) if given is None else given
     try:
         seconds = float(text)
     except ValueError:
@@ -61,14 +62,20 @@ class RetrySchedule:
             what the service answers, and sets no limit while the service is away.
         max_wait_s: how long to wait for a service that is away; none for an embedded engine,
             which is not restarted as a server is.
+        deadline: the time, by the monotonic clock, at which the caller gives up.
     """
 
     def __init__(
-        self, request: httpx.Request, max_retries: int | None, max_wait_s: float | None
+        self,
+        request: httpx.Request,
+        max_retries: int | None,
+        max_wait_s: float | None,
+        deadline: float | None,
     ) -> None:
         self._request = request
         self._max_retries = max_retries
         self._max_wait_s = max_wait_s
+        self._deadline = math.inf if deadline is None else deadline
         self._attempt = 0
         self._until: float | None = None
 
@@ -99,9 +106,9 @@ class RetrySchedule:
             return None
         now = time.monotonic()
         if self._until is None:
-            self._until = now + self._max_wait_s
-            if self._max_wait_s:
-                log.warning("%s Trying again for %g s.", error.message, self._max_wait_s)
+            self._until = min(now + self._max_wait_s, self._deadline)
+            if self._until > now:
+                log.warning("%s Trying again for %g s.", error.message, round(self._until - now, 3))
         if now >= self._until:
             return None
         return min(compute_backoff_s(min(attempt, 3), error), self._until - now)

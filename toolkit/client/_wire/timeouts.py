@@ -1,9 +1,12 @@
 """Timeouts: how long a request may take."""
 
+import time
+
 import httpx
 
 DEFAULT_TIMEOUT = httpx.Timeout(60.0)
 HTTPX_DEFAULT_TIMEOUT = httpx.Timeout(5.0)
+GRACE_S = 5.0
 
 
 def choose_timeout(
@@ -28,7 +31,20 @@ def choose_timeout(
     return httpx.Timeout(given)
 
 
-def extend_timeout(timeout: httpx.Timeout, hold_s: float) -> httpx.Timeout:
-    """Return the timeout of a request that the service holds for up to `hold_s` seconds."""
+def bound_timeout(
+    timeout: httpx.Timeout, hold_s: float = 0.0, deadline: float | None = None
+) -> httpx.Timeout:
+    """Return the timeout of one request.
+
+    Args:
+        timeout: that of all requests.
+        hold_s: for how long the service may hold this one, beside it.
+        deadline: the time, by the monotonic clock, at which the caller gives up; a service that is
+            there answers a little later, too, as it holds requests for whole seconds.
+    """
     read = None if timeout.read is None else timeout.read + hold_s
-    return httpx.Timeout(connect=timeout.connect, read=read, write=timeout.write, pool=timeout.pool)
+    parts = {"connect": timeout.connect, "read": read, "write": timeout.write, "pool": timeout.pool}
+    if deadline is not None:
+        left_s = max(0.0, deadline - time.monotonic()) + GRACE_S
+        parts = {name: left_s if s is None else min(s, left_s) for name, s in parts.items()}
+    return httpx.Timeout(**parts)

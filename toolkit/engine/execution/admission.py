@@ -45,7 +45,7 @@ class AdmissionCheck:
         given: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
-        money: BudgetLeft | None = None,
+        budget_left: BudgetLeft | None = None,
     ) -> Decimal | None:
         """Check connections, named artifacts, where it is to run, and that a budget covers it.
 
@@ -54,7 +54,7 @@ class AdmissionCheck:
             given: its input.
             options: the options of the run.
             operation: the vendor operation that it would need; none where not known yet.
-            money: what budgets leave; by default the whole of the options' own.
+            budget_left: what budgets leave; by default the whole of the options' own.
 
         Returns:
             the most that the first choice may come to; none where nobody can say.
@@ -69,7 +69,7 @@ class AdmissionCheck:
         await self.check_references(capability, given, options)
         if operation is None:
             return ZERO_USD
-        routing = route(capability, options, operation, providers, money)
+        routing = route(capability, options, operation, providers, budget_left)
         refused = explain_over_budget(routing)
         if refused is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)

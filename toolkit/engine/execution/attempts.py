@@ -52,10 +52,10 @@ class AttemptLoop:
                     break  # healthy when it was chosen, but not when its place came
                 except InsufficientBudgetError:
                     break  # other calls have meanwhile spent what it would need
-                except ProviderError as fault:
-                    delay_s = search.find_retry_delay_s(fault, connection, gate)
+                except ProviderError as error:
+                    delay_s = search.find_retry_delay_s(error, connection, gate)
                     if delay_s is None:
-                        if not search.should_fall_back(fault, connection):
+                        if not search.should_fall_back(error, connection):
                             raise
                         break
                 write_detail(self._core.store, job_run, "retrying")
@@ -86,13 +86,13 @@ class AttemptLoop:
                 )
                 started = time.monotonic()
                 reply = await ProviderCall(self._core, job_run, chosen, bill).run(operation)
-            except ProviderError as fault:
-                gate.record_failure(fault, permit)
+            except ProviderError as error:
+                gate.record_failure(error, permit)
                 attempt.status = "failed"
-                attempt.vendor_request_id = fault.vendor_request_id
-                attempt.http_status = fault.status
-                attempt.error = ErrorInfo(code=fault.code.name, message=fault.message)
-                billed = may_be_billed(fault)
+                attempt.vendor_request_id = error.vendor_request_id
+                attempt.http_status = error.status
+                attempt.error = ErrorInfo(code=error.code.name, message=error.message)
+                billed = may_be_billed(error)
                 actual = bill.amount if billed else ZERO_USD
                 self._settle_attempt(job_run, attempt, bill, actual, known=priced or not billed)
                 raise

@@ -99,14 +99,14 @@ class CandidateSearch:
             await asyncio.sleep(self._find_wait_s(soonest_s))
 
     def find_retry_delay_s(
-        self, fault: ProviderError, connection: Connection, gate: ConnectionGate
+        self, error: ProviderError, connection: Connection, gate: ConnectionGate
     ) -> float | None:
         """Return the seconds until the same connection is called once more; none if it is not."""
         settings = self._core.settings
         self._calls[connection.id] += 1
         calls = self._calls[connection.id]
-        worth = _is_retryable(fault, self._operation) and calls <= settings.retries
-        delay_s = _find_backoff_s(calls - 1, fault.retry_after, settings.retry_base_s)
+        worth = _is_retryable(error, self._operation) and calls <= settings.retries
+        delay_s = _find_backoff_s(calls - 1, error.retry_after, settings.retry_base_s)
         if not worth or delay_s > settings.retry_cap_s:
             self._exhausted.add(connection.id)
             return None
@@ -115,12 +115,12 @@ class CandidateSearch:
             return None
         return delay_s
 
-    def should_fall_back(self, fault: ProviderError, connection: Connection) -> bool:
+    def should_fall_back(self, error: ProviderError, connection: Connection) -> bool:
         """Tell whether anything is left to try after a failure."""
-        self._last_error = fault
+        self._last_error = error
         options = self._job_run.job.options
         pinned = options.provider is not None and not self._has_spare
-        falls_back = not pinned and _may_fall_back(fault, self._operation, options)
+        falls_back = not pinned and _may_fall_back(error, self._operation, options)
         return connection.id in self._throttled or falls_back
 
     def _find_wait_s(self, soonest_s: float | None) -> float:
@@ -160,20 +160,20 @@ def _pin_to_submitted(job_run: JobRun, providers: ProviderPool) -> Options:
     return options.model_copy(update={"provider": at_work}) if known else options
 
 
-def _is_retryable(fault: ProviderError, operation: Operation[Any]) -> bool:
+def _is_retryable(error: ProviderError, operation: Operation[Any]) -> bool:
     """Tell whether the same connection may be called again (decisions, "Unknown outcome")."""
-    if isinstance(fault, OutcomeUnknownError) and not operation.repeatable:
-        fault.retryable = False
-    return fault.retryable
+    if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
+        error.retryable = False
+    return error.retryable
 
 
-def _may_fall_back(fault: ProviderError, operation: Operation[Any], options: Options) -> bool:
+def _may_fall_back(error: ProviderError, operation: Operation[Any], options: Options) -> bool:
     """Tell whether another vendor may do better; a refused input goes there only on demand."""
-    if isinstance(fault, OutcomeUnknownError) and not operation.repeatable:
+    if isinstance(error, OutcomeUnknownError) and not operation.repeatable:
         return False
-    if fault.code is ErrorCode.REPLAY_MISS:
+    if error.code is ErrorCode.REPLAY_MISS:
         return False  # another vendor's answer would be a different replay
-    return options.fallback_on_rejection or fault.code is not ErrorCode.PROVIDER_REJECTED
+    return options.fallback_on_rejection or error.code is not ErrorCode.PROVIDER_REJECTED
 
 
 def _find_backoff_s(retry: int, retry_after: float | None, base_s: float) -> float:

@@ -71,9 +71,9 @@ class ProviderCall:
                 account_id=self._job_run.account_id,
                 is_large=measure_size(operation) > MAX_INLINE_BYTES,
             )
-        except ProviderError as fault:
-            if fault.code is ErrorCode.PROVIDER_AUTH_FAILED:
-                fault.retryable = await self._has_new_secret(access.secret)
+        except ProviderError as error:
+            if error.code is ErrorCode.PROVIDER_AUTH_FAILED:
+                error.retryable = await self._has_new_secret(access.secret)
             raise
         except asyncio.CancelledError:
             if self._cancellation is not None and not core.is_draining:

@@ -68,7 +68,7 @@ def find_bound(
     model: Model | None,
     options: Options,
     operation: Operation[Any] | None,
-    money: BudgetLeft,
+    budget_left: BudgetLeft,
     rate: Decimal | None,
 ) -> CostBound:
     """Find the most that one call may cost; lower a cap that nobody set to what is left.
@@ -78,7 +78,7 @@ def find_bound(
         model: the model to ask it for.
         options: name the place where the work is to run.
         operation: the operation to ask for.
-        money: what budgets leave.
+        budget_left: what budgets leave.
         rate: US dollars a second of a worker at the endpoint that the options name.
     """
     placed = vendor.runs_at_named_place(model)
@@ -93,7 +93,7 @@ def find_bound(
     bound = vendor.bounds.get(type(operation))
     if (
         whole is None
-        or money.covers(whole)
+        or budget_left.covers(whole)
         or model is None
         or bound is None
         or model.reasons
@@ -101,7 +101,9 @@ def find_bound(
         or not (operation.cap_may_fall and bound.cap_holds(model))
     ):
         return CostBound(whole)
-    return _lower_cap(vendor, model, operation, money.available or ZERO_USD) or CostBound(whole)
+    return _lower_cap(vendor, model, operation, budget_left.available or ZERO_USD) or CostBound(
+        whole
+    )
 
 
 def _lower_cap(
@@ -129,7 +131,7 @@ def _lower_cap(
 def explain_refusal(
     bounded: CostBound,
     estimate: Decimal | None,
-    money: BudgetLeft,
+    budget_left: BudgetLeft,
     operation: Operation[Any] | None,
     *,
     trusted: bool,
@@ -140,7 +142,7 @@ def explain_refusal(
     Args:
         bounded: the most that it may cost.
         estimate: what it is expected to cost.
-        money: what budgets leave.
+        budget_left: what budgets leave.
         operation: the operation to ask for.
         trusted: whether it has billed no more than its bound so far.
         placed: whether it is to run at an endpoint.
@@ -148,7 +150,7 @@ def explain_refusal(
     if not trusted:
         return "billed more than its bound before, so no budget can be kept to with it"
     if bounded.usd is not None:
-        left = format_usd(money.available, exact=True)
+        left = format_usd(budget_left.available, exact=True)
         return f"may come to {format_usd(bounded.usd, exact=True)}, and {left} is left"
     if placed:
         return UNPRICED_WORKER

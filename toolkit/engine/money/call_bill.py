@@ -110,9 +110,9 @@ def find_cost(
     return (reserved, "unknown" if reserved is None else "estimated")
 
 
-def may_be_billed(fault: ProviderError) -> bool:
+def may_be_billed(error: ProviderError) -> bool:
     """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
-    return isinstance(fault, OutcomeUnknownError) or fault.code is ErrorCode.PROVIDER_BAD_RESPONSE
+    return isinstance(error, OutcomeUnknownError) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 def _is_billable(request: httpx.Request) -> bool:

@@ -148,9 +148,9 @@ class Plans:
         options = merge_node_options(
             make_workflow_request(request.objective, request.constraints, nodes)
         )
-        money = BudgetLeft().restrict(from_wire_usd(request.constraints.max_cost_usd))
+        budget_left = BudgetLeft().restrict(from_wire_usd(request.constraints.max_cost_usd))
         if room == "any":
-            money = replace(money, available=None)
+            budget_left = replace(budget_left, available=None)
         return {
             node.id: estimate_node(
                 by_id[node.id],
@@ -158,7 +158,7 @@ class Plans:
                 find_fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
                 options[node.id],
                 await self._core.find_providers(account_id, by_id[node.id], options[node.id]),
-                money,
+                budget_left,
             )
             for node in nodes
         }

@@ -91,9 +91,9 @@ class ConnectionGate:
         self._held_back = 0
         self._save_health(urgent=self._health.record_success(model, took_ms))
 
-    def record_failure(self, fault: ProviderError, permit: Permit) -> None:
+    def record_failure(self, error: ProviderError, permit: Permit) -> None:
         """Record the failure of the call that this was the permit for."""
-        self._save_health(urgent=self._health.record_failure(fault, permit))
+        self._save_health(urgent=self._health.record_failure(error, permit))
 
     def record_test(self, error: ErrorCode | None) -> None:
         """Record the error that a test of the connection had; none if the vendor took its key."""

@@ -187,33 +187,33 @@ class ConnectionHealth:
         kept.append(round(took_ms, 1))
         return changed
 
-    def record_failure(self, fault: ProviderError, permit: Permit) -> bool:
+    def record_failure(self, error: ProviderError, permit: Permit) -> bool:
         """Record a call that failed; tell whether this changed when the next one may be made."""
         probing = self._probe is permit
-        if fault.code is ErrorCode.CREDENTIALS_MISSING:
+        if error.code is ErrorCode.CREDENTIALS_MISSING:
             return False  # no longer shared with the account that asked: no call was made
-        self._unresolved = fault.code is ErrorCode.SECRET_UNRESOLVED
-        if fault.code in _NEUTRAL_CODES:
+        self._unresolved = error.code is ErrorCode.SECRET_UNRESOLVED
+        if error.code in _NEUTRAL_CODES:
             return False
-        garbled = fault.code is ErrorCode.PROVIDER_BAD_RESPONSE and fault.retryable
-        against = fault.code in _DOWN_CODES or garbled
-        self._outcomes.append(fault.code is ErrorCode.PROVIDER_REJECTED)
+        garbled = error.code is ErrorCode.PROVIDER_BAD_RESPONSE and error.retryable
+        against = error.code in _DOWN_CODES or garbled
+        self._outcomes.append(error.code is ErrorCode.PROVIDER_REJECTED)
         self._recent_failures.append(against)
-        if fault.retry_after is not None and fault.retryable:
+        if error.retry_after is not None and error.retryable:
             # This applies to everyone who uses this connection.
             self._blocked_until = max(
-                self._blocked_until, self._clock() + min(fault.retry_after, MAX_RETRY_AFTER_S)
+                self._blocked_until, self._clock() + min(error.retry_after, MAX_RETRY_AFTER_S)
             )
         if not against:
             self._consecutive_failures = 0
-            if probing and fault.code is not ErrorCode.PROVIDER_RATE_LIMITED:
+            if probing and error.code is not ErrorCode.PROVIDER_RATE_LIMITED:
                 self._open, self._cooldowns = False, 0  # it answered, so it is up
-            return probing or fault.retry_after is not None
+            return probing or error.retry_after is not None
         self._consecutive_failures += 1
         if probing or (not self._open and self._should_trip()):
             self._trip()
             return True
-        return fault.retry_after is not None
+        return error.retry_after is not None
 
     def record_test(self, error: ErrorCode | None) -> None:
         """Record the error that a free test of the key had; none if the vendor took the key.

@@ -61,7 +61,7 @@ def estimate_node(
     fillable: frozenset[str],
     options: Options,
     providers: ProviderPool,
-    money: BudgetLeft,
+    budget_left: BudgetLeft,
     choices: ProviderChoices | None = None,
 ) -> Estimate:
     """Estimate the cost of one node with the router that will place it.
@@ -72,7 +72,7 @@ def estimate_node(
         fillable: the fields that upstream fills where the input leaves them out.
         options: its options.
         providers: the vendors, models and connections to choose from.
-        money: what the budgets leave.
+        budget_left: what the budgets leave.
         choices: a cache of the candidates without a budget: nodes that differ in their input alone
             share the first one's choice.
     """
@@ -89,9 +89,9 @@ def estimate_node(
         least = _build_operation(capability, given, open_fields, 1, USUAL_CHAR) or usual
         most = _build_operation(capability, given, open_fields, None, WIDE_CHAR) or usual
     key = (capability.name, options)
-    choice = None if choices is None or money.is_limited else choices.get(key)
+    choice = None if choices is None or budget_left.is_limited else choices.get(key)
     if choice is None:
-        choice = _choose_providers(capability, options, usual, least, providers, money)
+        choice = _choose_providers(capability, options, usual, least, providers, budget_left)
         if choices is not None:
             choices[key] = choice
     if not choice.candidates:
@@ -109,7 +109,7 @@ def _choose_providers(
     usual: Operation[Any],
     least: Operation[Any],
     providers: ProviderPool,
-    money: BudgetLeft,
+    budget_left: BudgetLeft,
 ) -> ProviderChoice:
     """Choose who may be called, now or once their circuits close again, the first choice first."""
     vendors = {vendor.id: vendor for vendor in providers.vendors}
@@ -119,7 +119,7 @@ def _choose_providers(
         for model in offered
     }
     for operation in (usual, least):
-        routing = route(capability, options, operation, providers, money)
+        routing = route(capability, options, operation, providers, budget_left)
         kept = [c for c in routing.candidates if c.connected and c.allowed and c.affordable]
         if kept or least is usual:
             break

@@ -116,7 +116,7 @@ def route(
     options: Options,
     operation: Operation[Any] | None,
     providers: ProviderPool,
-    money: BudgetLeft | None = None,
+    budget_left: BudgetLeft | None = None,
 ) -> Ranking:
     """Rank the candidates; the first that is not excluded is called first.
 
@@ -132,9 +132,9 @@ def route(
         options: the options of the run.
         operation: the operation to ask a vendor for; none where no vendor is needed.
         providers: the vendors, models and connections to choose from.
-        money: what budgets leave; by default the whole of the options' own.
+        budget_left: what budgets leave; by default the whole of the options' own.
     """
-    money = BudgetLeft.of(options) if money is None else money
+    budget_left = BudgetLeft.of(options) if budget_left is None else budget_left
     options, providers = resolve_pin(options, providers)
     tried = {
         p
@@ -142,7 +142,7 @@ def route(
         if any(c.id in providers.failed_ids for c in pool)
     }
     candidates = [
-        _make_candidate(vendor, connection, model, options, operation, providers, money)
+        _make_candidate(vendor, connection, model, options, operation, providers, budget_left)
         for vendor, connection, model in _pair_models(options, providers)
     ]
     defaults = {v.id: _find_default_model(v, options, providers) for v in providers.vendors}
@@ -258,11 +258,11 @@ def _make_candidate(
     options: Options,
     operation: Operation[Any] | None,
     providers: ProviderPool,
-    money: BudgetLeft,
+    budget_left: BudgetLeft,
 ) -> RankedCandidate:
     condition = providers.find_health(connection)
     estimate = _estimate(vendor, model, options, operation)
-    bounded = find_bound(vendor, model, options, operation, money, providers.usd_per_s)
+    bounded = find_bound(vendor, model, options, operation, budget_left, providers.usd_per_s)
     latency = condition.latency.get(model.id if model else "")
     its_vendor = options.provider in (None, vendor.id)
     allowed = its_vendor and (connection is None or providers.pinned_id in (None, connection.id))
@@ -273,8 +273,8 @@ def _make_candidate(
     usable = model is None or _serves(vendor, model, options)
     healthy = condition.wait_s <= 0
     ended = model is not None and model.has_ended(now().date())
-    trusted = not money.is_limited or model is None or model.id not in condition.overbilled
-    affordable = money.covers(bounded.usd) and trusted
+    trusted = not budget_left.is_limited or model is None or model.id not in condition.overbilled
+    affordable = budget_left.covers(bounded.usd) and trusted
     reason = "connected"
     if connection is None:
         reason = "not connected"
@@ -297,7 +297,7 @@ def _make_candidate(
     elif not affordable:
         placed = vendor.runs_at_named_place(model) and options.endpoint_id is not None
         reason = explain_refusal(
-            bounded, estimate, money, operation, trusted=trusted, placed=placed
+            bounded, estimate, budget_left, operation, trusted=trusted, placed=placed
         )
     elif options.provider is not None:
         reason = "pinned by the request"
