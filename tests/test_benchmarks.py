@@ -12,6 +12,7 @@ from benchmarks import (
     long_day,
     many_clients,
     many_workflows,
+    server_frameworks,
     store_growth,
     transfers,
 )
@@ -82,6 +83,13 @@ def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(transfers.main(1_000_000, 0.1, 1))
     names = ("slow_readers", "half_uploads", "uploads", "large_inputs")
     assert set(figures(capsys)) == {f"transfers.{name}" for name in names}
+
+
+def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a few requests, then the server is told beside the same resource in FastAPI."""
+    assert asyncio.run(server_frameworks.main(1, 4, 1)) == 0
+    names = ("read", "accept", "import", "lines")
+    assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,9 @@ from typer.testing import CliRunner
 from scripts import reference
 from toolkit.cli import app
 from toolkit.client import AsyncClient, Client, Workflow
+from toolkit.contract.operations.table import OPERATIONS, find_operation
 from toolkit.server.openapi.document import build_openapi
+from toolkit.server.openapi.schemas import get_envelope, make_schema_ref
 
 ROOT = Path(__file__).parent.parent
 ID = "run_x"
@@ -120,49 +122,30 @@ Asked = Callable[[str], set[str]]
 @pytest.fixture
 def operations() -> dict[str, tuple[str, str]]:
     """Method and path of every operation, by its id."""
-    return {
-        operation["operationId"]: (method.upper(), path)
-        for path, described in build_openapi()["paths"].items()
-        for method, operation in described.items()
-    }
+    return {operation.id: (operation.method, operation.path) for operation in OPERATIONS}
 
 
 class ExampleService:
     """Answers every operation with an example of its own schema, and notes which they were."""
 
     def __init__(self) -> None:
-        paths = build_openapi()["paths"]
         self.schemas = build_openapi()["components"]["schemas"]
-        self.routes = [
-            (re.compile(re.sub(r"\{\w+\}", "[^/]+", path)), method.upper(), path, operation)
-            # The fewer parameters a path has, the more exactly it is meant.
-            for path, described in sorted(paths.items(), key=lambda p: p[0].count("{"))
-            for method, operation in described.items()
-        ]
         self.seen: set[str] = set()
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
-        path, operation = self.route(request.method, request.url.path)
-        self.seen.add(operation["operationId"])
-        status, answer = next((s, a) for s, a in operation["responses"].items() if s[0] == "2")
-        schema = answer["content"].get("application/json")
-        if schema is None or path.endswith("/content"):
-            return httpx.Response(int(status), content=BYTES)
-        body = self.example(schema["schema"])
+        operation = find_operation(request.method, request.url.path)
+        assert operation is not None, f"There is no {request.method} {request.url.path}."
+        self.seen.add(operation.id)
+        if operation.form == "bytes":
+            return httpx.Response(operation.status, content=BYTES)
+        body = self.example(make_schema_ref(get_envelope(operation)))
         for one in (body, body.get("data")):
             if isinstance(one, dict) and "sha256" in one:
                 one |= {"sha256": hashlib.sha256(BYTES).hexdigest(), "size_bytes": len(BYTES)}
-        if path.endswith("/events"):
+        if operation.form == "events":
             body["data"]["items"] = []
-        return httpx.Response(int(status), json=body)
-
-    def route(self, method: str, asked: str) -> tuple[str, dict[str, Any]]:
-        """The path and the operation that a request is."""
-        for pattern, offered, path, operation in self.routes:
-            if method == offered and pattern.fullmatch(asked):
-                return path, operation
-        raise AssertionError(f"There is no route {method} {asked}.")
+        return httpx.Response(operation.status, json=body)
 
     def example(self, schema: dict[str, Any], name: str = "") -> Any:
         """Something that a schema allows: work is completed, and what may be null is."""

@@ -12,7 +12,7 @@ import pytest
 from tests.client.test_client import KEY, RUN, ListedService, envelope, events
 from toolkit import AsyncClient, Client
 from toolkit.client._async.handle import AsyncHandle
-from toolkit.server.openapi.document import build_openapi
+from toolkit.contract.operations.table import OPERATIONS
 
 # What a caller has sent, and bookkeeping that few reach for: `.record` has it.
 RECORD_ALONE = {
@@ -79,11 +79,7 @@ def test_whatever_can_be_deleted_can_be_by_its_handle(
     kind: type[Client] | type[AsyncClient],
 ) -> None:
     """Given each DELETE of a resource by its id, then there is a handle with `delete`."""
-    deleted = {
-        path.removeprefix("/v1/").removesuffix("/{id}")
-        for path, operations in build_openapi()["paths"].items()
-        if "delete" in operations and path.endswith("/{id}")
-    }
+    deleted = {one.resource.path.removeprefix("/v1/") for one in OPERATIONS if one.verb == "delete"}
     handles = {handle.resource: handle for _, _, handle in list_resources(kind)}
     assert {name for name, handle in handles.items() if hasattr(handle, "delete")} == deleted
     assert len(deleted) >= 8

@@ -75,7 +75,7 @@ class ApiOperation(Generic[In, Out]):
         return (
             method == self.method
             and len(asked) == len(parts)
-            and all(part in (name, "{id}") for name, part in zip(asked, parts, strict=True))
+            and all(p == a or (a and p == "{id}") for p, a in zip(parts, asked, strict=True))
         )
 
     @cached_property

@@ -115,7 +115,8 @@ class OperationResponder:
         if operation.form == "bytes":
             return await self._downloads.respond(request, context, result)
         if operation.form == "page":
-            return await render_page(result, query if isinstance(query, PageQuery) else None)
+            paged = query if isinstance(query, PageQuery) else None
+            return await render_page(result, operation.status, paged)
         seconds = parse_preferred_wait(request, MAX_WAIT_S) if operation.holds else None
         if seconds is None:
             return render_resource(result, operation.status)

@@ -12,13 +12,15 @@ from toolkit.engine.concurrency.pacing import Pacer
 
 
 def render_resource(
-    record: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None
+    record: BaseModel, status: int, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Render the envelope of one resource."""
     return Response(dump_envelope(record), status, headers, media_type="application/json")
 
 
-async def render_page(records: Sequence[BaseModel], query: PageQuery | None = None) -> Response:
+async def render_page(
+    records: Sequence[BaseModel], status: int, query: PageQuery | None = None
+) -> Response:
     """Render the envelope of a page; a full one has a cursor to the next."""
     more = query is not None and len(records) == query.limit
     items: list[bytes] = []
@@ -29,4 +31,4 @@ async def render_page(records: Sequence[BaseModel], query: PageQuery | None = No
     last = getattr(records[-1], "id", None) if more else None
     after = to_json({"count": len(items), "next_cursor": last and make_cursor(last)})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
-    return Response(body, 200, media_type="application/json")
+    return Response(body, status, media_type="application/json")

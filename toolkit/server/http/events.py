@@ -35,7 +35,7 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
     """
     last_seen = _read_last_event_id(request)
     if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
-        return await render_page(await dispatch(call))
+        return await render_page(await dispatch(call), call.operation.status)
     after = max(call.input.after, last_seen)
     await dispatch(replace(call, input=EventsQuery(after)))  # refused before anything is sent
     return StreamingResponse(

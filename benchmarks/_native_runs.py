@@ -1,0 +1,100 @@
+"""`/v1/runs` natively in FastAPI, as its documentation has it: what the server is compared with.
+
+It does not do all that the server does: JSON is what the standard library takes (a member named
+twice, NaN, nesting without end), sizes within a body have no limits, a fault of a large body is
+listed on the event loop, unknown query parameters pass, and `Idempotency-Key`, `Prefer` and streams
+of events are left out. Bodies are not strict: FastAPI parses JSON before pydantic sees it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import Response
+
+from toolkit.contract.base import Envelope, Page, PageEnvelope
+from toolkit.contract.choices import Scope
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
+from toolkit.contract.events import Event
+from toolkit.contract.operations.queries import make_cursor
+from toolkit.contract.runs import Run, RunCreate
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.server.auth import authenticate_request
+from toolkit.server.calls import check_scope
+from toolkit.server.errors import render_error
+from toolkit.server.middleware.cors import ExactOriginMiddleware
+from toolkit.server.middleware.lifecycle import DrainingMiddleware, RequestIdMiddleware
+from toolkit.server.middleware.limits import LimitsMiddleware
+
+
+def create_native_app(engine: Engine) -> FastAPI:
+    """The app, with the server's own middleware, authentication and engine."""
+    app = FastAPI(openapi_url=None)
+
+    def require(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
+        async def authorize(request: Request) -> RequestContext:
+            context = await authenticate_request(request, engine)
+            check_scope(context, scope)
+            return context
+
+        return authorize
+
+    reader = Annotated[RequestContext, Depends(require("read"))]
+    writer = Annotated[RequestContext, Depends(require("write"))]
+
+    @app.post("/v1/runs", status_code=202, tags=["runs"], operation_id="runs_create")
+    async def create(body: RunCreate, context: writer) -> Envelope[Run]:
+        """Accept one; `Prefer: wait=N` holds the answer for up to N seconds."""
+        run = await engine.runs.create(context, body)
+        return Envelope(id=run.id, status=run.status, data=run)
+
+    @app.get("/v1/runs", tags=["runs"], operation_id="runs_list")
+    async def list_page(
+        context: reader,
+        limit: Annotated[int, Query(ge=1, le=200)] = 50,
+        cursor: str | None = None,
+    ) -> PageEnvelope[Run]:
+        """List them, newest first."""
+        runs = await engine.runs.list(context, limit, cursor)
+        more = make_cursor(runs[-1].id) if len(runs) == limit else None
+        return PageEnvelope(data=Page(items=runs, count=len(runs), next_cursor=more))
+
+    @app.get("/v1/runs/{id}", tags=["runs"], operation_id="runs_read")
+    async def read(id: str, context: reader) -> Envelope[Run]:
+        """Read one."""
+        run = await engine.runs.get(context, id)
+        return Envelope(id=run.id, status=run.status, data=run)
+
+    @app.post("/v1/runs/{id}/cancel", tags=["runs"], operation_id="runs_cancel")
+    async def cancel(id: str, context: writer) -> Envelope[Run]:
+        """End a run; one that has ended is answered as it is."""
+        run = await engine.runs.cancel(context, id)
+        return Envelope(id=run.id, status=run.status, data=run)
+
+    @app.get("/v1/runs/{id}/events", tags=["runs"], operation_id="runs_events")
+    async def events(
+        id: str,
+        context: reader,
+        after: Annotated[int, Query(ge=0)] = 0,
+        wait: Annotated[int, Query(ge=0, le=30)] = 0,
+    ) -> PageEnvelope[Event]:
+        """List events after a number, holding while there is none."""
+        found = await engine.events.list(context, id, after=after, wait_s=wait)
+        return PageEnvelope(data=Page(items=found, count=len(found)))
+
+    @app.exception_handler(ToolkitError)
+    async def refuse(request: Request, error: ToolkitError) -> Response:
+        return render_error(error, request.state.request_id)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_body(request: Request, error: RequestValidationError) -> Response:
+        faults = [Detail(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+        refused = RequestError(ErrorCode.INVALID_REQUEST, details=faults)
+        return render_error(refused, request.state.request_id)
+
+    for middleware in (DrainingMiddleware, LimitsMiddleware, ExactOriginMiddleware):
+        app.add_middleware(middleware, engine=engine)
+    app.add_middleware(RequestIdMiddleware)
+    return app
