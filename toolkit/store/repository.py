@@ -133,14 +133,16 @@ class Repository(Generic[T]):
         Args:
             account_id: whose it is.
             record: the record.
-            columns: what the row has beside the record, its id and the time it was made.
+            columns: what the row has beside the record, its id and the time it was made; `doc` for
+                a record that is written in a way of its own.
         """
         row: dict[str, object] = {
             "id": record.id,
             "account_id": account_id,
             "created_at": format_rfc3339(record.created_at),
-            "doc": self._dump(record),
         }
+        if "doc" not in columns:
+            row["doc"] = self._dump(record)
         return InsertRow(self._table, row | self._visible | columns)
 
     def make_update(self, record: T, **columns: object) -> UpdateRow:

@@ -139,8 +139,8 @@ class Accounts:
                 retry_after=wait_s,
             )
         self._note_use(record)
-        purse = None if record.max_cost_usd_per_day is None else record.allowance_id
-        return RequestContext(account_id, record.id, frozenset(record.scopes), purse)
+        allowance_id = None if record.max_cost_usd_per_day is None else record.allowance_id
+        return RequestContext(account_id, record.id, frozenset(record.scopes), allowance_id)
 
     def _note_use(self, key: ApiKey) -> None:
         """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""

@@ -13,9 +13,9 @@ from toolkit.plugins import Capability
 class Jobs:
     """The service of `/v1/jobs`."""
 
-    def __init__(self, core: EngineContext, solo: SingleJobs) -> None:
+    def __init__(self, core: EngineContext, single_jobs: SingleJobs) -> None:
         self._core = core
-        self._single_jobs = solo
+        self._single_jobs = single_jobs
 
     async def create(self, context: RequestContext, request: JobCreate) -> Job:
         """Accept a job on a compute; it is durable and under way when this returns.

@@ -34,14 +34,14 @@ class Reviews:
     def __init__(
         self,
         core: EngineContext,
-        roots: LeaseManager,
+        leases: LeaseManager,
         plans: Plans,
         workflows: Workflows,
         tasks: Tasks,
         manager: TaskManager,
     ) -> None:
         self._core = core
-        self._leases = roots
+        self._leases = leases
         self._plans = plans
         self._workflows = workflows
         self._tasks = tasks

@@ -20,10 +20,10 @@ class Runs:
     """The service of `/v1/runs`."""
 
     def __init__(
-        self, core: EngineContext, solo: SingleJobs, admission: Admission, agents: AgentRuns
+        self, core: EngineContext, single_jobs: SingleJobs, admission: Admission, agents: AgentRuns
     ) -> None:
         self._core = core
-        self._single_jobs = solo
+        self._single_jobs = single_jobs
         self._admission = admission
         self._agents = agents
 

@@ -24,14 +24,14 @@ class SingleJobs:
     """The service that runs and jobs share: each is one job, and a work item of its own."""
 
     def __init__(
-        self, core: EngineContext, roots: LeaseManager, runner: JobExecutor, admission: Admission
+        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
     ) -> None:
         self._core = core
-        self._leases = roots
-        self._executor = runner
+        self._leases = leases
+        self._executor = executor
         self._admission = admission
-        roots.register_handler("run", self._run_leased)
-        roots.register_handler("job", self._run_leased)
+        leases.register_handler("run", self._run_leased)
+        leases.register_handler("job", self._run_leased)
 
     async def accept(
         self,

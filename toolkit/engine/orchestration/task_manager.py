@@ -220,8 +220,8 @@ class TaskManager:
         for node in workflow.nodes:
             output, blob = None, None
             if node.job_id is not None and node.artifact_id is not None:
-                row = await self._core.store.get_row("jobs", node.job_id)
-                output = read_job(row).output if row else None
+                job = await self._core.records.jobs.find(account_id, node.job_id)
+                output = job.output if job else None
                 kept = await self._artifacts.find(account_id, node.artifact_id)
                 blob = await self._artifacts.load_blob(kept)
             evidence[node.id] = Evidence(

@@ -26,13 +26,13 @@ class Tasks:
     """The service of `/v1/tasks`."""
 
     def __init__(
-        self, core: EngineContext, roots: LeaseManager, plans: Plans, manager: TaskManager
+        self, core: EngineContext, leases: LeaseManager, plans: Plans, manager: TaskManager
     ) -> None:
         self._core = core
-        self._leases = roots
+        self._leases = leases
         self._plans = plans
         self._manager = manager
-        roots.register_handler("task", manager.run_task)
+        leases.register_handler("task", manager.run_task)
 
     async def create(
         self,

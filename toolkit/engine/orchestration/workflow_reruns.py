@@ -27,9 +27,9 @@ from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 class WorkflowReruns:
     """The service of `/v1/workflows/{id}/retry` and `/v1/workflows/{id}/fork`."""
 
-    def __init__(self, core: EngineContext, roots: LeaseManager, workflows: Workflows) -> None:
+    def __init__(self, core: EngineContext, leases: LeaseManager, workflows: Workflows) -> None:
         self._core = core
-        self._leases = roots
+        self._leases = leases
         self._workflows = workflows
 
     async def retry(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
@@ -77,10 +77,10 @@ class WorkflowReruns:
                 values = {"status": job.status, "doc": job.to_json, "vendor_job_id": None}
                 changes.append(UpdateRow("jobs", job.id, values))
         workflow = _reset_workflow(workflow)
-        saved = {"status": workflow.status, "doc": workflow.model_dump_json()}
+        saved = self._core.records.workflows.make_update(workflow, status=workflow.status)
         at = format_rfc3339(now())
         changes += [
-            UpdateRow("workflows", workflow.id, saved),
+            saved,
             AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at),
         ]
         await commit_accepted(self._core, context, changes, workflow, lease=lease)

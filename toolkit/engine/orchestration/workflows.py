@@ -59,15 +59,15 @@ class Workflows:
     """The service of `/v1/workflows`."""
 
     def __init__(
-        self, core: EngineContext, roots: LeaseManager, runner: JobExecutor, admission: Admission
+        self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
     ) -> None:
         self._core = core
-        self._leases = roots
-        self._executor = runner
+        self._leases = leases
+        self._executor = executor
         self._admission = admission
         # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
-        roots.register_handler("workflow", self._run_leased)
+        leases.register_handler("workflow", self._run_leased)
 
     async def create(self, context: RequestContext, request: WorkflowCreate) -> WorkflowRecord:
         """Accept a workflow; it is durable and under way when this returns.

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
-from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
@@ -107,31 +107,42 @@ class Artifacts:
             created_at=now(),
             metadata=dict(metadata),
         )
-        return StoredArtifact(artifact, small), _make_insert(account_id, artifact, small)
+        return StoredArtifact(artifact, small), self._make_insert(account_id, artifact, small)
+
+    def _make_insert(self, account_id: str, artifact: Artifact, content: bytes | None) -> InsertRow:
+        return self._core.records.artifacts.make_insert(
+            account_id,
+            artifact,
+            job_id=artifact.job_id,
+            sha256=artifact.sha256,
+            size_bytes=artifact.size_bytes,
+            content=content,
+            doc=partial(artifact.model_dump_json, exclude_none=True),
+        )
 
     def duplicate(
-        self, kept: StoredArtifact, account_id: str, job_id: str
+        self, stored: StoredArtifact, account_id: str, job_id: str
     ) -> tuple[StoredArtifact, InsertRow]:
         """Make another record for bytes that are already stored."""
         artifact_id = self.new_id()
-        suffix = kept.artifact.filename.rpartition(".")[2]
+        suffix = stored.artifact.filename.rpartition(".")[2]
         update = {"id": artifact_id, "job_id": job_id, "created_at": now()}
-        artifact = kept.artifact.model_copy(
+        artifact = stored.artifact.model_copy(
             update={**update, "filename": f"{artifact_id}.{suffix}"}
         )
-        return StoredArtifact(artifact, kept.content), _make_insert(
-            account_id, artifact, kept.content
+        return StoredArtifact(artifact, stored.content), self._make_insert(
+            account_id, artifact, stored.content
         )
 
     async def find_intact(self, account_id: str, artifact_id: str | None) -> StoredArtifact | None:
         """Find an artifact if both its record and its bytes are present."""
         try:
-            kept = await self.find(account_id, artifact_id or "")
-            if kept.content is None:
-                await self._core.store.get_blob(kept.artifact.sha256, 0, 1)
+            stored = await self.find(account_id, artifact_id or "")
+            if stored.content is None:
+                await self._core.store.get_blob(stored.artifact.sha256, 0, 1)
         except ToolkitError:
             return None
-        return kept
+        return stored
 
     async def create(
         self, context: RequestContext, content: Content, metadata: Mapping[str, object]
@@ -147,14 +158,14 @@ class Artifacts:
             content, self._core.driver, self._in_memory, context.account_id
         )
         artifact_id = self.new_id()
-        kept, inserted = await self._store_content(
+        stored, inserted = await self._store_content(
             context.account_id, artifact_id, content, media_type, metadata, None
         )
         try:
-            await commit_accepted(self._core, context, [inserted], kept.artifact)
+            await commit_accepted(self._core, context, [inserted], stored.artifact)
         finally:
-            self._core.quotas.remove_pending(kept.artifact.id)
-        return kept.artifact
+            self._core.quotas.remove_pending(stored.artifact.id)
+        return stored.artifact
 
     async def find(self, account_id: str, artifact_id: str) -> StoredArtifact:
         """Find one artifact, with its bytes if they are few.
@@ -224,14 +235,14 @@ class Artifacts:
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:
         """Return the bytes of an artifact, from `start` up to but not including `end`."""
-        kept = await self.find(context.account_id, artifact_id)
-        if kept.content is not None:
-            return kept.content[start:end]
-        return await self._core.store.get_blob(kept.artifact.sha256, start, end)
+        stored = await self.find(context.account_id, artifact_id)
+        if stored.content is not None:
+            return stored.content[start:end]
+        return await self._core.store.get_blob(stored.artifact.sha256, start, end)
 
-    async def load_blob(self, kept: StoredArtifact) -> Blob:
+    async def load_blob(self, stored: StoredArtifact) -> Blob:
         """Load an artifact with all its bytes, checked against the hash it was stored under."""
-        artifact, data = kept.artifact, kept.content
+        artifact, data = stored.artifact, stored.content
         if data is None:
             data = await self._core.store.get_blob(artifact.sha256)
         if await _hash_content(data) != artifact.sha256:
@@ -246,18 +257,3 @@ async def _hash_content(content: Content) -> str:
     if len(content) <= MAX_INLINE_HASH_BYTES:
         return compute_sha256(content)
     return await start_thread(lambda: compute_sha256(content))
-
-
-def _make_insert(account_id: str, artifact: Artifact, content: bytes | None) -> InsertRow:
-    row: dict[str, object] = {
-        "id": artifact.id,
-        "account_id": account_id,
-        "job_id": artifact.job_id,
-        "sha256": artifact.sha256,
-        "content": content,
-        "deleted": False,
-        "created_at": format_rfc3339(artifact.created_at),
-        "doc": partial(artifact.model_dump_json, exclude_none=True),
-        "size_bytes": artifact.size_bytes,
-    }
-    return InsertRow("artifacts", row)

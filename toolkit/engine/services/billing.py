@@ -9,7 +9,6 @@ from typing import TypeAlias
 from toolkit.contract.base import now
 from toolkit.contract.billing import PLATFORM, Billing, BillingGroup, BillingLine
 from toolkit.contract.choices import UsageGroup
-from toolkit.contract.compute import Compute
 from toolkit.contract.money import from_wire_usd, sum_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
@@ -83,19 +82,19 @@ class Billings:
         for row in await self._core.store.find_rows("compute", account_id=account_id):
             if row["vendor_id"] is None:
                 continue  # it was never created
-            pod = Compute.model_validate_json(str(row["doc"]))
-            kept = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
-            if kept <= timedelta(0):
+            pod = self._core.records.compute.read(row)
+            existed = min(ends, pod.deleted_at or ends) - max(begins, pod.created_at)
+            if existed <= timedelta(0):
                 continue
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
                 whose = account_id  # nothing is rented by a connection that is shared
             line = await self._find_line(str(row["connection_id"]), whose, lines, by)
-            line.pod_hours += kept / HOUR
+            line.pod_hours += existed / HOUR
             if pod.cost_per_hour_usd is None:
-                line.unpriced_pod_hours += kept / HOUR
+                line.unpriced_pod_hours += existed / HOUR
             else:
-                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(kept)
+                cost = from_wire_usd(pod.cost_per_hour_usd) * _count_hours(existed)
                 line.cost_usd = to_wire_usd(from_wire_usd(line.cost_usd) + cost)
 
     async def _find_line(

@@ -123,7 +123,7 @@ class Connections:
 
     async def _run_test(self, connection: Connection) -> ConnectionTest:
         vendor = self._core.registry.vendors[connection.provider]
-        lane = self._core.gates.get_gate(connection)
+        gate = self._core.gates.get_gate(connection)
         result = ConnectionTest(
             connection_id=connection.id, provider=connection.provider, resolved=False
         )
@@ -131,7 +131,7 @@ class Connections:
             access = await self._core.resolve_access(vendor, connection, "")
         except ToolkitError as error:
             result.error = ErrorInfo.of(error)
-            lane.record_test(error.code)
+            gate.record_test(error.code)
             return result
         result.resolved = True
         if vendor.probe is None:
@@ -143,14 +143,14 @@ class Connections:
                 vendor.probe(access), NO_HOOKS, timeouts=timeouts, via=vendor.id
             )
             result.accepted = True
-            lane.record_test(None)
+            gate.record_test(None)
             result.models = list(listed or ())[:MAX_LISTED_MODELS]
             result.next_step = self._suggest_next_step(vendor, listed or ())
         except ProviderError as fault:
             refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
             result.accepted = False if refused else None
             result.error = ErrorInfo(code=fault.code.name, message=fault.message)
-            lane.record_test(fault.code)
+            gate.record_test(fault.code)
             if refused:
                 self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)
         result.took_ms = int((time.monotonic() - started) * 1000)

@@ -35,7 +35,7 @@ async def commit_accepted(
         core: the engine's parts.
         context: who asks, with the claim.
         changes: what the request changes.
-        record: the record that is told when the request is sent again.
+        record: the record that was accepted.
         lease: the lease that it is written under.
 
     Raises:
@@ -93,8 +93,8 @@ class IdempotencyStore:
         if claim.outcome == outcome:
             return
         if claim.outcome is not None:
-            kept = UpdateRow("idempotency", claim.id, _to_columns(outcome))
-            await self._core.store.write([kept])
+            saved = UpdateRow("idempotency", claim.id, _to_columns(outcome))
+            await self._core.store.write([saved])
             return
         try:
             await self._core.store.write([_make_insert(claim, outcome)])
