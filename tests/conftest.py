@@ -9,6 +9,7 @@ from functools import cache
 from importlib.metadata import EntryPoints, entry_points
 from pathlib import Path
 
+import hypothesis
 import pytest
 import uvicorn
 
@@ -31,6 +32,9 @@ SLOW = (
 )  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("toolkit", deadline=None)
+hypothesis.settings.load_profile("toolkit")
 # Of two workers, one would else be busy with these at the end.
 FIRST = (*SLOW, "tests/engine/", "tests/planning/")
 

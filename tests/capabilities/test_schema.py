@@ -63,7 +63,7 @@ SCHEMAS = st.recursive(
 ).filter(lambda schema: isinstance(schema, dict))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(schema=SCHEMAS, value=VALUES)
 def test_a_check_comes_to_what_the_standard_says(schema: dict[str, Any], value: Any) -> None:
     """Given any schema and value, the verdict is that of the reference implementation."""
@@ -74,7 +74,7 @@ def test_a_check_comes_to_what_the_standard_says(schema: dict[str, Any], value: 
 ODD = st.sampled_from([None, True, 0, -1, 1.5, 2.0, "x", "object", [], ["a"], ["a", "a"], [1], {}])
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(keyword=st.sampled_from([*ASSERTIONS, "items", "not", "if"]), rule=ODD | VALUES)
 def test_a_keyword_holds_what_the_standard_says(keyword: str, rule: Any) -> None:
     """Given anything as a keyword's value, it is taken or refused as by the standard."""

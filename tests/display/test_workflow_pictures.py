@@ -76,7 +76,7 @@ def points(line: EdgeLine) -> Iterator[Point]:
         x, y = step[-1]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs())
 def test_no_edge_passes_a_foreign_box(nodes: list[Node]) -> None:
     """Given any workflow, then no point of an edge lies in a box that is not an end of it."""
@@ -95,7 +95,7 @@ def test_no_edge_passes_a_foreign_box(nodes: list[Node]) -> None:
                     assert set(behind) <= {line.upstream, line.node}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(graphs())
 def test_each_node_has_one_box_and_boxes_stand_apart(nodes: list[Node]) -> None:
     """Given any workflow, then each node is in one box, and no two boxes touch."""

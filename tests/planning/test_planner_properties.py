@@ -33,7 +33,7 @@ def _wrong(made: Capability, given: JsonObject) -> set[object]:
     return set()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(objectives, subsets, connections)
 def test_any_plan_is_sound(
     objective: str, capabilities: list[Capability], connected: frozenset[str]
@@ -61,7 +61,7 @@ def test_any_plan_is_sound(
     assert draft == plan(objective, capabilities, connected)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(min_value=1, max_value=400))
 def test_a_long_objective_takes_no_long_time(times: int) -> None:
     """Given the longest objectives that are let in, then they are planned like any other."""

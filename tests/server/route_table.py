@@ -1,4 +1,4 @@
-"""Every route there is, read from the OpenAPI document and the table, and how each is called.
+"""Every route there is, read from the table of operations, and how each is called.
 
 What tests of tenancy, keys and pages try follows from this table, so that a new route is tried
 without being added anywhere. Where one has to be told how, a test fails and says what to add.
@@ -14,6 +14,8 @@ import httpx
 from tests.server.conftest import Wire
 from tests.server.middleware.test_idempotency import POSTS, connect_caller, prepare_post
 from toolkit.contract.ids import Prefix
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.server.openapi.document import build_openapi
 
@@ -35,43 +37,51 @@ UNKNOWN = "01m7xrhddbvq3n2zjx4fe01326"
 
 @dataclass(frozen=True)
 class Route:
-    """One operation of the document."""
+    """One operation of the table, and what the document says of it."""
 
-    method: str
-    path: str
-    told: dict[str, Any]
+    operation: ApiOperation[Any, Any]
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        return self.operation.method
+
+    @property
+    def path(self) -> str:
+        """Its path."""
+        return self.operation.path
 
     @property
     def name(self) -> str:
         """Its operation id."""
-        return str(self.told["operationId"])
+        return self.operation.id
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Its description in the document."""
+        return dict(DOCUMENT["paths"][self.path][self.method.lower()])
 
     @property
     def prefix(self) -> Prefix | None:
         """The kind of the id in its path, if there is one."""
-        return ID_PREFIXES.get(self.path.partition("/{")[0]) if "{" in self.path else None
+        return self.operation.resource.prefix if "{" in self.path else None
 
     @property
     def paged(self) -> bool:
         """Tell whether it is a list that is read page by page."""
-        return any(one.get("name") == "cursor" for one in self.told.get("parameters", ()))
+        return self.operation.query is PageQuery
 
     @property
     def streamed(self) -> bool:
         """Tell whether it also answers with a stream."""
-        answer = self.told["responses"].get("200", {})
-        return "text/event-stream" in answer.get("content", {})
+        return self.operation.form == "events"
 
     def at(self, resource_id: str) -> str:
         """Its path with an id in it."""
         return self.path.replace("{id}", resource_id)
 
 
-ROUTES = [
-    Route(method.upper(), path, told)
-    for path, operations in DOCUMENT["paths"].items()
-    for method, told in operations.items()
-]
+ROUTES = [Route(operation) for operation in OPERATIONS]
 KEYED_ROUTES = [route for route in ROUTES if route.told["security"]]
 OWNED_ROUTES = [route for route in ROUTES if "{" in route.path and route.path not in PUBLIC]
 LISTS = [route for route in ROUTES if route.paged]

@@ -242,7 +242,7 @@ async def test_changes_of_a_row_merge_in_order(store: Store) -> None:
     assert (row["status"], row["doc"]) == ("completed", "1")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.integers(1, 3), st.booleans()), max_size=20))
 def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
     """Given any calls at once, some of which fail, then each resource counts from 1 to its end."""

@@ -43,9 +43,7 @@ ANSWERS = st.recursive(
     ),
     max_leaves=25,
 )
-quickly = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+quickly = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 class Always(list[httpx.Response | Exception]):

@@ -25,7 +25,7 @@ PLAIN = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(value=PLAIN)
 def test_plain_values_arrive_as_they_were(value: Any) -> None:
     """Given any plain value, it arrives equal, and each part of the type that it had."""

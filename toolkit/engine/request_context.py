@@ -1,4 +1,4 @@
-"""What a request carries: who asks, with which key, and the claim of its idempotency key."""
+"""The context of a request: who asks, with which key, and the claim of its idempotency key."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from toolkit.store import Lease
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a request with an idempotency key.
+    """The outcome of a request with an idempotency key.
 
     Attributes:
         code: a number that whoever serves the request has stored with it; the engine never reads
@@ -43,7 +43,7 @@ class IdempotencyClaim:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """What every method of a service is given first.
+    """The context of a request, which the methods of services take first.
 
     Attributes:
         account_id: whose records it reads and writes.

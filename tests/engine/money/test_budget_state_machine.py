@@ -184,6 +184,5 @@ TestMoney = BudgetMachine.TestCase
 TestMoney.settings = settings(
     max_examples=25,
     stateful_step_count=15,
-    deadline=None,
     suppress_health_check=list(HealthCheck),
 )

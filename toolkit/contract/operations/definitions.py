@@ -100,7 +100,7 @@ class ApiResource:
     """A resource of `/v1`, and the shapes of its operations.
 
     Attributes:
-        name: its name in the engine and the client.
+        name: the name of its service in the engine.
         path: the path of its collection.
         tag: the heading that documents have it under.
         about: one sentence on all that is under this heading.
@@ -128,7 +128,6 @@ class ApiResource:
         answer: type[BaseModel],
         summary: str,
         *errors: ErrorCode,
-        id: str | None = None,
         scope: Scope | None = "write",
         form: AnswerForm = "record",
         status: int = 200,
@@ -148,13 +147,12 @@ class ApiResource:
             answer: the model in the envelope.
             summary: what it does.
             errors: codes beside those that follow from the rest.
-            id: its id where that is not resource and verb.
             scope, form, status, body, query, holds, uploads, needs_store: as of `ApiOperation`.
             replays: whether an answer is stored; that of a `POST` is, by default.
         """
         words = self.path.removeprefix("/v1/").replace("/", "_")
         return ApiOperation(
-            id=id or f"{words}_{verb}",
+            id=f"{words}_{verb}",
             resource=self,
             verb=verb,
             method=method,

@@ -21,6 +21,7 @@ from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import DailyLimit
+from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.router import find_soonest_s, route
@@ -76,7 +77,7 @@ class CandidateSearch:
                 job_run.account_id, job_run.capability, job.options
             )
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))
-            limits = await self._core.allowances.find_limits(lease.account_id, lease.key_id)
+            limits = await self._core.allowances.find_limits(RequestContext.of_lease(lease))
             ranking = route(
                 job_run.capability,
                 _pin_to_submitted(job_run, providers),

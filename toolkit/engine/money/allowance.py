@@ -93,7 +93,7 @@ class Allowances:
             RequestError: `BUDGET_EXCEEDED`.
         """
         asked = to_nano_usd(bound or ZERO_USD, ROUND_CEILING)
-        for limit in await self.find_limits(context.account_id, context.key_id):
+        for limit in await self.find_limits(context):
             spent, _ = await self._read_totals(limit)
             if spent >= limit.nano_usd or spent + asked > limit.nano_usd:
                 raise RequestError(ErrorCode.BUDGET_EXCEEDED, _explain_exceeded(limit, spent))
@@ -104,7 +104,7 @@ class Allowances:
         Raises:
             RequestError: `FORBIDDEN`.
         """
-        for limit in await self.find_limits(context.account_id, context.key_id):
+        for limit in await self.find_limits(context):
             whose = "a key" if limit.allowance_id != context.account_id else "an account"
             raise RequestError(
                 ErrorCode.FORBIDDEN,
@@ -117,7 +117,7 @@ class Allowances:
         """Return what today's calls may still cost; none where nothing limits them."""
         rooms = [
             limit.usd - from_nano_usd((await self._read_totals(limit))[0])
-            for limit in await self.find_limits(context.account_id, context.key_id)
+            for limit in await self.find_limits(context)
         ]
         return min(rooms, default=None)
 
@@ -133,7 +133,7 @@ class Allowances:
             RequestError: `BUDGET_EXCEEDED`.
         """
         rooms = []
-        for limit in await self.find_limits(context.account_id, context.key_id):
+        for limit in await self.find_limits(context):
             spent, _ = await self._read_totals(limit)
             rooms.append((limit.nano_usd - spent, _explain_exceeded(limit, spent)))
         if rooms:
@@ -192,7 +192,7 @@ class Allowances:
                 if taken is not None:
                     return taken
                 # Read again each time: the operator may have changed them, or a new day has begun.
-                limits = await self.find_limits(lease.account_id, lease.key_id)
+                limits = await self.find_limits(RequestContext.of_lease(lease))
                 if await self._must_wait(limits, nano):
                     await _wait_for_event(given_back, POLL_INTERVAL_S)
 
@@ -278,17 +278,18 @@ class Allowances:
         self._released.set()
         self._released = asyncio.Event()
 
-    async def find_limits(self, account_id: str, key_id: str | None) -> list[DailyLimit]:
+    async def find_limits(self, context: RequestContext) -> list[DailyLimit]:
         """Find the limits that work counts against, the account's first.
 
         Nothing without a known bound is called where there is any.
         """
         found = []
-        account = await self._store.get_row("accounts", account_id, "doc")
+        account = await self._store.get_row("accounts", context.account_id, "doc")
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
-            found.append(make_account_limit(account_id, a_day))
+            found.append(make_account_limit(context.account_id, a_day))
         # The key of a notebook's embedded engine is never stored.
+        key_id = context.key_id
         row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
         if row is not None:
             limit = make_key_limit(ApiKey.model_validate_json(str(row["doc"])))

@@ -58,7 +58,7 @@ async def commit_accepted(
 
 
 class IdempotencyStore:
-    """The store of what came of requests with an idempotency key."""
+    """The store of the outcomes of requests with an idempotency key."""
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core

@@ -57,7 +57,7 @@ class OperationResponder:
         query = parse_query(request, operation)
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
-            key = None
+            key = None  # one that is no key was refused all the same
         reads_body = operation.body is not None or key is not None
         async with self._receive_body(operation, request, context, reads_body) as body:
             if key is None:
