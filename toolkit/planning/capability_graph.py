@@ -144,9 +144,9 @@ class CapabilityGraph:
         if producer is None or consumer is None or producer is consumer:
             return False
         return any(
-            take.matches(producer.produces)
+            binding.matches(producer.produces)
             and not is_caller_supplied(field, consumer.input_model.model_fields[field])
-            for field, take in consumer.accepts.items()
+            for field, binding in consumer.accepts.items()
         )
 
     def requires(self, consumer_id: str, producer_id: str) -> bool:
@@ -155,23 +155,23 @@ class CapabilityGraph:
         if producer is None or consumer is None or producer is consumer:
             return False
         return any(
-            take.mode == "artifact" and take.matches(producer.produces)
-            for field, take in consumer.accepts.items()
+            binding.mode == "artifact" and binding.matches(producer.produces)
+            for field, binding in consumer.accepts.items()
             if consumer.input_model.model_fields[field].is_required()
             and not is_caller_supplied(field, consumer.input_model.model_fields[field])
         )
 
-    def find_writer(self, take: InputBinding | None = None) -> Capability | None:
+    def find_writer(self, binding: InputBinding | None = None) -> Capability | None:
         """Find the first capability that writes text to an objective, one that can run first."""
-        return self._find_by_role("objective", take)
+        return self._find_by_role("objective", binding)
 
-    def find_researcher(self, take: InputBinding | None = None) -> Capability | None:
+    def find_researcher(self, binding: InputBinding | None = None) -> Capability | None:
         """Find the first capability that researches a topic, if it can run now."""
-        found = self._find_by_role("topic", take)
+        found = self._find_by_role("topic", binding)
         return found if found is not None and self.is_usable(found) else None
 
-    def _find_by_role(self, role: str, take: InputBinding | None) -> Capability | None:
-        wanted = take or InputBinding(("text/*", "application/json"), "text")
+    def _find_by_role(self, role: str, binding: InputBinding | None) -> Capability | None:
+        wanted = binding or InputBinding(("text/*", "application/json"), "text")
         found = [
             c
             for c in self.available
@@ -187,11 +187,13 @@ class CapabilityGraph:
         """Find the producer that fills a field at the least cost; registry order breaks ties."""
         if is_caller_supplied(field, consumer.input_model.model_fields[field]):
             return None
-        take = consumer.accepts[field]
+        binding = consumer.accepts[field]
         found = [
             c
             for c in self.available
-            if c is not consumer and take.matches(c.produces) and self._costs[c.id] < _UNREACHABLE
+            if c is not consumer
+            and binding.matches(c.produces)
+            and self._costs[c.id] < _UNREACHABLE
         ]
         return min(found, key=lambda c: self._costs[c.id], default=None)
 

@@ -22,10 +22,10 @@ class Unplannable(Exception):  # noqa: N818 - not an error: it sends the planner
 class NodeInputBuilder:
     """Builder of the node inputs of one plan."""
 
-    def __init__(self, objective: str, wording: ParsedObjective, chains: CapabilityGraph) -> None:
+    def __init__(self, objective: str, parsed: ParsedObjective, graph: CapabilityGraph) -> None:
         self._objective = objective
-        self._parsed = wording
-        self._graph = chains
+        self._parsed = parsed
+        self._graph = graph
 
     def fill_from_objective(
         self, capability: Capability, mention: RequestedOutput, purpose: str
@@ -69,18 +69,20 @@ class NodeInputBuilder:
         literal = None if self._parsed.literal_is_title else self._parsed.literal
         if not capability.input_model.model_fields[field].is_required():
             return literal if literal and trim_topic(literal) != mention.topic else None
-        take = capability.accepts.get(field)
-        written = take is not None and any(take.matches(c.produces) for c in self._graph.available)
+        binding = capability.accepts.get(field)
+        written = binding is not None and any(
+            binding.matches(c.produces) for c in self._graph.available
+        )
         return literal if literal or written else mention.topic or self._objective.strip()
 
     def _fill_role(self, role: str, mention: RequestedOutput, purpose: str) -> str:
-        wording = self._parsed
+        parsed = self._parsed
         named = mention.phrase or " ".join(self._objective.split())
-        topic = mention.topic or wording.topic or named
+        topic = mention.topic or parsed.topic or named
         if role == "topic":
             return topic
         if role == "title":
-            return (wording.literal if wording.literal_is_title else None) or format_title(topic)
+            return (parsed.literal if parsed.literal_is_title else None) or format_title(topic)
         if role == "prompt":
             return write_image_prompt(mention.phrase, topic)
         return self._write_prompt(mention, topic, purpose)

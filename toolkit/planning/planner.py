@@ -76,20 +76,20 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
 missing=(Missing(capability='video.generate', any_of=[]),), \
 rationale='Nothing here makes `video.generate`.', deliverables=())
     """
-    chains = CapabilityGraph(
+    graph = CapabilityGraph(
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
-    wording = parse_objective(objective, chains.vocabulary, chains.can_fill, chains.requires)
-    return _Planner(objective, wording, chains).plan()
+    parsed = parse_objective(objective, graph.vocabulary, graph.can_fill, graph.requires)
+    return _Planner(objective, parsed, graph).plan()
 
 
 class _Planner:
     """Builder of one plan: plans each request together with the nodes that it needs before it."""
 
-    def __init__(self, objective: str, wording: ParsedObjective, chains: CapabilityGraph) -> None:
-        self._parsed = wording
-        self._graph = chains
-        self._inputs = NodeInputBuilder(objective, wording, chains)
+    def __init__(self, objective: str, parsed: ParsedObjective, graph: CapabilityGraph) -> None:
+        self._parsed = parsed
+        self._graph = graph
+        self._inputs = NodeInputBuilder(objective, parsed, graph)
         self._nodes: dict[str, PlanNode] = {}
         self._node_ids_by_content: dict[str, str] = {}
         self._missing: dict[str, None] = {}
@@ -190,7 +190,7 @@ class _Planner:
         given = self._inputs.fill_from_objective(capability, mention, purpose)
         upstream: dict[str, None] = {}
         filled: set[str] = set()
-        for field, take in capability.accepts.items():
+        for field, binding in capability.accepts.items():
             if field in given:
                 continue
             for producer, what, why in self._choose_producers(capability, field, mention, purpose):
@@ -200,7 +200,7 @@ class _Planner:
                 filled.add(field)
             required = capability.input_model.model_fields[field].is_required()
             if required and field not in filled:
-                self._reject_missing_input(capability, field, take.media[0])
+                self._reject_missing_input(capability, field, binding.media[0])
         try:
             valid = self._inputs.drop_invalid_fields(capability, given, filled)
         except Unplannable:
@@ -224,17 +224,17 @@ class _Planner:
         asked = self._find_requested_parts(capability, field, mention, purpose)
         if asked:
             return asked
-        take = capability.accepts[field]
+        binding = capability.accepts[field]
         required = capability.input_model.model_fields[field].is_required()
         if not required and (purpose == "part" or not mention.topic):
             return []
-        if take.mode == "artifact":
+        if binding.mode == "artifact":
             found = self._graph.find_cheapest_producer(capability, field) if required else None
             return [(found, _make_part_request(mention, found), "part")] if found else []
-        digest = self._graph.find_researcher(take) if self._can_look_up(mention.topic) else None
+        digest = self._graph.find_researcher(binding) if self._can_look_up(mention.topic) else None
         if find_role_field(capability, "objective") is not None and not required:
             return [(digest, mention, "ground")] if digest else []
-        writer = self._graph.find_writer(take)
+        writer = self._graph.find_writer(binding)
         if writer is not None and (self._graph.is_usable(writer) or (required and digest is None)):
             return [
                 (writer, _make_part_request(mention, writer), _choose_purpose(capability, field))

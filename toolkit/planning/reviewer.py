@@ -148,8 +148,8 @@ def _find_absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> l
 
 def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:
     unique = list({capability.id: capability for capability in capabilities}.values())
-    chains = CapabilityGraph(unique, frozenset(), {})
-    return parse_objective(objective, chains.vocabulary, chains.can_fill, chains.requires).topic
+    graph = CapabilityGraph(unique, frozenset(), {})
+    return parse_objective(objective, graph.vocabulary, graph.can_fill, graph.requires).topic
 
 
 def _choose_topic(item: Evidence, topic: str) -> str:
