@@ -12,6 +12,7 @@ from toolkit.cli.options import Quiet, existing_command, read_command
 from toolkit.cli.output import PAGE_SIZE, ClientOutput, escape_controls
 from toolkit.cli.work import take_up, wait_for_work
 from toolkit.contract.errors import ServiceError
+from toolkit.contract.operations.index import list_entries
 
 Id = Annotated[
     str,
@@ -49,30 +50,38 @@ def make_group(help: str) -> typer.Typer:
     return typer.Typer(cls=_ResourceGroup, help=help)
 
 
-def add_read_commands(
+def add_resource_commands(
     app: typer.Typer,
-    path: str,
+    resource: str,
     columns: Sequence[str],
     rows: str = "",
     of: Sequence[str] = (),
 ) -> None:
-    """Add `list` and `show`.
+    """Add what the table of operations has for a resource as for others: reading, ending, deleting.
 
     Args:
         app: the group.
-        path: where they are, below `/v1`.
+        resource: its name on the client and in the table.
         columns: of the list.
         rows: the list of records that `show` prints below the facts.
         of: the columns of those.
     """
+    operations = {one.verb: one for one in list_entries(resource)}
+    _add_read_commands(app, operations["list"].path.removeprefix("/v1"), columns, rows, of)
+    if "delete" in operations:
+        _add_delete_command(app, resource)
+    if "events" in operations:
+        _add_follow_commands(app, resource)
 
+
+def _add_read_commands(
+    app: typer.Typer, path: str, columns: Sequence[str], rows: str, of: Sequence[str]
+) -> None:
     @app.command("list")
     @read_command
     def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
-        found = shell.iterate_items(
-            f"/{path}", PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE)
-        )
+        found = shell.iterate_items(path, PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE))
         things: list[Any] = list(found if everything else islice(found, limit + 1))
         more = not everything and len(things) > limit
         shell.print_table(things[:limit] if more else things, columns)
@@ -83,43 +92,38 @@ def add_read_commands(
     @read_command
     def show(shell: ClientOutput, id: Id) -> None:
         """Show one."""
-        shell.print_record(shell.read(f"/{path}/{id}"), rows, of)
+        shell.print_record(shell.read(f"{path}/{id}"), rows, of)
 
 
-def add_delete_command(app: typer.Typer, area: str) -> None:
-    """Add `delete`."""
-
+def _add_delete_command(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def delete(shell: ClientOutput, id: Id) -> None:
         """Delete one; what it was is printed."""
-        shell.print_record(getattr(shell.client, area).delete(id))
+        shell.print_record(getattr(shell.client, resource).delete(id))
 
 
-def add_execution_commands(app: typer.Typer, area: str) -> None:
+def add_execution_commands(app: typer.Typer, resource: str) -> None:
     """Add the commands that runs and jobs have in common."""
     columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
     attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
-    add_read_commands(app, area, columns, "attempts", attempt)
-    add_follow_commands(app, area)
+    add_resource_commands(app, resource, columns, "attempts", attempt)
 
 
-def add_follow_commands(app: typer.Typer, area: str) -> None:
-    """Add `wait`, `cancel` and `events`."""
-
+def _add_follow_commands(app: typer.Typer, resource: str) -> None:
     @app.command()
     @existing_command
     def wait(shell: ClientOutput, id: Id, quiet: Quiet = False) -> None:
         """Wait until one is over, with progress on stderr, and show it."""
-        work = getattr(shell.client, area).get(id)
+        work = getattr(shell.client, resource).get(id)
         take_up(shell, id)
-        shell.print_record(wait_for_work(shell, area, work, quiet))
+        shell.print_record(wait_for_work(shell, resource, work, quiet))
 
     @app.command()
     @existing_command
     def cancel(shell: ClientOutput, id: Id) -> None:
         """End one; what has ended stays as it is."""
-        shell.print_record(getattr(shell.client, area).cancel(id))
+        shell.print_record(getattr(shell.client, resource).cancel(id))
 
     @app.command()
     @read_command
@@ -134,11 +138,11 @@ def add_follow_commands(app: typer.Typer, area: str) -> None:
         """Print what happened to one, a line an event; with --json, a JSON object a line."""
         from toolkit.display.text import format_event
 
-        area_of = getattr(shell.client, area)
+        resource_client = getattr(shell.client, resource)
         if follow:
             take_up(shell, id)
         try:
-            for event in shell.client.events(id, after) if follow else area_of.events(id, after):
+            for event in shell.client.events(id, after) if follow else resource_client.events(id, after):
                 after = event.n
                 if shell.as_json:
                     shell.print_json(event.model_dump(mode="json"), indent=None)
@@ -146,5 +150,5 @@ def add_follow_commands(app: typer.Typer, area: str) -> None:
                     print(event.n, escape_controls(format_event(event)), flush=True)
         except ServiceError:
             if follow:
-                shell.print_note(f"Next: toolkit {area} events {id} --follow --after {after}")
+                shell.print_note(f"Next: toolkit {resource} events {id} --follow --after {after}")
             raise

@@ -7,13 +7,14 @@ import typer
 from toolkit.cli import completion, options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.cli.work import print_started, wait_for_work
 from toolkit.input_parsing import parse_fields
 
 app = make_group("Objectives to fill in, under a name.")
-add_read_commands(app, "agents", ("id", "name", "version", "objective", "parameters", "created_at"))
-add_delete_command(app, "agents")
+add_resource_commands(
+    app, "agents", ("id", "name", "version", "objective", "parameters", "created_at")
+)
 
 
 @app.command()

@@ -8,11 +8,10 @@ import typer
 
 from toolkit.cli.options import read_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
 
 app = make_group("What work has made, and what was uploaded for it.")
-add_read_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
-add_delete_command(app, "artifacts")
+add_resource_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))
 
 
 @app.command()

@@ -7,13 +7,12 @@ import typer
 from toolkit.cli import completion
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 app = make_group("GPU pods: billed by the hour until they are deleted.")
-add_read_commands(
+add_resource_commands(
     app, "compute", ("id", "name", "status", "gpu_type", "cost_per_hour_usd", "created_at")
 )
-add_delete_command(app, "compute")
 
 
 @app.command()

@@ -7,7 +7,7 @@ import typer
 from toolkit.cli import completion
 from toolkit.cli.options import existing_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
 app = make_group("The vendors you have keys for; keys stay where they are.")
 CONNECTION_COLUMNS = ("id", "provider", "connection_type", "secret_ref", "shared", "created_at")
-add_read_commands(app, "providers/connections", CONNECTION_COLUMNS)
-add_delete_command(app, "connections")
+add_resource_commands(app, "connections", CONNECTION_COLUMNS)
 
 Vendor = Annotated[str, typer.Argument(help="A vendor.", autocompletion=completion.providers)]
 Members = Annotated[

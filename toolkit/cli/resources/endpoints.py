@@ -7,13 +7,12 @@ import typer
 from toolkit.cli import completion
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 app = make_group("Serverless GPU endpoints: billed by the second, nothing while idle.")
-add_read_commands(
+add_resource_commands(
     app, "endpoints", ("id", "name", "status", "gpu_ids", "workers_max", "created_at")
 )
-add_delete_command(app, "endpoints")
 
 
 @app.command()

@@ -3,12 +3,14 @@
 from toolkit.cli import options
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 NODE_COLUMNS = ("id", "capability", "depends_on", "reason")
 
 app = make_group("What a task would do.")
-add_read_commands(app, "plans", ("id", "objective", "planner", "created_at"), "nodes", NODE_COLUMNS)
+add_resource_commands(
+    app, "plans", ("id", "objective", "planner", "created_at"), "nodes", NODE_COLUMNS
+)
 
 
 @app.command()

@@ -6,11 +6,12 @@ import typer
 
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 app = make_group("Network volumes: billed until they are deleted.")
-add_read_commands(app, "storage", ("id", "name", "status", "size_gb", "data_center", "created_at"))
-add_delete_command(app, "storage")
+add_resource_commands(
+    app, "storage", ("id", "name", "status", "size_gb", "data_center", "created_at")
+)
 
 
 @app.command()

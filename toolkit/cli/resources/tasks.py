@@ -8,7 +8,7 @@ import typer
 from toolkit.cli import options
 from toolkit.cli.options import existing_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
 from toolkit.cli.resources.plans import NODE_COLUMNS
 from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.contract.choices import Decision
@@ -17,14 +17,13 @@ from toolkit.input_parsing import parse_fields
 REVIEW_COLUMNS = ("decision", "score", "issues", "reviewer")
 
 app = make_group("Objectives, planned, run and reviewed.")
-add_read_commands(
+add_resource_commands(
     app,
     "tasks",
     ("id", "objective", "status", "review_attempts", "cost_usd", "created_at"),
     "reviews",
     REVIEW_COLUMNS,
 )
-add_follow_commands(app, "tasks")
 
 
 @service_command

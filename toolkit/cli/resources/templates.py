@@ -6,11 +6,12 @@ import typer
 
 from toolkit.cli.options import service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import add_delete_command, add_read_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 app = make_group("Containers that endpoints or pods run.")
-add_read_commands(app, "templates", ("id", "name", "status", "image", "serverless", "created_at"))
-add_delete_command(app, "templates")
+add_resource_commands(
+    app, "templates", ("id", "name", "status", "image", "serverless", "created_at")
+)
 
 
 @app.command()

@@ -8,17 +8,16 @@ import typer
 from toolkit.cli import completion, options
 from toolkit.cli.options import existing_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_follow_commands, add_read_commands, make_group
+from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
 from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.input_parsing import check_workflow_ids, load_document, parse_fields
 
 NODE_COLUMNS = ("id", "capability", "status", "provider", "cost_usd", "retry_count", "artifact_id")
 
 app = make_group("Graphs of capabilities.")
-add_read_commands(
+add_resource_commands(
     app, "workflows", ("id", "name", "status", "cost_usd", "created_at"), "nodes", NODE_COLUMNS
 )
-add_follow_commands(app, "workflows")
 
 
 @app.command()

@@ -10,6 +10,7 @@ import time
 import httpx
 
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+from toolkit.contract.operations.index import find_entry
 
 log = logging.getLogger("toolkit.client")
 DEFAULT_MAX_RETRIES = 3
@@ -45,9 +46,7 @@ def make_idempotency_header(method: str, path: str, transport: object) -> dict[s
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
-    from toolkit.contract.operations.table import find_operation
-
-    operation = find_operation(method, f"/v1{path}")
+    operation = find_entry(method, f"/v1{path}")
     if operation is not None and not operation.replays:
         return {}
     return {"Idempotency-Key": secrets.token_hex(16)}

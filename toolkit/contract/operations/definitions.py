@@ -64,20 +64,6 @@ class ApiOperation(Generic[In, Out]):
     uploads: bool = False
     needs_store: bool = True
 
-    def matches(self, method: str, path: str) -> bool:
-        """Tell whether a request of this method to this path asks for the operation.
-
-        >>> runs = ApiResource("runs", "/v1/runs", "runs", "", Prefix.RUN)
-        >>> runs.define_events().matches("GET", "/v1/runs/run_1/events")
-        True
-        """
-        asked, parts = path.split("/"), self.path.split("/")
-        return (
-            method == self.method
-            and len(asked) == len(parts)
-            and all(p == a or (a and p == "{id}") for p, a in zip(parts, asked, strict=True))
-        )
-
     @cached_property
     def errors(self) -> tuple[ErrorCode, ...]:
         """Every code that a request can be refused with."""
