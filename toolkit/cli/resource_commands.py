@@ -138,11 +138,11 @@ def _add_follow_commands(app: typer.Typer, resource: str) -> None:
         """Print what happened to one, a line an event; with --json, a JSON object a line."""
         from toolkit.display.text import format_event
 
-        resource_client = getattr(shell.client, resource)
+        service = getattr(shell.client, resource)
         if follow:
             take_up(shell, id)
         try:
-            for event in shell.client.events(id, after) if follow else resource_client.events(id, after):
+            for event in shell.client.events(id, after) if follow else service.events(id, after):
                 after = event.n
                 if shell.as_json:
                     shell.print_json(event.model_dump(mode="json"), indent=None)

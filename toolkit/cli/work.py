@@ -30,7 +30,7 @@ def take_up(shell: ClientOutput, work_id: str) -> None:
     shell.client.take_up(work_id)
 
 
-def wait_for_work(shell: ClientOutput, area: str, work: Any, quiet: bool) -> Any:
+def wait_for_work(shell: ClientOutput, resource: str, work: Any, quiet: bool) -> Any:
     """Wait for work, with progress on stderr, and return it once it is completed.
 
     Raises:
@@ -42,10 +42,10 @@ def wait_for_work(shell: ClientOutput, area: str, work: Any, quiet: bool) -> Any
     try:
         work.wait(progress=not quiet, check=False)
     except KeyboardInterrupt:
-        shell.print_note(f"{work.id} is not cancelled. Next: toolkit {area} wait {work.id}")
+        shell.print_note(f"{work.id} is not cancelled. Next: toolkit {resource} wait {work.id}")
         raise
     except ServiceError:
-        shell.print_note(f"{work.id} has been accepted. Next: toolkit {area} wait {work.id}")
+        shell.print_note(f"{work.id} has been accepted. Next: toolkit {resource} wait {work.id}")
         raise
     fault = _find_fault(work)
     if fault is not None:

@@ -1,4 +1,4 @@
-"""The wire contract of `/v1`: one module per area, ids, the error enum and the envelope.
+"""The wire contract of `/v1`: one module a resource, ids, the error enum and the envelope.
 
 Everything above imports from here and nothing here imports anything of ours. Requests are strict
 (unknown fields are refused), records are lenient (unknown fields are ignored), as the
