@@ -52,7 +52,7 @@ def wait_for_work(shell: ClientOutput, resource: str, work: Any, quiet: bool) ->
         if shell.as_json:
             shell.print_record(work)
         else:
-            shell.print_note(f"See: toolkit {area} show {work.id}")
+            shell.print_note(f"See: toolkit {resource} show {work.id}")
         raise fault
     return work
 
