@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from PIL import Image
 
-# As `toolkit demo`, where nothing is installed that only an extra brings.
+# As `toolkit demo`, where nothing is installed but what the package needs.
 DEMO = """
 import sys
 sys.modules.update(dict.fromkeys({blocked}))
@@ -41,16 +41,14 @@ def find_needed(distribution: str) -> set[str]:
     return needed
 
 
-def find_extra_modules() -> set[str]:
-    """The modules that only an extra of the toolkit brings."""
-    base = find_needed("capability-toolkit")
-    lines = [Requirement(line) for line in requires("capability-toolkit") or ()]
-    extras = {canonicalize_name(line.name) for line in lines if "extra" in str(line.marker)} - base
+def find_other_modules() -> set[str]:
+    """The modules installed here that `pip install capability-toolkit` would not bring."""
+    base = {"capability-toolkit", *find_needed("capability-toolkit")}
     return {
         module
         for module, owners in packages_distributions().items()
-        if re.fullmatch(r"[a-z_A-Z0-9]+", module)
-        and {canonicalize_name(owner) for owner in owners} <= extras
+        if re.fullmatch(r"[a-zA-Z]\w*", module)
+        and base.isdisjoint(canonicalize_name(owner) for owner in owners)
     }
 
 
@@ -58,7 +56,7 @@ def find_extra_modules() -> set[str]:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """Run `toolkit demo`: the lines that it prints, and the folder it leaves."""
     out = tmp_path_factory.mktemp("demo")
-    blocked = find_extra_modules()
+    blocked = find_other_modules()
     assert {"fsspec", "prometheus_client", "structlog", "uvicorn"} <= blocked
     done = subprocess.run(
         [sys.executable, "-c", DEMO.format(blocked=sorted(blocked), out=str(out))],

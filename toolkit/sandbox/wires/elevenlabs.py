@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox.audio.recordings import measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -127,15 +126,14 @@ class _ElevenLabsWire:
 
     async def add_voice(self, request: Request) -> Response:
         try:
-            async with request.form() as form:
-                name, labels = form.get("name"), form.get("labels")
-                files = [one for one in form.getlist("files") if isinstance(one, UploadFile)]
-                recordings = [measure_recording(await one.read()) for one in files]
-        except HTTPException:
+            form = await read_form(request)
+        except NotFormError:
             raise ElevenLabsRefusalError(
                 422, "missing", "Field required", ("body", "files")
             ) from None
-        if not isinstance(name, str) or not name:
+        name, labels = form.fields.get("name"), form.fields.get("labels")
+        recordings = [measure_recording(file.data) for file in form.files.get("files", ())]
+        if not name:
             raise ElevenLabsRefusalError(422, "missing", "Field required", ("body", "name"))
         if labels is not None and not _is_object(labels):
             raise ElevenLabsRefusalError(

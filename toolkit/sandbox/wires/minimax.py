@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -173,21 +172,20 @@ class _MiniMaxWire:
     async def upload_file(self, request: Request) -> Response:
         _check_key(request)
         try:
-            async with request.form() as form:
-                purpose, file = form.get("purpose"), form.get("file")
-                data = await file.read() if isinstance(file, UploadFile) else None
-                name = file.filename if isinstance(file, UploadFile) else None
-        except HTTPException:
+            form = await read_form(request)
+        except NotFormError:
             raise MiniMaxRefusalError(2013, "invalid params, the body is not multipart") from None
+        purpose = form.fields.get("purpose")
         if purpose not in ("voice_clone", "prompt_audio"):
             raise MiniMaxRefusalError(
                 2013, "invalid params, purpose must be voice_clone or prompt_audio"
             )
-        if data is None:
+        file = next(iter(form.files.get("file", ())), None)
+        if file is None:
             raise MiniMaxRefusalError(2013, "invalid params, file is missing")
-        if len(data) > 20 * 1024 * 1024:
+        if len(file.data) > 20 * 1024 * 1024:
             raise MiniMaxRefusalError(2013, "invalid params, file is larger than 20 MB")
-        recording = measure_recording(data)
+        recording = measure_recording(file.data)
         if recording is None:
             raise MiniMaxRefusalError(2013, "invalid params, file must be mp3, m4a or wav")
         if purpose == "voice_clone" and not 10 <= recording.seconds <= 300:
@@ -199,9 +197,9 @@ class _MiniMaxWire:
         self._store.files[file_id] = recording
         described = {
             "file_id": file_id,
-            "bytes": len(data),
+            "bytes": len(file.data),
             "created_at": EPOCH,
-            "filename": name or "audio",
+            "filename": file.filename or "audio",
             "purpose": purpose,
         }
         return make_response({"file": described, "base_resp": _SUCCESS})
