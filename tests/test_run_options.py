@@ -100,6 +100,6 @@ def test_the_form_has_each(tmp_path: Path) -> None:
         chosen = {"provider", "optimize_for"}
         assert set(form.options.fields) | chosen == OPTIONS
         assert set(form.options.fields).isdisjoint(chosen)
-        assert not any(form._collect_options().values())
+        assert not any(form.collect_options().values())
         form.options.fields["max_cost_usd"].control.value = "0.5"
-        assert form._collect_options()["max_cost_usd"] == 0.5
+        assert form.collect_options()["max_cost_usd"] == 0.5

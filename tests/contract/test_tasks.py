@@ -94,7 +94,7 @@ def test_what_is_missing_is_told_capability_by_capability(
         assert told in capsys.readouterr().out
     graph, review = WorkflowGraph(task), TaskReview(task)
     for shown in (
-        plan._render_html(), render_views(task), format_event(task.events()[-1]),
+        render_views(plan), render_views(task), format_event(task.events()[-1]),
         graph.headline.value, review.headline.value,
     ):  # fmt: skip
         assert told in shown

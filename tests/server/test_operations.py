@@ -34,7 +34,7 @@ async def context(wire: Wire) -> RequestContext:
 def test_an_operation_has_one_handler(operation: ApiOperation[object, object]) -> None:
     """Given an operation, then it has a handler; where that is its own, there is no second one."""
     assert find_handler(operation)
-    own = handlers._HANDLERS.get(operation.id)
+    own = handlers.OWN_HANDLERS.get(operation.id)
     if own is not None:
         with pytest.raises(ValueError, match="handler already"):
             handles(operation)(own)
@@ -42,9 +42,9 @@ def test_an_operation_has_one_handler(operation: ApiOperation[object, object]) -
 
 def test_a_handler_has_its_operation() -> None:
     """Given the handlers, then each is of an operation, and those for verbs are all used."""
-    assert set(handlers._HANDLERS) <= {operation.id for operation in OPERATIONS}
-    left = {one.verb for one in OPERATIONS if one.id not in handlers._HANDLERS}
-    assert left == set(handlers._VERBS)
+    assert set(handlers.OWN_HANDLERS) <= {operation.id for operation in OPERATIONS}
+    left = {one.verb for one in OPERATIONS if one.id not in handlers.OWN_HANDLERS}
+    assert left == set(handlers.VERB_HANDLERS)
 
 
 def test_ids_are_unique() -> None:

@@ -45,7 +45,7 @@ from toolkit.server.calls import ApiCall, Upload, check_scope
 In = TypeVar("In")
 Out = TypeVar("Out")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
-_HANDLERS: dict[str, Handler[Any, Any]] = {}
+OWN_HANDLERS: dict[str, Handler[Any, Any]] = {}
 
 
 class ResourceService(Protocol):
@@ -92,7 +92,7 @@ def find_handler(operation: ApiOperation[In, Out]) -> Handler[In, Out]:
     Raises:
         KeyError: for an operation that has none.
     """
-    return _HANDLERS.get(operation.id) or _VERBS[operation.verb]
+    return OWN_HANDLERS.get(operation.id) or VERB_HANDLERS[operation.verb]
 
 
 def handles(
@@ -101,9 +101,9 @@ def handles(
     """Return a decorator that binds a handler to an operation that has none yet."""
 
     def bind(handler: Handler[In, Out]) -> Handler[In, Out]:
-        if operation.id in _HANDLERS:
+        if operation.id in OWN_HANDLERS:
             raise ValueError(f"{operation.id} has a handler already")
-        _HANDLERS[operation.id] = handler
+        OWN_HANDLERS[operation.id] = handler
         return handler
 
     return bind
@@ -145,7 +145,7 @@ async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:
     )
 
 
-_VERBS: dict[str, Handler[Any, Any]] = {
+VERB_HANDLERS: dict[str, Handler[Any, Any]] = {
     "create": _create,
     "list": _list_page,
     "read": _read,

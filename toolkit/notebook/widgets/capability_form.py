@@ -98,7 +98,8 @@ class CapabilityForm(Panel):
     def __repr__(self) -> str:
         return f"<CapabilityForm {self.name}{f': {self.run!r}' if self.run is not None else ''}>"
 
-    def _collect_options(self) -> RunOptions:
+    def collect_options(self) -> RunOptions:
+        """Collect the options as they are chosen; what is left alone is none."""
         chosen = {"provider": self.provider.value, "optimize_for": self.optimize_for.value}
         return cast("RunOptions", {**chosen, **self.options.read_values()})
 
@@ -119,7 +120,7 @@ class CapabilityForm(Panel):
             )
 
     def _show_route(self, given: dict[str, object]) -> None:
-        route = self._client.route(self.name, given, **self._collect_options())
+        route = self._client.route(self.name, given, **self.collect_options())
         cost = format_money(route.record.estimated_cost_usd)
         who = f"{route.provider} ({route.model})" if route.provider else "this machine's CPU"
         self.show_message(f"It would be served by {who}, for about {cost}.", fault=False)
@@ -133,7 +134,7 @@ class CapabilityForm(Panel):
             )
 
     def _submit_run(self, given: dict[str, object]) -> None:
-        run = self._client.runs.create(self.name, given, **self._collect_options())
+        run = self._client.runs.create(self.name, given, **self.collect_options())
         self.run = run
         self.result.value = ""
         self._show_run(run)
