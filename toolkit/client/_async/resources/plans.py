@@ -1,5 +1,7 @@
 """`client.plans`: objectives planned and not done."""
 
+from typing import Any
+
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._graph_view import GraphView, make_planned_nodes
@@ -48,6 +50,13 @@ class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
 
     def _list_nodes(self) -> list[workflows.Node]:
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self.executable:
+            return super()._repr_mimebundle_()
+        # The graph alone would look as if it could be run.
+        graph = self.picture() if self.nodes else ""
+        return {"text/plain": repr(self), "text/html": f"{graph}{self._render_html()}"}
 
 
 class AsyncPlans(AsyncResource[AsyncPlan]):

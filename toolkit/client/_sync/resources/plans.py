@@ -1,6 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.plans`: objectives planned and not done."""
 
+from typing import Any
+
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.client._sync.handle import Handle
@@ -49,6 +51,13 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
 
     def _list_nodes(self) -> list[workflows.Node]:
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self.executable:
+            return super()._repr_mimebundle_()
+        # The graph alone would look as if it could be run.
+        graph = self.picture() if self.nodes else ""
+        return {"text/plain": repr(self), "text/html": f"{graph}{self._render_html()}"}
 
 
 class Plans(Resource[Plan]):
