@@ -49,7 +49,7 @@ OWN_HANDLERS: dict[str, Handler[Any, Any]] = {}
 
 
 class ResourceService(Protocol):
-    """What the engine's services of resources have in common; not each has all of it."""
+    """The methods that the engine's services of resources share; hardly any has all of them."""
 
     async def create(self, context: RequestContext, request: Any, /) -> BaseModel:
         """Create one, or accept it as work."""

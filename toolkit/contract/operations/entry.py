@@ -1,4 +1,4 @@
-"""What is known of an operation without its models: cheap to read, for a client or a shell."""
+"""Operations without their models: cheap to read, for a client or a shell."""
 
 from typing import NamedTuple
 
