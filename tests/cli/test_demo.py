@@ -1,4 +1,4 @@
-"""The demo command, as a person runs it."""
+"""The commands of a first hour, with nothing installed but what the package needs."""
 
 import json
 import re
@@ -19,6 +19,14 @@ import sys
 sys.modules.update(dict.fromkeys({blocked}))
 from toolkit.cli import main
 sys.argv = ["toolkit", "demo", "--topic", "coral reefs", "--out", {out!r}]
+main()
+"""
+
+SERVE = """
+import sys
+sys.modules.update(dict.fromkeys({blocked}))
+from toolkit.cli import main
+sys.argv = ["toolkit", "serve"]
 main()
 """
 
@@ -101,3 +109,11 @@ def test_no_secret_is_left_in_it(demo: tuple[str, Path]) -> None:
             data = path.read_bytes()
             assert b"sandbox-minimax" not in data
             assert b"sk_live_" not in data or path.suffix in (".db", ".db-wal"), path
+
+
+def test_a_server_says_which_extra_it_needs() -> None:
+    """Given no package but what the toolkit needs, then `toolkit serve` says what to install."""
+    call = SERVE.format(blocked=sorted(find_other_modules()))
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == "Serving needs an extra: pip install 'capability-toolkit[server]'\n"

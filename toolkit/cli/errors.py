@@ -6,11 +6,12 @@ import sys
 from toolkit.cli.output import escape_controls
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 
+REFUSED = 3
 EXIT_CODES = {
     0: "done",
     1: "the work failed, or what was examined is not sound",
     2: "the command was not understood",
-    3: "the request was refused: change it first",
+    REFUSED: "the request was refused: change it first",
     4: "the service is away, or cannot serve now; what it has accepted goes on",
     130: "interrupted; what was accepted goes on, and what is done is kept",
 }
@@ -24,7 +25,7 @@ def find_exit_code(error: Exception) -> int:
     4
     """
     if isinstance(error, RequestError):
-        return 3
+        return REFUSED
     return 4 if isinstance(error, ServiceError) else 1
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from toolkit.cli.errors import find_exit_code
+from toolkit.cli.errors import REFUSED, find_exit_code
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
@@ -124,16 +124,10 @@ def serve(
 
 
 def _check_extra() -> None:
-    """Refuse to serve without the packages that only a server needs.
-
-    Raises:
-        RequestError: `INVALID_REQUEST`.
-    """
+    """End the command, and say what to install, without the packages that only a server needs."""
     if any(find_spec(name) is None for name in SERVER_PACKAGES):
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            "Serving needs an extra: pip install 'capability-toolkit[server]'.",
-        )
+        print("Serving needs an extra: pip install 'capability-toolkit[server]'", file=sys.stderr)
+        raise typer.Exit(REFUSED)
 
 
 @contextmanager
