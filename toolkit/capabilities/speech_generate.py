@@ -73,13 +73,11 @@ def generate_speech(call: Call[SpeechInput]) -> Flow[Result]:
     try:
         measured = yield from run_in_process(measure_mp3_ms, reply.audio)
     except ValueError:
-        measured = 0
-    if not measured:
         raise ProviderError(
             ErrorCode.INVALID_OUTPUT,
             "What the provider sent is no MP3 that plays.",
             vendor_request_id=reply.vendor_request_id,
-        )
+        ) from None
     duration = reply.duration_ms if reply.duration_ms is not None else measured
     facts: dict[str, object] = {
         "media_type": MEDIA_TYPE,

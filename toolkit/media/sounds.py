@@ -52,7 +52,10 @@ def measure_mp3_ms(data: bytes) -> int:
     except miniaudio.MiniaudioError:
         raise ValueError("no MPEG layer III audio") from None
     seconds: float = values / found.nchannels / found.sample_rate
-    return round(seconds * 1000)
+    milliseconds = round(seconds * 1000)
+    if not milliseconds:
+        raise ValueError("no MPEG layer III audio that plays")
+    return milliseconds
 
 
 def measure_wav_ms(data: bytes) -> int:

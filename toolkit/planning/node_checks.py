@@ -266,8 +266,6 @@ def _check_mp3(item: NodeResult, blob: Blob) -> Iterator[ReviewIssue]:
     try:
         lasts = measure_mp3_ms(blob.data)
     except ValueError:
-        lasts = 0
-    if not lasts:
         yield ReviewIssue(
             name, "technical_success", 1.0, "The MP3 does not play.", is_blocking=True
         )

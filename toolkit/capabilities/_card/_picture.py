@@ -6,9 +6,10 @@ import struct
 from PIL import Image, ImageOps
 
 from toolkit.capabilities._card._scene import Box, CardError, Color
+from toolkit.media.pictures import PICTURE_TYPES
 
 MAX_PIXELS = 40_000_000
-_FORMATS = ("PNG", "JPEG", "WEBP")
+_FORMATS = tuple(PICTURE_TYPES)
 # The errors that Pillow raises for data that is no picture, is cut off or claims to be enormous.
 _READ_ERRORS = (
     OSError,
