@@ -8,6 +8,8 @@ from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import OptimizeFor
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
+PlannerChoice = Literal["rules", "auto", "llm"]
+ReviewMode = Literal["checks", "judge"]
 
 
 class Constraints(Request):
@@ -16,6 +18,10 @@ class Constraints(Request):
     Attributes:
         endpoint_id, compute_id: where GPU work runs; of both, on the endpoint.
         capabilities: the only ones that may be used, such as `llm.generate`; all, by default.
+        planner: who plans: `rules`; `llm`, a language model; or `auto`, the model where the rules
+            did not understand all of it. The operator's setting, by default.
+        review: who reviews: `checks`, or a language model as well, the `judge`. The operator's
+            setting, by default.
     """
 
     max_cost_usd: Usd | None = None
@@ -23,6 +29,8 @@ class Constraints(Request):
     endpoint_id: str | None = Field(default=None, max_length=64)
     compute_id: str | None = Field(default=None, max_length=64)
     capabilities: list[CapabilityName] | None = Field(default=None, min_length=1, max_length=64)
+    planner: PlannerChoice | None = None
+    review: ReviewMode | None = None
 
 
 class PlanCreate(Request):
@@ -69,8 +77,20 @@ class Missing(Record):
     any_of: list[str] = []
 
 
+class PlanReading(Record):
+    """How much of its objective a plan took in.
+
+    Attributes:
+        understood: the share of the objective's words that were understood, from 0 to 1.
+        words: those that were not, as the objective has them.
+    """
+
+    understood: float = Field(default=1.0, ge=0, le=1)
+    words: list[str] = []
+
+
 class Plan(Record):
-    """A plan; executable when nothing is missing."""
+    """A plan; executable when nothing is missing and nothing has to be asked."""
 
     id: str
     objective: str
@@ -83,6 +103,10 @@ class Plan(Record):
     missing: list[Missing] = Field(
         default=[], description="what it lacks: each capability, and the providers that would do"
     )
+    reading: PlanReading = PlanReading()
+    question: str | None = Field(
+        default=None, description="what a person has to answer before it can be run"
+    )
     estimated_cost_usd: CostRange = CostRange()
     planner: Literal["rules", "llm"] = "rules"
     rationale: str = ""
@@ -91,4 +115,5 @@ class Plan(Record):
     @property
     def executable(self) -> bool:
         """True if it can be run as it stands."""
-        return bool(self.nodes) and not self.missing_capabilities and not self.missing_connections
+        lacks = self.missing_capabilities or self.missing_connections or self.question
+        return bool(self.nodes) and not lacks

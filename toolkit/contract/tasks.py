@@ -52,6 +52,9 @@ class Review(Record):
     criteria: Criteria
     issues: list[str] = []
     recommended_action: RecommendedAction | None = None
+    recommended_actions: list[RecommendedAction] = Field(
+        default=[], description="all that a retry runs again, the one above among them"
+    )
     reviewer: str = "checks"
 
 
@@ -91,6 +94,17 @@ class AgentCall(Record):
     options: Options = Options()
 
 
+class TaskAttempt(Record):
+    """One workflow of a task, what it made, and how that was judged."""
+
+    workflow_id: str
+    review: Review | None = None
+    artifact_ids: dict[str, str] = Field(
+        default={}, description="what it made of what the task delivers, by node id"
+    )
+    cost_usd: Usd | None = None
+
+
 class Task(Record):
     """A task as it stands.
 
@@ -110,16 +124,25 @@ class Task(Record):
     workflow_id: str | None = None
     workflow_ids: list[str] = Field(default=[], description="every workflow made, oldest first")
     final_artifact_id: str | None = None
+    best_artifact_id: str | None = Field(
+        default=None, description="of the attempt that scored best, whatever the task's state"
+    )
     artifact_ids: dict[str, str] = Field(
         default={}, description="what the task delivers, by node id"
     )
     review: Review | None = None
     reviews: list[Review] = []
     review_attempts: int = 0
+    attempts: list[TaskAttempt] = Field(
+        default=[], description="every workflow that was reviewed, oldest first"
+    )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
     missing: list[Missing] = Field(
         default=[], description="what it lacks: each capability, and the providers that would do"
+    )
+    question: str | None = Field(
+        default=None, description="what a person has to answer before it goes on"
     )
     estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
@@ -141,6 +164,7 @@ __all__ = [
     "Review",
     "ReviewCreate",
     "Task",
+    "TaskAttempt",
     "TaskCreate",
     "TaskStatus",
 ]

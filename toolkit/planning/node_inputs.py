@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph, get_field_role, shorten_to_field
-from toolkit.planning.objective import ParsedObjective, RequestedOutput
+from toolkit.planning.objective import ParsedObjective, MentionedOutput
 from toolkit.planning.prompts import (
     write_card_prompt,
     write_image_prompt,
@@ -28,7 +28,7 @@ class NodeInputBuilder:
         self._graph = graph
 
     def fill_from_objective(
-        self, capability: Capability, mention: RequestedOutput, purpose: str
+        self, capability: Capability, mention: MentionedOutput, purpose: str
     ) -> JsonObject:
         """Return the fields that the objective itself fills, given the node's purpose."""
         given: JsonObject = {}
@@ -63,7 +63,7 @@ class NodeInputBuilder:
         return given
 
     def _choose_text(
-        self, capability: Capability, field: str, mention: RequestedOutput
+        self, capability: Capability, field: str, mention: MentionedOutput
     ) -> str | None:
         """Choose the text for a field: the objective's own words, or its topic."""
         literal = None if self._parsed.literal_is_title else self._parsed.literal
@@ -75,7 +75,7 @@ class NodeInputBuilder:
         )
         return literal if literal or written else mention.topic or self._objective.strip()
 
-    def _fill_role(self, role: str, mention: RequestedOutput, purpose: str) -> str:
+    def _fill_role(self, role: str, mention: MentionedOutput, purpose: str) -> str:
         parsed = self._parsed
         named = mention.phrase or " ".join(self._objective.split())
         topic = mention.topic or parsed.topic or named
@@ -87,7 +87,7 @@ class NodeInputBuilder:
             return write_image_prompt(mention.phrase, topic)
         return self._write_prompt(mention, topic, purpose)
 
-    def _write_prompt(self, mention: RequestedOutput, topic: str, purpose: str) -> str:
+    def _write_prompt(self, mention: MentionedOutput, topic: str, purpose: str) -> str:
         language = self._parsed.language
         if purpose == "speak":
             return write_spoken_prompt(mention.phrase, topic, mention.words, language)

@@ -18,7 +18,7 @@ CapabilityRelation = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class RequestedOutput:
+class MentionedOutput:
     """A deliverable that the objective names.
 
     Attributes:
@@ -59,7 +59,7 @@ class RequestedOutput:
 class ParsedObjective:
     """The parts of an objective that planning needs."""
 
-    mentions: tuple[RequestedOutput, ...]
+    mentions: tuple[MentionedOutput, ...]
     topic: str
     explicit_topic: bool
     literal: str | None = None
@@ -132,7 +132,7 @@ def _find_phrases(
     text: str,
     vocabulary: Mapping[tuple[str, ...], str],
     quoted: Sequence[tuple[int, int]],
-) -> list[RequestedOutput]:
+) -> list[MentionedOutput]:
     """Find every phrase of the vocabulary, preferring the longest at each place."""
     keys = [singularize(token.word) for token in tokens]
     found, i = [], 0
@@ -150,24 +150,24 @@ def _find_phrases(
         if longest and not inside:
             surface = text[tokens[i].start : tokens[i + longest - 1].end]
             found.append(
-                RequestedOutput(vocabulary[tuple(keys[i : i + longest])], surface, i, i + longest)
+                MentionedOutput(vocabulary[tuple(keys[i : i + longest])], surface, i, i + longest)
             )
         i += max(1, longest)
     return found
 
 
 def _select_requested(
-    found: Sequence[RequestedOutput],
+    found: Sequence[MentionedOutput],
     tokens: Sequence[WordToken],
     text: str,
     fills: CapabilityRelation,
     needs: CapabilityRelation,
-) -> list[RequestedOutput]:
+) -> list[MentionedOutput]:
     """Keep the phrases that name a requested output, and drop those that are part of the topic."""
     starts = {mention.start for mention in found}
     question = bool(tokens) and tokens[0].word in lexicon.QUESTION_WORDS
-    kept: list[RequestedOutput] = []
-    sidelined: list[RequestedOutput] = []
+    kept: list[MentionedOutput] = []
+    sidelined: list[MentionedOutput] = []
     for mention in found:
         previous = kept[-1] if kept else None
         joined, firm = _attach_connector(mention, previous, tokens, text)
@@ -190,14 +190,14 @@ def _select_requested(
     return kept[:MAX_OUTPUTS]
 
 
-def _follows_verb(mention: RequestedOutput, tokens: Sequence[WordToken]) -> bool:
+def _follows_verb(mention: MentionedOutput, tokens: Sequence[WordToken]) -> bool:
     lead = [token.word for token in tokens[: mention.start]]
     return bool(lead) and any(word in lexicon.VERBS for word in lead)
 
 
 def _are_related(
-    mention: RequestedOutput,
-    previous: RequestedOutput,
+    mention: MentionedOutput,
+    previous: MentionedOutput,
     fills: CapabilityRelation,
     needs: CapabilityRelation,
 ) -> bool:
@@ -209,7 +209,7 @@ def _are_related(
 
 
 def _is_complete_phrase(
-    mention: RequestedOutput, tokens: Sequence[WordToken], text: str, starts: set[int]
+    mention: MentionedOutput, tokens: Sequence[WordToken], text: str, starts: set[int]
 ) -> bool:
     """Tell whether a phrase is a thing, and not the first part of another thing's name."""
     if mention.is_verb or mention.end >= len(tokens) or mention.end in starts:
@@ -222,11 +222,11 @@ def _is_complete_phrase(
 
 
 def _attach_connector(
-    mention: RequestedOutput,
-    previous: RequestedOutput | None,
+    mention: MentionedOutput,
+    previous: MentionedOutput | None,
     tokens: Sequence[WordToken],
     text: str,
-) -> tuple[RequestedOutput, bool]:
+) -> tuple[MentionedOutput, bool]:
     """Return a mention with its connector, and whether the wording clearly requests it."""
     floor = previous.end if previous else 0
     between = tokens[floor : mention.start]
@@ -250,7 +250,7 @@ def _attach_connector(
 
 
 def _find_connector(
-    mention: RequestedOutput, floor: int, tokens: Sequence[WordToken], text: str
+    mention: MentionedOutput, floor: int, tokens: Sequence[WordToken], text: str
 ) -> tuple[str, int, bool]:
     """Return the connector before a mention, its index, and whether an article or verb precedes."""
     determined, pronoun = False, False
@@ -281,7 +281,7 @@ def _find_intro_start(connector: int, floor: int, tokens: Sequence[WordToken]) -
     return i
 
 
-def _classify_connector(word: str, mention: RequestedOutput) -> str | None:
+def _classify_connector(word: str, mention: MentionedOutput) -> str | None:
     if mention.is_verb and word in {"that", "which", "to", "who"}:
         return "with"
     if word in lexicon.ALSO_WORDS:
@@ -296,10 +296,10 @@ def _classify_connector(word: str, mention: RequestedOutput) -> str | None:
 
 
 def _link_outputs(
-    mentions: Sequence[RequestedOutput], fills: CapabilityRelation, needs: CapabilityRelation
-) -> list[RequestedOutput]:
+    mentions: Sequence[MentionedOutput], fills: CapabilityRelation, needs: CapabilityRelation
+) -> list[MentionedOutput]:
     """Link each mention to the one it is an input of; drop verbs that only introduce another."""
-    joined: list[RequestedOutput] = []
+    joined: list[MentionedOutput] = []
     open_with = False
     for mention in mentions:
         open_with = (open_with and mention.connector != "stop") or mention.connector == "with"
@@ -331,7 +331,7 @@ def _link_outputs(
     return joined
 
 
-def _governs(verb: RequestedOutput, mention: RequestedOutput) -> bool:
+def _governs(verb: MentionedOutput, mention: MentionedOutput) -> bool:
     """Tell whether a verb and its object are one request, as in `Write a summary`."""
     return (
         verb.is_verb and mention.connector in {"none", "adjacent"} and mention.start - verb.end <= 4
@@ -339,7 +339,7 @@ def _governs(verb: RequestedOutput, mention: RequestedOutput) -> bool:
 
 
 def _link_adjacent(
-    joined: list[RequestedOutput], mention: RequestedOutput, fills: CapabilityRelation
+    joined: list[MentionedOutput], mention: MentionedOutput, fills: CapabilityRelation
 ) -> None:
     """Link adjacent names, as in `a spoken summary`: the one that takes the other is requested."""
     previous, here = joined[-1], len(joined)
@@ -362,8 +362,8 @@ def _link_adjacent(
 
 
 def _link_to_earlier(
-    joined: list[RequestedOutput],
-    mention: RequestedOutput,
+    joined: list[MentionedOutput],
+    mention: MentionedOutput,
     open_with: bool,
     fills: CapabilityRelation,
     needs: CapabilityRelation,
@@ -382,8 +382,8 @@ def _link_to_earlier(
 
 
 def _assign_topics(
-    mentions: Sequence[RequestedOutput], tokens: Sequence[WordToken], text: str
-) -> list[RequestedOutput]:
+    mentions: Sequence[MentionedOutput], tokens: Sequence[WordToken], text: str
+) -> list[MentionedOutput]:
     """Assign each mention a topic: its own words, or a later mention's, or an earlier one's."""
     own: list[str] = []
     shared: list[str] = []
@@ -407,8 +407,8 @@ def _assign_topics(
 
 
 def _assign_word_counts(
-    mentions: Sequence[RequestedOutput], tokens: Sequence[WordToken], objective: str
-) -> list[RequestedOutput]:
+    mentions: Sequence[MentionedOutput], tokens: Sequence[WordToken], objective: str
+) -> list[MentionedOutput]:
     """Assign each word count to the mention after it in its phrase, or else to the one before."""
     counts: dict[int, int] = {}
     for match in lexicon.WORD_COUNT.finditer(objective):

@@ -8,7 +8,7 @@ from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.plans import Constraints, Missing, PlanNode
 from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.objective import ParsedObjective, RequestedOutput, parse_objective
+from toolkit.planning.objective import ParsedObjective, MentionedOutput, parse_objective
 from toolkit.plugins import Capability
 
 MAX_NODES = 50
@@ -123,11 +123,11 @@ class _Planner:
             deliverables=deliverables,
         )
 
-    def _make_default_request(self) -> RequestedOutput:
+    def _make_default_request(self) -> MentionedOutput:
         """Return a request for text, for an objective that names no deliverable."""
         writer = self._graph.find_writer()
         self._add_note("No deliverable is named, so the objective is answered in text.")
-        return RequestedOutput(
+        return MentionedOutput(
             id=writer.id if writer else "llm.generate",
             phrase="",
             start=0,
@@ -135,7 +135,7 @@ class _Planner:
             topic=self._parsed.topic,
         )
 
-    def _plan_request(self, mention: RequestedOutput) -> str | None:
+    def _plan_request(self, mention: MentionedOutput) -> str | None:
         """Plan one deliverable; note as missing what cannot be planned."""
         before = dict(self._nodes), dict(self._node_ids_by_content)
         try:
@@ -151,7 +151,7 @@ class _Planner:
             return None
         return node_id
 
-    def _choose_capability(self, mention: RequestedOutput) -> Capability:
+    def _choose_capability(self, mention: MentionedOutput) -> Capability:
         """Choose the capability that makes a mention, or one that can replace it."""
         capability = self._graph.get(mention.id)
         if capability is None:
@@ -180,7 +180,7 @@ class _Planner:
     def _plan_node(
         self,
         capability: Capability,
-        mention: RequestedOutput,
+        mention: MentionedOutput,
         purpose: str,
         path: tuple[str, ...] = (),
     ) -> str:
@@ -218,8 +218,8 @@ class _Planner:
         )
 
     def _choose_producers(
-        self, capability: Capability, field: str, mention: RequestedOutput, purpose: str
-    ) -> list[tuple[Capability, RequestedOutput, str]]:
+        self, capability: Capability, field: str, mention: MentionedOutput, purpose: str
+    ) -> list[tuple[Capability, MentionedOutput, str]]:
         """Choose what fills a field from upstream, with the purpose it is made for."""
         asked = self._find_requested_parts(capability, field, mention, purpose)
         if asked:
@@ -246,8 +246,8 @@ class _Planner:
         return [(found, _make_part_request(mention, found), "part")] if found else []
 
     def _find_requested_parts(
-        self, capability: Capability, field: str, mention: RequestedOutput, purpose: str
-    ) -> list[tuple[Capability, RequestedOutput, str]]:
+        self, capability: Capability, field: str, mention: MentionedOutput, purpose: str
+    ) -> list[tuple[Capability, MentionedOutput, str]]:
         """Find the parts that the objective itself names for this request."""
         mentions = self._parsed.mentions
         if purpose not in {"deliver", "asked"} or mention not in mentions:
@@ -267,7 +267,7 @@ class _Planner:
         return parts
 
     def _choose_stand_in(
-        self, producer: Capability, part: RequestedOutput, consumer: Capability, field: str
+        self, producer: Capability, part: MentionedOutput, consumer: Capability, field: str
     ) -> Capability:
         if self._graph.is_usable(producer) or part.is_creative:
             return producer
@@ -290,7 +290,7 @@ class _Planner:
 
     def _add_node(
         self, capability: Capability, given: JsonObject, upstream: list[str],
-        mention: RequestedOutput, purpose: str,
+        mention: MentionedOutput, purpose: str,
     ) -> str:  # fmt: skip
         same = to_canonical_json([capability.id, given, upstream])
         if same in self._node_ids_by_content:
@@ -340,7 +340,7 @@ def _choose_purpose(consumer: Capability, field: str) -> str:
     return "show" if find_role_field(consumer, "title") is not None else "asked"
 
 
-def _make_part_request(mention: RequestedOutput, producer: Capability) -> RequestedOutput:
+def _make_part_request(mention: MentionedOutput, producer: Capability) -> MentionedOutput:
     """Make a request for something that the objective needs without naming it."""
     keep = find_role_field(producer, "objective") is None
     return replace(mention, id=producer.id, phrase="", words=None if keep else mention.words)

@@ -1,0 +1,1 @@
+"""Reading an objective: its words, by the lexicon of its language, into what is requested."""
