@@ -4,7 +4,7 @@ from pydantic import ValidationError
 
 from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph, get_field_role, shorten_to_field
-from toolkit.planning.objective import ParsedObjective, MentionedOutput
+from toolkit.planning.objective import MentionedOutput, ParsedObjective
 from toolkit.planning.prompts import (
     write_card_prompt,
     write_image_prompt,

@@ -8,7 +8,7 @@ from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.plans import Constraints, Missing, PlanNode
 from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.objective import ParsedObjective, MentionedOutput, parse_objective
+from toolkit.planning.objective import MentionedOutput, ParsedObjective, parse_objective
 from toolkit.plugins import Capability
 
 MAX_NODES = 50
