@@ -6,6 +6,7 @@ from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.jobs import Options
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
 PlannerChoice = Literal["rules", "auto", "llm"]
@@ -42,13 +43,20 @@ class PlanCreate(Request):
 
 
 class PlanNode(Record):
-    """One node a plan would run, and why it is in the plan."""
+    """One node a plan would run, and why it is in the plan.
+
+    Attributes:
+        optional: whether what depends on it runs without its artifact where it fails.
+        options: how it is carried out, where the plan says so.
+    """
 
     id: str
     capability: str
     input: JsonObject = {}
     depends_on: list[str] = []
     reason: str = ""
+    optional: bool = False
+    options: Options | None = None
 
 
 class CostRange(Record):

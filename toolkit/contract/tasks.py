@@ -144,6 +144,7 @@ class Task(Record):
     question: str | None = Field(
         default=None, description="what a person has to answer before it goes on"
     )
+    warnings: list[str] = Field(default=[], description="those of the workflow that it stands at")
     estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0

@@ -14,13 +14,20 @@ NodeId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x
 
 
 class NodeCreate(Request):
-    """One node of a submitted graph; `capability` is a name or `name@version`."""
+    """One node of a submitted graph; `capability` is a name or `name@version`.
+
+    Attributes:
+        optional: where it fails after its retries, what depends on it runs without its artifact,
+            and the workflow completes with a warning. It may not be all that can fill a field that
+            a dependent requires.
+    """
 
     id: NodeId
     capability: str = Field(min_length=1, max_length=128)
     input: JsonObject = {}
     depends_on: list[NodeId] = Field(default=[], max_length=1000)
     options: Options = Options()
+    optional: bool = False
 
 
 class WorkflowCreate(Request):
@@ -58,6 +65,9 @@ class Node(Record):
     capability: str
     input: JsonObject = {}
     depends_on: list[str] = []
+    optional: bool = Field(
+        default=False, description="whether the workflow goes on without it where it fails"
+    )
     status: NodeStatus = "pending"
     status_detail: str | None = None
     job_id: str | None = None
@@ -109,6 +119,9 @@ class WorkflowRecord(Record):
     cost_incurred_usd: Usd = 0.0
     latency_ms: int | None = None
     retries: int = 0
+    warnings: list[str] = Field(
+        default=[], description="what went wrong and did not stop it: optional nodes that failed"
+    )
     error: ErrorInfo | None = None
     created_at: Timestamp
     started_at: Timestamp | None = None

@@ -180,6 +180,8 @@ def make_workflow_request(
                 capability=node.capability,
                 input=node.input,
                 depends_on=node.depends_on,
+                options=node.options or Options(),
+                optional=node.optional,
             )
             for node in nodes
         ],

@@ -148,6 +148,7 @@ def _rebuild_request(
                 input={**node.input, **overrides.get(node.id, {})},
                 depends_on=node.depends_on,
                 options=Options(**spec["options"].get(node.id, {})),
+                optional=node.optional,
             )
             for node in source.nodes
         ],
@@ -162,11 +163,12 @@ def _reset_workflow(workflow: WorkflowRecord) -> WorkflowRecord:
             capability=n.capability,
             input=n.input,
             depends_on=n.depends_on,
+            optional=n.optional,
             estimated_cost_usd=n.estimated_cost_usd,
         )
         for n in workflow.nodes
     ]
-    again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}}
+    again = {"nodes": bare, "status": "queued", "sink_artifact_ids": {}, "warnings": []}
     gone = ("final_artifact_id", "latency_ms", "error", "started_at", "completed_at")
     return workflow.model_copy(update={**again, **dict.fromkeys(gone)})
 

@@ -237,6 +237,7 @@ class Workflows:
                     capability=self._core.registry.require(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
+                    optional=node.optional,
                     estimated_cost_usd=to_wire_usd(estimates[node.id].expected),
                 )
                 for node in request.nodes
