@@ -60,9 +60,16 @@ class PlanDraft:
     missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
+    question: str | None = None
 
 
-def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> PlanDraft:
+def make_plan(
+    objective: str,
+    constraints: Constraints,
+    view: PlannerView,
+    *,
+    without: frozenset[str] = frozenset(),  # noqa: ARG001 - the passes follow
+) -> PlanDraft:
     """Plan an objective; the same arguments always give the same plan.
 
     Args:
