@@ -245,13 +245,16 @@ class TaskManager:
         ]
 
     async def _sum_costs(self, task: Task) -> None:
-        """Add up what all of the task's workflows have cost so far."""
+        """Add up what the task has cost so far: its workflows, and what planner and judge asked."""
+        store = self._core.store
         jobs = [
             read_job(row)
             for workflow_id in task.workflow_ids
-            for row in await self._core.store.find_rows("jobs", workflow_id=workflow_id)
+            for row in await store.find_rows("jobs", workflow_id=workflow_id)
         ]
         cost = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
+        for job_id in task.llm_job_ids:
+            jobs += [read_job(row) for row in await store.find_rows("jobs", id=job_id)]
         task.cost_usd = to_wire_usd(cost)
         task.cost_incurred_usd = to_wire_usd(sum((job.cost_incurred_usd for job in jobs), ZERO_USD))
 
