@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, RequestError
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
 from toolkit.engine.execution.workflow_graph import build_graph
-from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.engine.routing.registry import validate_node_input
 from toolkit.settings import Settings
 
 
@@ -42,9 +42,14 @@ def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> l
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
         capability = registry.require(node.capability)
-        upstream = [registry.require(by_id[up].capability) for up in node.depends_on if up in by_id]
-        fillable = find_fillable_fields(capability, upstream)
-        validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+        upstream = [by_id[up] for up in node.depends_on if up in by_id]
+        validate_node_input(
+            capability,
+            node.input,
+            [registry.require(up.capability) for up in upstream if not up.optional],
+            [registry.require(up.capability) for up in upstream if up.optional],
+            f"nodes.{i}.input",
+        )
     except RequestError as error:
         return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
     return []
@@ -75,6 +80,7 @@ def render_python(body: Mapping[str, Any]) -> str:
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
         given = f", input={node['input']!r}" if node.get("input") else ""
         after = f", depends_on=[{upstream}]" if upstream else ""
+        after += ", optional=True" if node.get("optional") else ""
         lines.append(
             f"{names[node['id']]} = wf.add({node['id']!r}, {node['capability']!r}{after}{given})"
         )

@@ -20,6 +20,7 @@ from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
     JobState,
     find_dependents,
+    find_optional,
     find_skipped,
     materialize_nodes,
 )
@@ -38,7 +39,7 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.engine.routing.registry import find_fillable_fields, validate_node_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.store import AppendEvent, Change, Lease, Row
 
@@ -133,6 +134,7 @@ class Workflows:
             build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
             options = merge_node_options(request)
@@ -146,7 +148,13 @@ class Workflows:
                 capability = by_id[node.id]
                 fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
                 try:
-                    validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+                    validate_node_input(
+                        capability,
+                        node.input,
+                        [by_id[up] for up in node.depends_on if up not in optional],
+                        [by_id[up] for up in node.depends_on if up in optional],
+                        f"nodes.{i}.input",
+                    )
                 except RequestError as error:
                     faults += error.details
                     continue
@@ -300,7 +308,9 @@ class Workflows:
                 if found is not None:
                     jobs[node_id] = _read_state(found)
             await pacer.pause()
-            skipped = find_skipped(jobs, find_dependents(workflow.nodes))
+            skipped = find_skipped(
+                jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
+            )
             workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
             await pacer.pause()
         started = (job.started_at for job in jobs.values() if job.started_at)

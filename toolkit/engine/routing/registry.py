@@ -186,6 +186,36 @@ def validate_input(
     return None
 
 
+def validate_node_input(
+    capability: Capability,
+    given: Mapping[str, object],
+    upstream: Iterable[Capability],
+    optional: Iterable[Capability],
+    path: str,
+) -> None:
+    """Check a node's input like `validate_input`, given what its upstream nodes will fill in.
+
+    Args:
+        upstream: what yields to it for certain.
+        optional: what may fail and leave it without, so that no required field hangs on it.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` with the path of each fault.
+    """
+    sure = find_fillable_fields(capability, upstream)
+    try:
+        validate_input(capability, given, sure, path)
+    except RequestError as error:
+        unsure = {f"{path}.{field}" for field in find_fillable_fields(capability, optional) - sure}
+        details = [
+            Detail(one.path, "is required, and only an optional node could fill it")
+            if one.path in unsure and one.path.removeprefix(f"{path}.") not in given
+            else one
+            for one in error.details
+        ]
+        raise RequestError(error.code, error.message, details=details) from None
+
+
 def find_fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
     """Find the input fields that the artifacts of `upstream` capabilities can fill."""
     if not capability.accepts:
