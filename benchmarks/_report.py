@@ -20,3 +20,20 @@ def report(
     }
     print(json.dumps(line), flush=True)
     return kept
+
+
+def report_share(
+    figure: str, value: float, *, at_least: float | None = None, **more: object
+) -> bool:
+    """Print a figure that is a share, from 0 to 1, and say whether it reaches what it has to."""
+    kept = at_least is None or round(value, 4) >= at_least
+    line = {
+        "figure": figure,
+        "value": round(value, 4),
+        "unit": "share",
+        "at_least": at_least,
+        "kept": kept,
+        **more,
+    }
+    print(json.dumps(line), flush=True)
+    return kept

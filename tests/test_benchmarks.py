@@ -12,10 +12,12 @@ from benchmarks import (
     long_day,
     many_clients,
     many_workflows,
+    planning,
     server_frameworks,
     store_growth,
     transfers,
 )
+from benchmarks._planning_lines import read_lines
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -109,3 +111,25 @@ def test_batch(capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys)
     names = ("papermill_command", "papermill_api", "notebook", "hundred")
     assert set(found) == {f"batch.{name}" for name in names}
+
+
+def test_planning(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given one language, then its shares and the time of a plan are told, and then the table."""
+    planning.main(["--lang", "it", "--split", "work", "--rounds", "1"])
+    *told, _, heads, _, row = capsys.readouterr().out.splitlines()
+    names = {json.loads(line)["figure"] for line in told}
+    assert {f"planning.it.{name}" for name in planning.TARGETS} <= names
+    assert "planning.time" in names
+    assert row.startswith("| it |")
+    assert row.count("|") == heads.count("|")
+
+
+def test_planning_shows_no_line_that_it_tells_figures_of(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Given that failures are asked for, then those of the half to work on are all there is."""
+    lines = read_lines(["de"])
+    planning.show_failures([planning.plan_line(line) for line in lines])
+    shown = capsys.readouterr().err
+    assert not [line.id for line in lines if line.split == "report" and line.id in shown]
+    assert [line.id for line in lines if line.split == "work" and line.id in shown]

@@ -11,7 +11,8 @@ from toolkit.contract.errors import Detail, RequestError
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
 from toolkit.engine.execution.workflow_graph import build_graph
-from toolkit.engine.routing.registry import validate_node_input
+from toolkit.engine.routing.registry import validate_input
+from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.settings import Settings
 
 
@@ -43,13 +44,9 @@ def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> l
     try:
         capability = registry.require(node.capability)
         upstream = [by_id[up] for up in node.depends_on if up in by_id]
-        validate_node_input(
-            capability,
-            node.input,
-            [registry.require(up.capability) for up in upstream if not up.optional],
-            [registry.require(up.capability) for up in upstream if up.optional],
-            f"nodes.{i}.input",
-        )
+        certain = [registry.require(up.capability) for up in upstream if not up.optional]
+        fillable = find_fillable_fields(capability, certain)
+        validate_input(capability, node.input, fillable, f"nodes.{i}.input")
     except RequestError as error:
         return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
     return []

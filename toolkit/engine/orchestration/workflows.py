@@ -39,8 +39,9 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.routing.registry import find_fillable_fields, validate_node_input
+from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease, Row
 
 
@@ -147,14 +148,12 @@ class Workflows:
                 await pacer.pause()
                 capability = by_id[node.id]
                 fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
+                sure = find_fillable_fields(
+                    capability, [by_id[up] for up in node.depends_on if up not in optional]
+                )
+                path, unsure = f"nodes.{i}.input", fillable - sure
                 try:
-                    validate_node_input(
-                        capability,
-                        node.input,
-                        [by_id[up] for up in node.depends_on if up not in optional],
-                        [by_id[up] for up in node.depends_on if up in optional],
-                        f"nodes.{i}.input",
-                    )
+                    validate_input(capability, node.input, sure, path, unsure)
                 except RequestError as error:
                     faults += error.details
                     continue

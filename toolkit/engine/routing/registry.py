@@ -15,6 +15,7 @@ from toolkit.contract.capabilities import (
 )
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.planning.graph_faults import find_input_faults
 from toolkit.plugins import Capability, Vendor
 
 ROUTING_POLICY = (
@@ -27,18 +28,21 @@ class Registry:
 
     No list says which connections a capability allows: it is every vendor that offers the operation
     the capability needs.
+
+    Attributes:
+        by_name: each capability, by its id (the newest version) and by `id@version`.
     """
 
     def __init__(self, capabilities: Iterable[Capability], vendors: Mapping[str, Vendor]) -> None:
         self._by_id: dict[str, dict[str, Capability]] = {}
         for capability in capabilities:
             self._by_id.setdefault(capability.id, {})[capability.version] = capability
-        # By name and by `name@version`: every node of every workflow is looked up several times.
-        self._by_name = {
+        # Every node of every workflow is looked up several times.
+        self.by_name: dict[str, Capability] = {
             bare: self._find_newest(versions) for bare, versions in self._by_id.items()
         }
         for versions in self._by_id.values():
-            self._by_name |= {capability.name: capability for capability in versions.values()}
+            self.by_name |= {capability.name: capability for capability in versions.values()}
         self.vendors = dict(vendors)
 
     @classmethod
@@ -66,8 +70,8 @@ class Registry:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
                 and version disagree; `CAPABILITY_UNAVAILABLE` comes from `require` alone.
         """
-        if version is None and name in self._by_name:
-            return self._by_name[name]
+        if version is None and name in self.by_name:
+            return self.by_name[name]
         bare, at, named = name.partition("@")
         if at and version is not None and named != version:
             raise RequestError(
@@ -153,7 +157,11 @@ class Registry:
 
 
 def validate_input(
-    capability: Capability, given: Mapping[str, object], fillable: frozenset[str], path: str
+    capability: Capability,
+    given: Mapping[str, object],
+    fillable: frozenset[str],
+    path: str,
+    unsure: frozenset[str] = frozenset(),
 ) -> BaseModel | None:
     """Check an input against a capability's schema; fields that upstream fills may be missing.
 
@@ -171,12 +179,8 @@ def validate_input(
         )
     try:
         return capability.input_model.model_validate(given, strict=True)
-    except ValidationError as error:
-        faults = [
-            Detail(".".join([path, *map(str, e["loc"])]), e["msg"])
-            for e in error.errors(include_input=False, include_url=False, include_context=False)
-            if not (e["type"] == "missing" and e["loc"][0] in fillable)
-        ]
+    except ValidationError:
+        faults = find_input_faults(capability, given, fillable, path, unsure)
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
@@ -184,48 +188,6 @@ def validate_input(
             details=faults,
         )
     return None
-
-
-def validate_node_input(
-    capability: Capability,
-    given: Mapping[str, object],
-    upstream: Iterable[Capability],
-    optional: Iterable[Capability],
-    path: str,
-) -> None:
-    """Check a node's input like `validate_input`, given what its upstream nodes will fill in.
-
-    Args:
-        upstream: what yields to it for certain.
-        optional: what may fail and leave it without, so that no required field hangs on it.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` with the path of each fault.
-    """
-    sure = find_fillable_fields(capability, upstream)
-    try:
-        validate_input(capability, given, sure, path)
-    except RequestError as error:
-        unsure = {f"{path}.{field}" for field in find_fillable_fields(capability, optional) - sure}
-        details = [
-            Detail(one.path, "is required, and only an optional node could fill it")
-            if one.path in unsure and one.path.removeprefix(f"{path}.") not in given
-            else one
-            for one in error.details
-        ]
-        raise RequestError(error.code, error.message, details=details) from None
-
-
-def find_fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
-    """Find the input fields that the artifacts of `upstream` capabilities can fill."""
-    if not capability.accepts:
-        return frozenset()
-    yielded = [producer.produces for producer in upstream]
-    return frozenset(
-        field
-        for field, binding in capability.accepts.items()
-        if any(binding.matches(media_type) for media_type in yielded)
-    )
 
 
 def find_max_length(model: type[BaseModel], field: str) -> int | None:
