@@ -2,7 +2,8 @@
 
 import pytest
 
-from toolkit.capabilities._text import clean, fence_text, shorten, strip_markup
+from toolkit.capabilities._text import clean, shorten, strip_markup
+from toolkit.plugins.fencing import fence_text
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from toolkit.capabilities._schema import read_bounded_schema
 from toolkit.capabilities._schema_check import is_cheap, read_answer
-from toolkit.capabilities._text import clean, fence_text
+from toolkit.capabilities._text import clean
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
@@ -20,6 +20,7 @@ from toolkit.plugins import (
     request_operation,
     run_in_process,
 )
+from toolkit.plugins.fencing import fence_text
 
 
 class LlmInput(Request):

@@ -12,7 +12,7 @@ from toolkit.capabilities._encyclopedia import (
     SearchHit,
     open_encyclopedia,
 )
-from toolkit.capabilities._text import clean, fence_text, shorten
+from toolkit.capabilities._text import clean, shorten
 from toolkit.contract.base import Record, Request
 from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.plugins import (
@@ -24,6 +24,7 @@ from toolkit.plugins import (
     TextRequest,
     request_operation,
 )
+from toolkit.plugins.fencing import fence_text
 
 MAX_SECTIONS = 12
 MAX_SUMMARY_CHARACTERS = 2_000

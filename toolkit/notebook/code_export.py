@@ -11,7 +11,8 @@ from toolkit.contract.errors import Detail, RequestError
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
 from toolkit.engine.execution.workflow_graph import build_graph
-from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.engine.routing.registry import validate_input
+from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.settings import Settings
 
 

@@ -9,9 +9,9 @@ from toolkit.contract.plans import Constraints, Missing, PlanNode
 from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
 from toolkit.planning.objective import MentionedOutput, ParsedObjective, parse_objective
+from toolkit.planning.plan_validator import MAX_NODES
 from toolkit.plugins import Capability
 
-MAX_NODES = 50
 # A topic longer than this is a request and not the name of something to look up.
 MAX_LOOKUP_WORDS = 8
 _NODE_IDS = {

@@ -23,8 +23,8 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.routing.registry import find_fillable_fields
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
 

@@ -38,8 +38,9 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.routing.registry import find_fillable_fields, validate_input
+from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease, Row
 
 

@@ -15,6 +15,7 @@ from toolkit.contract.capabilities import (
 )
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.planning.graph_faults import find_input_faults
 from toolkit.plugins import Capability, Vendor
 
 ROUTING_POLICY = (
@@ -27,18 +28,21 @@ class Registry:
 
     No list says which connections a capability allows: it is every vendor that offers the operation
     the capability needs.
+
+    Attributes:
+        by_name: each capability, by its id (the newest version) and by `id@version`.
     """
 
     def __init__(self, capabilities: Iterable[Capability], vendors: Mapping[str, Vendor]) -> None:
         self._by_id: dict[str, dict[str, Capability]] = {}
         for capability in capabilities:
             self._by_id.setdefault(capability.id, {})[capability.version] = capability
-        # By name and by `name@version`: every node of every workflow is looked up several times.
-        self._by_name = {
+        # Every node of every workflow is looked up several times.
+        self.by_name: dict[str, Capability] = {
             bare: self._find_newest(versions) for bare, versions in self._by_id.items()
         }
         for versions in self._by_id.values():
-            self._by_name |= {capability.name: capability for capability in versions.values()}
+            self.by_name |= {capability.name: capability for capability in versions.values()}
         self.vendors = dict(vendors)
 
     @classmethod
@@ -66,8 +70,8 @@ class Registry:
             RequestError: `NOT_FOUND` for an unknown id or version, `INVALID_REQUEST` when name
                 and version disagree; `CAPABILITY_UNAVAILABLE` comes from `require` alone.
         """
-        if version is None and name in self._by_name:
-            return self._by_name[name]
+        if version is None and name in self.by_name:
+            return self.by_name[name]
         bare, at, named = name.partition("@")
         if at and version is not None and named != version:
             raise RequestError(
@@ -171,12 +175,8 @@ def validate_input(
         )
     try:
         return capability.input_model.model_validate(given, strict=True)
-    except ValidationError as error:
-        faults = [
-            Detail(".".join([path, *map(str, e["loc"])]), e["msg"])
-            for e in error.errors(include_input=False, include_url=False, include_context=False)
-            if not (e["type"] == "missing" and e["loc"][0] in fillable)
-        ]
+    except ValidationError:
+        faults = find_input_faults(capability, given, fillable, path)
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
@@ -184,18 +184,6 @@ def validate_input(
             details=faults,
         )
     return None
-
-
-def find_fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
-    """Find the input fields that the artifacts of `upstream` capabilities can fill."""
-    if not capability.accepts:
-        return frozenset()
-    producers = list(upstream)
-    return frozenset(
-        field
-        for field in capability.accepts
-        if any(producer.can_fill(capability, field) for producer in producers)
-    )
 
 
 def find_max_length(model: type[BaseModel], field: str) -> int | None:

@@ -1,0 +1,134 @@
+"""The faults of a graph of capabilities, that plans and workflows alike are refused for."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Protocol
+
+import networkx as nx
+from pydantic import ValidationError
+
+from toolkit.contract.errors import Detail
+from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.plugins import Capability
+
+
+class GraphNode(Protocol):
+    """What a node of a plan and one of a workflow have in common."""
+
+    @property
+    def id(self) -> str:
+        """Its id in the graph."""
+
+    @property
+    def depends_on(self) -> list[str]:
+        """The ids of the nodes before it."""
+
+
+def find_graph_faults(
+    nodes: Sequence[GraphNode], *, max_nodes: int, max_edges: int
+) -> list[Detail]:
+    """Find every fault of a graph's size, ids and edges; what is too large is looked at no further.
+
+    >>> from toolkit.contract.plans import PlanNode
+    >>> loop = [PlanNode(id="a", capability="x", depends_on=["a"])]
+    >>> find_graph_faults(loop, max_nodes=10, max_edges=10)
+    [Detail(path='nodes.0.depends_on.0', message='`a` depends on itself')]
+    """
+    faults = _find_size_faults(nodes, max_nodes, max_edges)
+    return faults or [*_find_reference_faults(nodes), *_find_cycle_faults(nodes)]
+
+
+def _find_size_faults(nodes: Sequence[GraphNode], max_nodes: int, max_edges: int) -> list[Detail]:
+    if not nodes:
+        return [Detail("nodes", "a workflow needs at least one node")]
+    if len(nodes) > max_nodes:
+        return [Detail("nodes", f"{len(nodes)} nodes, and at most {max_nodes} are allowed")]
+    edges = sum(len(node.depends_on) for node in nodes)
+    if edges > max_edges:
+        return [Detail("nodes", f"{edges} dependencies, and at most {max_edges} are allowed")]
+    return []
+
+
+def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
+    faults = []
+    known = {node.id for node in nodes}
+    seen: set[str] = set()
+    for i, node in enumerate(nodes):
+        if node.id in seen:
+            faults.append(Detail(f"nodes.{i}.id", f"`{node.id}` is the id of an earlier node"))
+        seen.add(node.id)
+        named: set[str] = set()
+        for j, upstream in enumerate(node.depends_on):
+            where = f"nodes.{i}.depends_on.{j}"
+            if upstream == node.id:
+                faults.append(Detail(where, f"`{node.id}` depends on itself"))
+            elif upstream not in known:
+                faults.append(Detail(where, f"`{node.id}` depends on an unknown node"))
+            elif upstream in named:
+                faults.append(Detail(where, f"`{node.id}` names `{upstream}` twice"))
+            named.add(upstream)
+    return faults
+
+
+def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
+    """Find one cycle in each strongly connected component; to list all could take forever."""
+    graph = build_digraph(nodes)
+    if nx.is_directed_acyclic_graph(graph):
+        return []
+    index = {node.id: i for i, node in enumerate(nodes)}
+    faults = []
+    for knot in nx.strongly_connected_components(graph):
+        if len(knot) > 1:
+            cycle = [edge[0] for edge in nx.find_cycle(graph.subgraph(knot))]
+            path = " → ".join([*cycle, cycle[0]])
+            first = min(cycle, key=lambda node_id: index[node_id])
+            faults.append(Detail(f"nodes.{index[first]}.depends_on", f"a cycle: {path}"))
+    return faults
+
+
+def build_digraph(nodes: Sequence[GraphNode]) -> "nx.DiGraph[str]":
+    """Build the graph of nodes, edges pointing from a dependency to its dependent."""
+    graph: nx.DiGraph[str] = nx.DiGraph()
+    graph.add_nodes_from(node.id for node in nodes)
+    graph.add_edges_from(
+        (upstream, node.id)
+        for node in nodes
+        for upstream in node.depends_on
+        if upstream in graph and upstream != node.id
+    )
+    return graph
+
+
+def find_input_faults(
+    capability: Capability, given: Mapping[str, object], fillable: Collection[str], path: str
+) -> list[Detail]:
+    """Find where an input breaks a capability's schema; fields that upstream fills may be missing.
+
+    Args:
+        capability: whose input it is.
+        given: the input.
+        fillable: the fields that upstream can fill.
+        path: where the input stands in the request.
+    """
+    if FROM_ARTIFACTS in given:
+        return [Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")]
+    try:
+        capability.input_model.model_validate(given, strict=True)
+    except ValidationError as error:
+        return [
+            Detail(".".join([path, *map(str, e["loc"])]), e["msg"])
+            for e in error.errors(include_input=False, include_url=False, include_context=False)
+            if not (e["type"] == "missing" and e["loc"][0] in fillable)
+        ]
+    return []
+
+
+def find_fillable_fields(capability: Capability, upstream: Iterable[Capability]) -> frozenset[str]:
+    """Find the input fields that the artifacts of `upstream` capabilities can fill."""
+    if not capability.accepts:
+        return frozenset()
+    producers = list(upstream)
+    return frozenset(
+        field
+        for field in capability.accepts
+        if any(producer.can_fill(capability, field) for producer in producers)
+    )

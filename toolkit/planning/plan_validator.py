@@ -1,0 +1,190 @@
+"""The validator of plans: every fault at once, whoever made the plan; the engine calls it.
+
+A plan without faults is a workflow that `POST /v1/workflows` takes, as far as that can be told
+without an account: what is connected, stored and affordable is the engine's to know.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from toolkit.contract.errors import Detail
+from toolkit.contract.plans import PlanNode
+from toolkit.contract.workflows import NodeId
+from toolkit.planning.graph_faults import (
+    find_fillable_fields,
+    find_graph_faults,
+    find_input_faults,
+)
+from toolkit.plugins import Capability
+
+MAX_NODES = 50
+# Past these a graph is looked at no further.
+MAX_CHECKED_NODES = 1_000
+MAX_CHECKED_EDGES = 10_000
+
+_NODE_ID: TypeAdapter[str] = TypeAdapter(NodeId)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """What a plan is held to.
+
+    Attributes:
+        capabilities: each that there is, by its id (the newest version) and by `id@version`.
+        allowed: the ids of those that may be used; all, by default.
+        banned: the ids of those that the objective says not to use.
+    """
+
+    capabilities: Mapping[str, Capability]
+    allowed: frozenset[str] | None = None
+    banned: frozenset[str] = frozenset()
+
+
+def find_plan_faults(
+    nodes: Sequence[PlanNode],
+    deliverables: Sequence[str],
+    rules: PlanRules,
+    *,
+    refusal: str | None = None,
+) -> list[Detail]:
+    """Find every fault of a plan; one without any can be run.
+
+    Args:
+        nodes: its nodes.
+        deliverables: the ids of those whose results were asked for.
+        rules: what it is held to.
+        refusal: why its budget rules it out, as an estimate found; none where it does not.
+
+    Returns:
+        the place of each fault (`nodes.3.input.width`), and a sentence.
+
+    >>> find_plan_faults([PlanNode(id="a", capability="a.b")], ["b"], PlanRules({}))[0]
+    Detail(path='nodes.0.capability', message='`a.b` is no capability here')
+    """
+    if len(nodes) > MAX_CHECKED_NODES:
+        return find_graph_faults(nodes, max_nodes=MAX_NODES, max_edges=MAX_CHECKED_EDGES)
+    faults = _find_size_faults(nodes)
+    faults += _find_id_faults(nodes)
+    faults += _find_capability_faults(nodes, rules)
+    faults += find_graph_faults(nodes, max_nodes=MAX_CHECKED_NODES, max_edges=MAX_CHECKED_EDGES)
+    faults += _EdgeCheck(nodes, rules).find_faults()
+    faults += _find_delivery_faults(nodes, deliverables)
+    if refusal is not None:
+        faults.append(Detail("constraints.max_cost_usd", refusal))
+    return faults
+
+
+def _find_size_faults(nodes: Sequence[PlanNode]) -> list[Detail]:
+    if len(nodes) <= MAX_NODES:
+        return []
+    return [Detail("nodes", f"{len(nodes)} nodes, and a plan has at most {MAX_NODES}")]
+
+
+def _find_id_faults(nodes: Sequence[PlanNode]) -> list[Detail]:
+    faults = []
+    for i, node in enumerate(nodes):
+        try:
+            _NODE_ID.validate_python(node.id)
+        except ValidationError:
+            reason = "an id has 1 to 255 characters, none of them a control character"
+            faults.append(Detail(f"nodes.{i}.id", reason))
+    return faults
+
+
+def _find_capability_faults(nodes: Sequence[PlanNode], rules: PlanRules) -> list[Detail]:
+    reasons = ((i, _explain_unusable(node.capability, rules)) for i, node in enumerate(nodes))
+    return [Detail(f"nodes.{i}.capability", why) for i, why in reasons if why is not None]
+
+
+def _explain_unusable(name: str, rules: PlanRules) -> str | None:
+    """Say why a plan may not use what a node names; nothing if it may."""
+    capability = rules.capabilities.get(name)
+    if capability is None:
+        newest = rules.capabilities.get(name.partition("@")[0])
+        if newest is None:
+            return f"`{name}` is no capability here"
+        version = name.partition("@")[2]
+        return f"`{newest.id}` has no version `{version}`; its newest is `{newest.version}`"
+    if capability.status != "available":
+        return f"`{capability.name}` is planned, not available"
+    if rules.allowed is not None and capability.id not in rules.allowed:
+        return f"`{capability.id}` is not among the capabilities that the constraints allow"
+    if capability.id in rules.banned:
+        return f"the objective says not to use `{capability.id}`"
+    return None
+
+
+def _find_delivery_faults(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[Detail]:
+    """Find deliverables that are not there, and nodes that neither deliver nor feed one."""
+    known = {node.id for node in nodes}
+    faults = []
+    for i, node_id in enumerate(deliverables):
+        if node_id not in known:
+            faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is the id of no node"))
+        elif node_id in deliverables[:i]:
+            faults.append(Detail(f"deliverables.{i}", f"`{node_id}` is named twice"))
+    used = {up for node in nodes for up in node.depends_on} | set(deliverables)
+    for i, node in enumerate(nodes):
+        if node.id not in used:
+            reason = (
+                f"`{node.id}` delivers nothing: no node depends on it, and it was not asked for"
+            )
+            faults.append(Detail(f"nodes.{i}", reason))
+    return faults
+
+
+class _EdgeCheck:
+    """The check of what runs along a plan's edges, and of the inputs that they complete."""
+
+    def __init__(self, nodes: Sequence[PlanNode], rules: PlanRules) -> None:
+        self._nodes = nodes
+        self._capabilities = {
+            node.id: found
+            for node in nodes
+            if (found := rules.capabilities.get(node.capability)) is not None
+        }
+        self._optional = {node.id for node in nodes if node.optional}
+
+    def find_faults(self) -> list[Detail]:
+        """Find the edges that feed nothing, and the inputs that their schemas refuse."""
+        return [fault for i, node in enumerate(self._nodes) for fault in self._check_node(i, node)]
+
+    def _check_node(self, i: int, node: PlanNode) -> list[Detail]:
+        capability = self._capabilities.get(node.id)
+        if capability is None:
+            return []
+        ups = [up for up in node.depends_on if up != node.id and up in self._capabilities]
+        # What is not there for certain completes no input.
+        certain = [self._capabilities[up] for up in ups if up not in self._optional]
+        fillable = find_fillable_fields(capability, certain)
+        faults = find_input_faults(capability, node.input, fillable, f"nodes.{i}.input")
+        for j, up in enumerate(node.depends_on):
+            if up in ups:
+                why = self._explain_idle(node, capability, up, ups[ups.index(up) + 1 :])
+                if why is not None:
+                    faults.append(Detail(f"nodes.{i}.depends_on.{j}", why))
+        return faults
+
+    def _explain_idle(
+        self, node: PlanNode, capability: Capability, up: str, later: Sequence[str]
+    ) -> str | None:
+        """Say why nothing of an upstream node reaches its dependent; nothing if something does."""
+        made = self._capabilities[up].produces
+        takers = {
+            name: binding for name, binding in capability.accepts.items() if binding.matches(made)
+        }
+        if not takers:
+            return f"`{up}` makes {made}, which no field of `{capability.id}` takes"
+        free = {name: binding for name, binding in takers.items() if name not in node.input}
+        if not free:
+            named = ", ".join(f"`{name}`" for name in takers)
+            return f"`{up}` feeds nothing: {named} of `{node.id}` is given already"
+        for binding in free.values():
+            # Texts are joined; of artifacts only the last one is used.
+            others = (self._capabilities[other].produces for other in later)
+            if binding.mode == "text" or not any(map(binding.matches, others)):
+                return None
+        named = ", ".join(f"`{name}`" for name in free)
+        return f"`{up}` feeds nothing: {named} of `{node.id}` is filled by a later node"
