@@ -159,7 +159,9 @@ class _EdgeCheck:
         # What is not there for certain completes no input.
         certain = [self._capabilities[up] for up in ups if up not in self._optional]
         fillable = find_fillable_fields(capability, certain)
-        faults = find_input_faults(capability, node.input, fillable, f"nodes.{i}.input")
+        unsure = find_fillable_fields(capability, [self._capabilities[up] for up in ups]) - fillable
+        path = f"nodes.{i}.input"
+        faults = find_input_faults(capability, node.input, fillable, path, unsure)
         for j, up in enumerate(node.depends_on):
             if up in ups:
                 why = self._explain_idle(node, capability, up, ups[ups.index(up) + 1 :])
