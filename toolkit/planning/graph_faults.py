@@ -136,9 +136,9 @@ def find_fillable_fields(capability: Capability, upstream: Iterable[Capability])
     """Find the input fields that the artifacts of `upstream` capabilities can fill."""
     if not capability.accepts:
         return frozenset()
-    yielded = [producer.produces for producer in upstream]
+    producers = list(upstream)
     return frozenset(
         field
-        for field, binding in capability.accepts.items()
-        if any(binding.matches(media_type) for media_type in yielded)
+        for field in capability.accepts
+        if any(producer.can_fill(capability, field) for producer in producers)
     )
