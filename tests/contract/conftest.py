@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Server, clear_environment
 from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
 from toolkit import Client
+from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
 POINTERS = {
@@ -37,17 +38,23 @@ def read_key(client: Client) -> str:
     return client.access.api_key.get_secret_value()
 
 
+@pytest.fixture
+def faults() -> Faults:
+    """The faults of the sandbox behind `bare` and `client`, and the log of its calls."""
+    return Faults()
+
+
 @pytest.fixture(params=["embedded", "served"])
-def bare(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Client]:
+def bare(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose account has connected nothing."""
     if request.param == "embedded":
-        client = Client.local(settings=settings)
+        client = Client.local(settings=settings, faults=faults)
         for connection in client.connections.list():
             client.connections.delete(connection.id)
         yield client
         client.close()
         return
-    server = Server(settings)
+    server = Server(settings, faults)
     client = sign_up_client(server.url)
     yield client
     client.close()

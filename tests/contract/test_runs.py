@@ -7,7 +7,7 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
-from toolkit import Client, RequestError
+from toolkit import Client, RequestError, Workflow
 
 
 def test_a_run_ends_with_its_output(client: Client) -> None:
@@ -89,6 +89,12 @@ def test_a_voice_is_cloned_and_then_speaks(client: Client) -> None:
         "speech.generate", {"text": "Hello from a new voice.", "voice": run.output["voice"]}
     ).wait()
     assert spoken.status == "completed"
+    wf = Workflow("a new voice at once")
+    voice = wf.add("voice", "voice.clone", reference_audio=uploaded.id, name="narrator")
+    wf.add("speech", "speech.generate", text="Hello.", depends_on=[voice])
+    done = client.workflows.submit(wf).wait()
+    made, said = (client.jobs.get(node.job_id).record.output for node in done.nodes)
+    assert said["voice"] == made["voice"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """`llm.generate`: text, or JSON to a schema, from an objective; the registry loads it."""
 
+from dataclasses import replace
+
 from pydantic import Field, JsonValue, field_validator
 
 from toolkit.capabilities._schema import read_bounded_schema
@@ -95,6 +97,22 @@ def generate_text(call: Call[LlmInput]) -> Flow[Result]:
         ProviderError: `PROVIDER_REJECTED` for a refusal, `INVALID_OUTPUT` for an empty answer or
             one that does not match the schema.
     """
+    plain = yield from answer_unchecked(call)
+    schema = call.input.output_schema
+    if schema is None or plain.artifact is None:
+        return plain
+    answer, finish = str(plain.output["text"]), str(plain.output["finish_reason"])
+    value, text = yield from _match_schema(schema, answer, finish)
+    blob = replace(plain.artifact, data=text.encode())
+    return Result(plain.output | {"json": value, "text": text}, blob)
+
+
+def answer_unchecked(call: Call[LlmInput]) -> Flow[Result]:
+    """Ask an LLM and return its answer as it is, for those who hold it to the schema themselves.
+
+    Raises:
+        ProviderError: as for `generate_text`, but for the schema.
+    """
     reply = yield from request_operation(build_request(call.input))
     text = read_answer_text(reply, call.input.max_tokens)
     output: dict[str, object] = {
@@ -102,10 +120,6 @@ def generate_text(call: Call[LlmInput]) -> Flow[Result]:
         "finish_reason": reply.finish,
         "model": reply.model,
     }
-    schema = call.input.output_schema
-    if schema is not None:
-        value, text = yield from _match_schema(schema, text, reply.finish)
-        output |= {"json": value, "text": text}
     metadata = {"model": reply.model, "finish_reason": reply.finish}
     return Result(output, Blob(text.encode(), "text/plain", metadata))
 

@@ -36,7 +36,7 @@ class SpeechInput(Request):
         min_length=1,
         max_length=256,
         pattern=r"\S",
-        description="the provider's name of a voice, or one that `voice.clone` made",
+        description="the provider's name of a voice; upstream, such as `voice.clone`, fills it",
     )
     speed: float = Field(default=1.0, ge=0.5, le=2, description="1 is the voice's own pace")
 
@@ -100,7 +100,10 @@ CAPABILITY = Capability(
     flow=generate_speech,
     operation=SpeechRequest,
     default_provider="minimax",
-    accepts={"text": InputBinding(("text/*",), "text")},
+    accepts={
+        "text": InputBinding(("text/*",), "text"),
+        "voice": InputBinding(("application/json",), "member"),
+    },
     produces=MEDIA_TYPE,
     estimate=build_request,
     keywords=(

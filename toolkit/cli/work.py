@@ -54,6 +54,8 @@ def wait_for_work(shell: ClientOutput, resource: str, work: Any, quiet: bool) ->
         else:
             shell.print_note(f"See: toolkit {resource} show {work.id}")
         raise fault
+    for warning in getattr(work.record, "warnings", ()):
+        shell.print_note(f"Warning: {warning}")
     return work
 
 

@@ -63,6 +63,7 @@ class Workflow(GraphView, RunOptionAttributes):
         depends_on: Iterable[NodeRef | str] = (),
         input: Mapping[str, object] | None = None,
         options: RunOptions | None = None,
+        optional: bool = False,
         **fields: object,
     ) -> NodeRef:
         """Add a node.
@@ -73,6 +74,7 @@ class Workflow(GraphView, RunOptionAttributes):
             depends_on: nodes added before, whose artifacts this one is given.
             input: the capability's input; or give its fields as keyword arguments.
             options: such as `{"provider": "openai"}`.
+            optional: whether the rest goes on without it, with a warning, where it fails.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, or a dependency
@@ -97,6 +99,8 @@ class Workflow(GraphView, RunOptionAttributes):
         }
         if options:
             node["options"] = dict(options)
+        if optional:
+            node["optional"] = True
         self.nodes.append(node)
         return NodeRef(id)
 
@@ -127,6 +131,7 @@ class Workflow(GraphView, RunOptionAttributes):
                 depends_on=node.get("depends_on", ()),
                 input=node.get("input"),
                 options=node.get("options"),
+                optional=node.get("optional", False),
             )
         return made
 

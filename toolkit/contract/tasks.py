@@ -123,6 +123,10 @@ class Task(Record):
     plan_id: str | None = None
     workflow_id: str | None = None
     workflow_ids: list[str] = Field(default=[], description="every workflow made, oldest first")
+    llm_job_ids: list[str] = Field(
+        default=[],
+        description="the jobs by which a language model planned it or judged its results",
+    )
     final_artifact_id: str | None = None
     best_artifact_id: str | None = Field(
         default=None, description="of the attempt that scored best, whatever the task's state"

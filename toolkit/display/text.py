@@ -87,6 +87,15 @@ def truncate_line(text: object, longest: int = MAX_LINE_CHARACTERS) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
+def format_count(count: int, noun: str) -> str:
+    """Write how many there are of something.
+
+    >>> format_count(1, "warning"), format_count(2, "warning")
+    ('1 warning', '2 warnings')
+    """
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def format_size(count: int) -> str:
     """Write a number of bytes.
 
@@ -203,6 +212,8 @@ def summarize_record(kind: str, record: "BaseModel") -> str:
     warning = getattr(record, "warning", None)
     if warning is not None:
         parts.append(f"warning: {warning.code}")
+    if warnings := getattr(record, "warnings", None):
+        parts.append(format_count(len(warnings), "warning"))
     if hasattr(record, "size_bytes"):
         parts.append(format_size(record.size_bytes))
     if hasattr(record, "cost_usd") and getattr(record, "completed_at", None) is not None:
@@ -233,4 +244,7 @@ def format_event(event: "Event") -> str:
         parts.append(format_missing(lacking))
     if isinstance(error, dict):
         parts.append(f"{error.get('code')}: {truncate_line(error.get('message', ''))}")
+    warnings = data.get("warnings")
+    if isinstance(warnings, list):
+        parts += [f"({truncate_line(warning)})" for warning in warnings]
     return " ".join(parts)

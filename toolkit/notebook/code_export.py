@@ -43,8 +43,9 @@ def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> l
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
         capability = registry.require(node.capability)
-        upstream = [registry.require(by_id[up].capability) for up in node.depends_on if up in by_id]
-        fillable = find_fillable_fields(capability, upstream)
+        upstream = [by_id[up] for up in node.depends_on if up in by_id]
+        certain = [registry.require(up.capability) for up in upstream if not up.optional]
+        fillable = find_fillable_fields(capability, certain)
         validate_input(capability, node.input, fillable, f"nodes.{i}.input")
     except RequestError as error:
         return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
@@ -76,6 +77,7 @@ def render_python(body: Mapping[str, Any]) -> str:
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
         given = f", input={node['input']!r}" if node.get("input") else ""
         after = f", depends_on=[{upstream}]" if upstream else ""
+        after += ", optional=True" if node.get("optional") else ""
         lines.append(
             f"{names[node['id']]} = wf.add({node['id']!r}, {node['capability']!r}{after}{given})"
         )

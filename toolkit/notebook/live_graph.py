@@ -201,7 +201,8 @@ class LiveGraph(Panel):
         took = {"took": f"{record.latency_ms / 1000:.2f} s"} if record.latency_ms and over else {}
         error = {"error": record.error.message} if record.error is not None and over else {}
         words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}
-        line = widget_html.render_line({**words, **cost, **took, **error})
+        warned = {"warnings": "; ".join(record.warnings)} if record.warnings else {}
+        line = widget_html.render_line({**words, **cost, **took, **warned, **error})
         self.headline.value = f"<h4>{escape(record.name)}</h4>{line}"
         self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
         self.cancel.disabled = over

@@ -10,6 +10,8 @@ from toolkit.contract.errors import Detail
 from toolkit.contract.jobs import FROM_ARTIFACTS
 from toolkit.plugins import Capability
 
+UNSURE_FIELD = "Field required, and only an optional node could fill it"
+
 
 class GraphNode(Protocol):
     """What a node of a plan and one of a workflow have in common."""
@@ -99,7 +101,11 @@ def build_digraph(nodes: Sequence[GraphNode]) -> "nx.DiGraph[str]":
 
 
 def find_input_faults(
-    capability: Capability, given: Mapping[str, object], fillable: Collection[str], path: str
+    capability: Capability,
+    given: Mapping[str, object],
+    fillable: Collection[str],
+    path: str,
+    unsure: Collection[str] = (),
 ) -> list[Detail]:
     """Find where an input breaks a capability's schema; fields that upstream fills may be missing.
 
@@ -108,6 +114,7 @@ def find_input_faults(
         given: the input.
         fillable: the fields that upstream can fill.
         path: where the input stands in the request.
+        unsure: the fields that only optional nodes can fill, which may fail.
     """
     if FROM_ARTIFACTS in given:
         return [Detail(f"{path}.{FROM_ARTIFACTS}", "is set by the service alone")]
@@ -115,7 +122,10 @@ def find_input_faults(
         capability.input_model.model_validate(given, strict=True)
     except ValidationError as error:
         return [
-            Detail(".".join([path, *map(str, e["loc"])]), e["msg"])
+            Detail(
+                ".".join([path, *map(str, e["loc"])]),
+                UNSURE_FIELD if e["type"] == "missing" and e["loc"][0] in unsure else e["msg"],
+            )
             for e in error.errors(include_input=False, include_url=False, include_context=False)
             if not (e["type"] == "missing" and e["loc"][0] in fillable)
         ]
@@ -126,9 +136,9 @@ def find_fillable_fields(capability: Capability, upstream: Iterable[Capability])
     """Find the input fields that the artifacts of `upstream` capabilities can fill."""
     if not capability.accepts:
         return frozenset()
-    yielded = [producer.produces for producer in upstream]
+    producers = list(upstream)
     return frozenset(
         field
-        for field, binding in capability.accepts.items()
-        if any(binding.matches(media_type) for media_type in yielded)
+        for field in capability.accepts
+        if any(producer.can_fill(capability, field) for producer in producers)
     )

@@ -159,7 +159,9 @@ class _EdgeCheck:
         # What is not there for certain completes no input.
         certain = [self._capabilities[up] for up in ups if up not in self._optional]
         fillable = find_fillable_fields(capability, certain)
-        faults = find_input_faults(capability, node.input, fillable, f"nodes.{i}.input")
+        unsure = find_fillable_fields(capability, [self._capabilities[up] for up in ups]) - fillable
+        path = f"nodes.{i}.input"
+        faults = find_input_faults(capability, node.input, fillable, path, unsure)
         for j, up in enumerate(node.depends_on):
             if up in ups:
                 why = self._explain_idle(node, capability, up, ups[ups.index(up) + 1 :])
@@ -171,20 +173,22 @@ class _EdgeCheck:
         self, node: PlanNode, capability: Capability, up: str, later: Sequence[str]
     ) -> str | None:
         """Say why nothing of an upstream node reaches its dependent; nothing if something does."""
-        made = self._capabilities[up].produces
+        producer = self._capabilities[up]
         takers = {
-            name: binding for name, binding in capability.accepts.items() if binding.matches(made)
+            name: binding
+            for name, binding in capability.accepts.items()
+            if producer.can_fill(capability, name)
         }
         if not takers:
-            return f"`{up}` makes {made}, which no field of `{capability.id}` takes"
+            return f"`{up}` makes {producer.produces}, which no field of `{capability.id}` takes"
         free = {name: binding for name, binding in takers.items() if name not in node.input}
         if not free:
             named = ", ".join(f"`{name}`" for name in takers)
             return f"`{up}` feeds nothing: {named} of `{node.id}` is given already"
-        for binding in free.values():
+        others = [self._capabilities[other] for other in later]
+        for name, binding in free.items():
             # Texts are joined; of artifacts only the last one is used.
-            others = (self._capabilities[other].produces for other in later)
-            if binding.mode == "text" or not any(map(binding.matches, others)):
+            if binding.mode == "text" or not any(o.can_fill(capability, name) for o in others):
                 return None
         named = ", ".join(f"`{name}`" for name in free)
         return f"`{up}` feeds nothing: {named} of `{node.id}` is filled by a later node"

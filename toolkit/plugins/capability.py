@@ -42,6 +42,11 @@ class Upstream:
                 return str(value["text"])
         return None
 
+    def find_member(self, name: str) -> object:
+        """Return a member of a JSON artifact; none if it has none of that name."""
+        value = json.loads(self.blob.data) if self.blob.media_type == "application/json" else None
+        return value.get(name) if isinstance(value, dict) else None
+
 
 @dataclass(frozen=True, slots=True)
 class InputBinding:
@@ -49,11 +54,12 @@ class InputBinding:
 
     Attributes:
         media: a pattern of media types, such as `image/*`.
-        mode: `text` joins the texts of all that match, `artifact` puts the id of the last one.
+        mode: `text` joins the texts of all that match, `artifact` puts the id of the last one,
+            and `member` the member of the field's name that the last one with it has.
     """
 
     media: tuple[str, ...]
-    mode: Literal["text", "artifact"]
+    mode: Literal["text", "artifact", "member"]
 
     def matches(self, media_type: str) -> bool:
         """Tell whether an artifact of that type can fill the field."""
@@ -137,6 +143,12 @@ class Capability:
     def type_of_job(self) -> str:
         """Its `type` in `POST /v1/jobs`: the first word of its id, unless it says otherwise."""
         return self.job_type or self.id.partition(".")[0]
+
+    def can_fill(self, consumer: "Capability", field: str) -> bool:
+        """Tell whether its artifact can fill a field of another capability."""
+        binding = consumer.accepts[field]
+        has_member = binding.mode != "member" or field in self.output_model.model_fields
+        return has_member and binding.matches(self.produces)
 
     @property
     def needs_connection(self) -> bool:

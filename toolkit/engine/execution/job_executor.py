@@ -292,6 +292,10 @@ def _fill_fields(
         if binding.mode == "artifact":
             given[field] = matching[-1].artifact_id
             continue
+        if binding.mode == "member":
+            members = [item.find_member(field) for item in matching]
+            given.update((field, member) for member in members if member is not None)
+            continue
         texts = [text for item in matching if (text := item.text)]
         if texts:
             longest = find_max_length(capability.input_model, field)

@@ -7,10 +7,10 @@ from decimal import Decimal
 from typing import NamedTuple, Self
 
 from toolkit.contract.base import ErrorInfo, now
-from toolkit.contract.errors import ErrorCode
-from toolkit.contract.jobs import FINAL_STATUSES, JobStatus
+from toolkit.contract.errors import MAX_MESSAGE, ErrorCode, truncate_text
+from toolkit.contract.jobs import JobStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.contract.workflows import Node, NodeCreate, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.job_record import JobRecord
 from toolkit.engine.money.amounts import sum_costs
@@ -80,6 +80,7 @@ async def materialize_nodes(
         nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
         await pacer.pause()
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
+    failed = [node for node in nodes if node.optional and node.status == "failed"]
     cost = sum_costs(job.cost_usd for job in own if job.status == "completed")
     incurred = sum((job.cost_incurred_usd for job in own), ZERO_USD)
     return workflow.model_copy(
@@ -88,6 +89,7 @@ async def materialize_nodes(
             "cost_usd": to_wire_usd(cost),
             "cost_incurred_usd": to_wire_usd(incurred),
             "retries": sum(job.retry_count for job in own),
+            "warnings": [_describe_failure(node) for node in failed],
         }
     )
 
@@ -116,6 +118,26 @@ def _materialize_node(node: Node, job: JobState | None, skip: SkippedNode | None
     )
 
 
+def _describe_failure(node: Node) -> str:
+    """Say what an optional node failed with."""
+    reason = f": {node.error.code}: {node.error.message}" if node.error is not None else ""
+    return truncate_text(f"`{node.id}` is optional and failed{reason}", MAX_MESSAGE)
+
+
+def find_kept_jobs(nodes: Sequence[Node], again: Collection[str]) -> dict[str, str]:
+    """Find the jobs that stay as they are, by node id, where the nodes of `again` run again.
+
+    An optional node that failed runs again only with something that depends on it.
+    """
+    dependents = find_dependents(nodes)
+    missed = {node.id for node in nodes if node.optional and node.status == "failed"}
+    left = {node.id for node in nodes if node.status == "completed"} | missed
+    left -= set(again)
+    while wanted := {one for one in missed & left if not left.issuperset(dependents[one])}:
+        left -= wanted
+    return {node.id: node.job_id for node in nodes if node.id in left and node.job_id is not None}
+
+
 def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
     """Find the nodes that depend on each node, directly."""
     nodes = list(nodes)
@@ -124,6 +146,11 @@ def find_dependents(nodes: Iterable[Node]) -> dict[str, list[str]]:
         for upstream in node.depends_on:
             found[upstream].append(node.id)
     return found
+
+
+def find_optional(nodes: Iterable[Node | NodeCreate]) -> frozenset[str]:
+    """Find the nodes whose dependents run without them where they fail."""
+    return frozenset(node.id for node in nodes if node.optional)
 
 
 def skip_descendants(
@@ -144,10 +171,20 @@ def skip_descendants(
 
 
 def find_skipped(
-    jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]]
+    jobs: Mapping[str, JobState], edges: Mapping[str, Sequence[str]], optional: Collection[str]
 ) -> dict[str, SkippedNode]:
-    """Find every descendant of a node that failed: what is skipped follows from the jobs."""
-    failed = [item for item in jobs.items() if item[1].status in FINAL_STATUSES - {"completed"}]
+    """Find every descendant of a node that failed: what is skipped follows from the jobs.
+
+    Args:
+        jobs: the jobs as they stand, by node id.
+        edges: the nodes that depend on each.
+        optional: the nodes whose dependents run without them.
+    """
+    failed = [
+        (node_id, job)
+        for node_id, job in jobs.items()
+        if job.status == "cancelled" or (job.status == "failed" and node_id not in optional)
+    ]
     skipped: dict[str, SkippedNode] = {}
     for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
         skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)

@@ -21,6 +21,7 @@ from toolkit.engine.execution.node_states import (
     JobState,
     SkippedNode,
     find_dependents,
+    find_optional,
     find_skipped,
     materialize_nodes,
     skip_descendants,
@@ -70,6 +71,7 @@ class Scheduler:
         self._budgets = tuple(budgets)
         self._nodes: dict[str, Node] = {node.id: node for node in workflow.nodes}
         self._dependents = find_dependents(workflow.nodes)
+        self._optional = find_optional(workflow.nodes)
         self._waiting_for = {node.id: len(node.depends_on) for node in workflow.nodes}
         self._unstarted_dependents = {up: len(nodes) for up, nodes in self._dependents.items()}
         self._interrupted: dict[str, JobRecord] = {}
@@ -151,9 +153,10 @@ class Scheduler:
                 artifact = await store.get_row("artifacts", job.artifact_id)
                 if artifact is not None:
                     self._artifacts[node_id] = StoredArtifact.of(artifact)
+            if self._is_done_with(node_id):
                 for dependent in self._dependents[node_id]:
                     self._waiting_for[dependent] -= 1
-        self._skipped = find_skipped(self._states, self._dependents)
+        self._skipped = find_skipped(self._states, self._dependents, self._optional)
         self._earlier_s = max(0.0, (now() - self._workflow.created_at).total_seconds())
         return RecoveredCost(incurred, interruptions)
 
@@ -171,6 +174,11 @@ class Scheduler:
         state = self._states.get(node_id)
         ended = state is not None and state.status in FINAL_STATUSES
         return ended or node_id in self._skipped
+
+    def _is_done_with(self, node_id: str) -> bool:
+        """Tell whether what depends on a node need not wait for it, nor be skipped, any more."""
+        status = self._states[node_id].status
+        return status == "completed" or (status == "failed" and node_id in self._optional)
 
     def _is_ready(self, node_id: str) -> bool:
         free = self._waiting_for[node_id] == 0 and not self._core.is_draining
@@ -206,7 +214,7 @@ class Scheduler:
                 self._idle.set()
 
     async def _run_node(self, node_id: str) -> list[str]:
-        """Run one node and return the nodes that can start now that it has completed."""
+        """Run one node and return the nodes that can start now that it has ended."""
         job_run = self._make_job_run(self._nodes[node_id])
         try:
             ended = await self._executor.execute(job_run)
@@ -214,9 +222,9 @@ class Scheduler:
             self._states[node_id] = JobState.of(job_run.job)
         # No need to wait until the end is durable: writes under a lease are in order and without
         # gaps, so its dependents' come after it, and they spend only after their own writes.
-        if ended.stored is None:
+        if not self._is_done_with(node_id):
             return []
-        if self._unstarted_dependents[node_id]:
+        if self._unstarted_dependents[node_id] and ended.stored is not None:
             self._artifacts[node_id] = ended.stored
         if not job_run.job.latency_ms:
             await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
@@ -226,6 +234,8 @@ class Scheduler:
 
     def _skip_descendants(self, job_run: JobRun) -> list[Change]:
         """Skip only the descendants of a node that failed; independent branches go on."""
+        if job_run.job.node_id in self._optional:
+            return []
         skipped = skip_descendants(
             str(job_run.job.node_id), job_run.job.completed_at, self._dependents, self._skipped
         )
@@ -235,7 +245,8 @@ class Scheduler:
     def _make_job_run(self, node: Node) -> JobRun:
         """Prepare the node's job: the one it had before a crash, or a new one."""
         earlier = self._interrupted.pop(node.id, None)
-        upstream = {up: self._artifacts[up] for up in node.depends_on}
+        made = [up for up in node.depends_on if self._states[up].status == "completed"]
+        upstream = {up: self._artifacts[up] for up in made}
         for up in upstream:
             self._unstarted_dependents[up] -= 1
             if not self._unstarted_dependents[up]:
@@ -295,7 +306,12 @@ class Scheduler:
             await asyncio.wait(running)
 
     async def _finish_from_states(self) -> WorkflowRecord:
-        failed = [state for state in self._states.values() if state.status == "failed"]
+        """Finish as the nodes ended: failed by one that is not optional, or with nothing made."""
+        ended = {id_: state for id_, state in self._states.items() if state.status == "failed"}
+        failed = [state for id_, state in ended.items() if id_ not in self._optional]
+        last = [node_id for node_id, behind in self._dependents.items() if not behind]
+        if not failed and all(node_id in ended for node_id in last):
+            failed = [ended[node_id] for node_id in last]
         if not failed:
             return await self._finish("completed", None)
         first = min(failed, key=lambda state: state.completed_at or now())
@@ -321,7 +337,7 @@ class Scheduler:
             node_id: made for node_id in last if (made := artifact_ids[node_id]) is not None
         }
         if status == "completed":
-            workflow.final_artifact_id = workflow.sink_artifact_ids[last[-1]]
+            workflow.final_artifact_id = list(workflow.sink_artifact_ids.values())[-1]
         self._workflow = workflow
         values = {"status": status, "doc": workflow.model_dump_json()}
         changes += [UpdateRow("workflows", workflow.id, values), self._make_event(status)]
@@ -336,6 +352,8 @@ class Scheduler:
         for name in ("final_artifact_id", "cost_usd", "latency_ms"):
             if state in FINAL_STATUSES and getattr(workflow, name) is not None:
                 data[name] = getattr(workflow, name)
+        if state in FINAL_STATUSES and workflow.warnings:
+            data["warnings"] = workflow.warnings
         return AppendEvent(workflow.id, f"workflow.{state}", data, format_rfc3339(now()))
 
 

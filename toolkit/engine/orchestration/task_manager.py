@@ -18,6 +18,7 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
+from toolkit.engine.execution.node_states import find_kept_jobs
 from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
@@ -139,7 +140,8 @@ class TaskManager:
         limit = Budget(
             from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
         )
-        await self._workflows.run(task.workflow_id, lease, [limit])
+        workflow = await self._workflows.run(task.workflow_id, lease, [limit])
+        task.warnings = workflow.warnings
         await self._sum_costs(task)
         await self.set_status(task, lease, "reviewing")
 
@@ -193,11 +195,7 @@ class TaskManager:
         """Re-run only the node to blame and its descendants, with the constraints."""
         depends_on = {node.id: node.depends_on for node in workflow.nodes}
         again = {action.node_id} | find_descendants(action.node_id, depends_on)
-        kept = {
-            node.id: node.job_id
-            for node in workflow.nodes
-            if node.id not in again and node.status == "completed" and node.job_id is not None
-        }
+        kept = find_kept_jobs(workflow.nodes, again)
         reasons = {node.id: node.reason for node in plan.nodes}
         nodes = [
             PlanNode(
@@ -206,6 +204,7 @@ class TaskManager:
                 input={**node.input, **(action.constraints if node.id == action.node_id else {})},
                 depends_on=node.depends_on,
                 reason=reasons.get(node.id, ""),
+                optional=node.optional,
             )
             for node in workflow.nodes
         ]
@@ -234,6 +233,7 @@ class TaskManager:
                     input=node.input,
                     depends_on=node.depends_on,
                     reason=reasons.get(node.id, ""),
+                    optional=node.optional,
                 ),
                 capability=self._core.registry.require(node.capability),
                 status=node.status,
@@ -249,13 +249,16 @@ class TaskManager:
         ]
 
     async def _sum_costs(self, task: Task) -> None:
-        """Add up what all of the task's workflows have cost so far."""
+        """Add up what the task has cost so far: its workflows, and what planner and judge asked."""
+        store = self._core.store
         jobs = [
             read_job(row)
             for workflow_id in task.workflow_ids
-            for row in await self._core.store.find_rows("jobs", workflow_id=workflow_id)
+            for row in await store.find_rows("jobs", workflow_id=workflow_id)
         ]
         cost = sum_costs(job.cost_usd for job in jobs if job.status == "completed")
+        for job_id in task.llm_job_ids:
+            jobs += [read_job(row) for row in await store.find_rows("jobs", id=job_id)]
         task.cost_usd = to_wire_usd(cost)
         task.cost_incurred_usd = to_wire_usd(sum((job.cost_incurred_usd for job in jobs), ZERO_USD))
 
@@ -289,6 +292,8 @@ def make_task_event(task: Task) -> AppendEvent:
         data["missing"] = [one.model_dump(mode="json") for one in task.missing]
     if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
         data["cost_usd"] = task.cost_usd
+    if task.status in FINAL_TASK_STATUSES and task.warnings:
+        data["warnings"] = task.warnings
     if task.error is not None:
         data["error"] = task.error.model_dump(mode="json", exclude_none=True)
     return AppendEvent(task.id, f"task.{task.status}", data, format_rfc3339(now()))

@@ -16,6 +16,7 @@ from toolkit.contract.workflows import (
 )
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.execution.node_states import find_kept_jobs
 from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.orchestration.workflows import Workflows
@@ -51,7 +52,7 @@ class WorkflowReruns:
                 f"{', and part of a task' if workflow.task_id else ''}: only a failed or cancelled"
                 " workflow of its own is run again.",
             )
-        done = [node.id for node in workflow.nodes if node.status == "completed"]
+        done = find_kept_jobs(workflow.nodes, ())
         asked = _rebuild_request(workflow, json.loads(str(row["spec"])), {})
         await self._workflows.check_allowance(context, asked, done)
         await self._core.quotas.check_queue(context.account_id)
@@ -69,10 +70,11 @@ class WorkflowReruns:
     ) -> None:
         """Reset a workflow and its failed jobs in the store, so that they run again."""
         rows = await self._core.store.find_rows("jobs", workflow_id=workflow.id)
+        kept = set(find_kept_jobs(workflow.nodes, ()).values())
         changes: list[Change] = []
         for row in rows:
             job = read_job(row)
-            if job.status in ("failed", "cancelled"):
+            if job.status in ("failed", "cancelled") and job.id not in kept:
                 _reset_job(job)
                 values = {"status": job.status, "doc": job.to_json, "vendor_job_id": None}
                 changes.append(UpdateRow("jobs", job.id, values))
@@ -101,11 +103,7 @@ class WorkflowReruns:
         source = await self._workflows.read_current(row)
         again = self._find_rerun_nodes(source, request)
         spec = json.loads(str(row["spec"]))
-        kept = {
-            node.id: node.job_id
-            for node in source.nodes
-            if node.id not in again and node.status == "completed" and node.job_id is not None
-        }
+        kept = find_kept_jobs(source.nodes, again)
         asked = _rebuild_request(source, spec, request.overrides)
         return await self._workflows.accept(context, asked, kept, forked_from=source.id)
 

@@ -20,6 +20,7 @@ from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
     JobState,
     find_dependents,
+    find_optional,
     find_skipped,
     materialize_nodes,
 )
@@ -134,6 +135,7 @@ class Workflows:
             build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
             options = merge_node_options(request)
@@ -146,8 +148,12 @@ class Workflows:
                 await pacer.pause()
                 capability = by_id[node.id]
                 fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
+                sure = find_fillable_fields(
+                    capability, [by_id[up] for up in node.depends_on if up not in optional]
+                )
+                path, unsure = f"nodes.{i}.input", fillable - sure
                 try:
-                    validate_input(capability, node.input, fillable, f"nodes.{i}.input")
+                    validate_input(capability, node.input, sure, path, unsure)
                 except RequestError as error:
                     faults += error.details
                     continue
@@ -301,7 +307,9 @@ class Workflows:
                 if found is not None:
                     jobs[node_id] = _read_state(found)
             await pacer.pause()
-            skipped = find_skipped(jobs, find_dependents(workflow.nodes))
+            skipped = find_skipped(
+                jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
+            )
             workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
             await pacer.pause()
         started = (job.started_at for job in jobs.values() if job.started_at)

@@ -157,7 +157,11 @@ class Registry:
 
 
 def validate_input(
-    capability: Capability, given: Mapping[str, object], fillable: frozenset[str], path: str
+    capability: Capability,
+    given: Mapping[str, object],
+    fillable: frozenset[str],
+    path: str,
+    unsure: frozenset[str] = frozenset(),
 ) -> BaseModel | None:
     """Check an input against a capability's schema; fields that upstream fills may be missing.
 
@@ -176,7 +180,7 @@ def validate_input(
     try:
         return capability.input_model.model_validate(given, strict=True)
     except ValidationError:
-        faults = find_input_faults(capability, given, fillable, path)
+        faults = find_input_faults(capability, given, fillable, path, unsure)
     if faults:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,

@@ -1,1 +1,1 @@
-"""The reviewer: evidence, checks by kind of artifact, and the decision on what they find."""
+"""Reviewing what a task made: evidence, checks by kind of artifact, a judge, and the decision."""

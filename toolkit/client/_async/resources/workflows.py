@@ -92,6 +92,11 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
         return self.record.retries
 
     @property
+    def warnings(self) -> list[str]:
+        """What went wrong and did not stop it: optional nodes that failed."""
+        return self.record.warnings
+
+    @property
     def final_artifact_id(self) -> str:
         """The artifact of the last node that nothing depends on; empty until completion."""
         return self.record.final_artifact_id or ""

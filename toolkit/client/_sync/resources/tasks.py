@@ -26,7 +26,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
         "objective", "status", "missing", "artifact_ids",
-        "final_artifact_id", "workflow_id", "review_attempts", "cost_usd", "error",
+        "final_artifact_id", "workflow_id", "review_attempts", "warnings", "cost_usd", "error",
     )  # fmt: skip
 
     @property
@@ -83,6 +83,11 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     def cost_incurred_usd(self) -> float:
         """US dollars that were paid in all, for failed attempts and retries too."""
         return self.record.cost_incurred_usd
+
+    @property
+    def warnings(self) -> list[str]:
+        """What went wrong in its last workflow and did not stop it."""
+        return self.record.warnings
 
     @property
     def error(self) -> ErrorInfo | None:

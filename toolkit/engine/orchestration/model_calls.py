@@ -1,0 +1,124 @@
+"""Calls of a language model that the engine itself needs: its planner's, and its judge's.
+
+Each is an ordinary job of `llm.generate`: routed, retried, reserved and counted like all others.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from toolkit.capabilities.llm_generate import CAPABILITY, answer_unchecked
+from toolkit.contract.base import JsonObject, now
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.jobs import FINAL_STATUSES, Options
+from toolkit.contract.money import from_wire_usd
+from toolkit.contract.tasks import Task
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
+from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.engine.money.budget import Budget
+from toolkit.store import Lease
+
+# A model that takes longer is not waited for: there is another way to plan, and to review.
+CALL_DEADLINE_S = 60.0
+# Its answer is held to the schema by whoever asked, who can say all that is wrong with it.
+ASKED_CAPABILITY = replace(CAPABILITY, flow=answer_unchecked)
+
+AskModel: TypeAlias = Callable[[JsonObject], Awaitable[JobRecord]]
+
+
+class TaskModelCalls:
+    """The calls that a task makes of a model, as jobs under its lease.
+
+    A call that an earlier process completed is not made again, and one that it was cut off in is
+    carried on, with what it may have cost counted.
+    """
+
+    def __init__(
+        self,
+        core: EngineContext,
+        executor: JobExecutor,
+        task: Task,
+        lease: Lease,
+        options: Options | None = None,
+    ) -> None:
+        """Prepare to make calls.
+
+        Args:
+            core: the engine's parts.
+            executor: runs the calls.
+            task: whose budget pays; its record names the jobs, so it is stored as it stands
+                whenever a call is added: a step changes it after it has asked.
+            lease: the task's.
+            options: the ways in which they may be carried out.
+        """
+        self._core = core
+        self._executor = executor
+        self._task = task
+        self._lease = lease
+        self._options = (options or Options()).model_copy(update={"deadline_s": CALL_DEADLINE_S})
+        self._unused = list(task.llm_job_ids)
+        self._budget = Budget(
+            from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
+        )
+
+    async def ask(self, given: JsonObject) -> JobRecord:
+        """Ask the model, and return the job as it ended.
+
+        Args:
+            given: the input of `llm.generate`.
+        """
+        job_run = await self._find_earlier(given) or await self._add_job_run(given)
+        if job_run.job.status not in FINAL_STATUSES:
+            outcome = await self._executor.execute(job_run)
+            await outcome.durable
+        return job_run.job
+
+    async def _find_earlier(self, given: JsonObject) -> JobRun | None:
+        """Find the first earlier call with the same input that did not fail; each serves once."""
+        for job_id in self._unused:
+            row = await self._core.store.get_row("jobs", job_id)
+            job = None if row is None else read_job(row)
+            if row is None or job is None or job.input != given:
+                continue
+            if job.status in FINAL_STATUSES - {"completed"}:
+                continue
+            self._unused.remove(job_id)
+            if job.status not in FINAL_STATUSES:
+                known = job.cost_incurred_usd
+                job = requeue_interrupted(job)
+                self._budget.spent += job.cost_incurred_usd - known
+            found = self._wrap(job)
+            vendor_job_id = row["vendor_job_id"]
+            found.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
+            return found
+        return None
+
+    async def _add_job_run(self, given: JsonObject) -> JobRun:
+        """Add a call, which the task's record names before it is made."""
+        job = JobRecord(
+            id=new_id(Prefix.JOB),
+            capability=ASKED_CAPABILITY.name,
+            input=given,
+            options=self._options,
+            created_at=now(),
+        )
+        job_run = self._wrap(job)
+        job_run.is_new = True
+        self._task.llm_job_ids.append(job.id)
+        saved = self._core.records.tasks.make_update(self._task)
+        await self._core.store.write([*job_run.collect_changes(), saved], lease=self._lease)
+        return job_run
+
+    def _wrap(self, job: JobRecord) -> JobRun:
+        return JobRun(
+            job=job,
+            capability=ASKED_CAPABILITY,
+            account_id=self._lease.account_id,
+            lease=self._lease,
+            resource_id=job.id,
+            kind="job",
+            budgets=(self._budget,),
+            is_simulated=self._core.settings.sandbox,
+        )

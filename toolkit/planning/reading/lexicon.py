@@ -1,0 +1,310 @@
+"""The words of a language, by what an objective means by them.
+
+Each language has one file, `lexicons/<code>.toml`. A key of it holds entries between commas, over
+as many lines as they take. Parentheses hold alternatives, the empty one among them:
+`(read|reads|reading) aloud, tell(|s|ing) me` stands for six entries. Articles within a phrase are
+left out in the file and skipped in an objective. `lies … vor` is a verb whose parts stand apart,
+`关于|的` a pair that encloses a topic, `square=square` a phrase and its value.
+"""
+
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Literal, cast
+
+from .tokens import WITHOUT_SPACES, Token, fold_text, split_tokens
+
+CODES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
+# The prefix of an entry's category for each section of a file; keys of a section follow it.
+CATEGORIES = {
+    "acts": "act", "things": "thing", "unavailable": "unavailable", "joins": "join",
+    "negation": "negation", "units": "unit", "bounds": "bound", "attributes": "attribute",
+}  # fmt: skip
+WORD_LISTS = {
+    "function_words": "function_word", "polite": "polite", "articles": "article", "make": "make",
+    "about": "about", "pronouns": "pronoun", "numbers": "number", "counters": "counter",
+    "languages": "language", "questions": "question", "facts": "fact", "fillers": "filler",
+    "instructions": "instruction", "titles": "title", "creative": "creative",
+}  # fmt: skip
+VALUED = frozenset({"number", "language", "attribute.theme", "attribute.shape", "attribute.pace",
+                    "attribute.format"})  # fmt: skip
+GAP = " ... "  # what folding makes of an ellipsis
+MAX_GAP = 14  # tokens between the parts of a verb that stand apart
+MIN_STEM = 3  # letters of a word without its clitics
+MIN_TAIL = 5  # letters of the last part of a compound
+CLAUSE_ENDS = frozenset('.,;:!?()"“”„»«…')
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a phrase of an objective can mean.
+
+    Attributes:
+        category: `act.write`, `thing.text`, `unavailable.send`, `make`, `join.and`, …
+        value: of an entry that has one: the number, the code of a language, the shape; of an
+            `about` that encloses its topic, what closes it.
+        length: of the phrase, in tokens.
+        is_ambiguous: whether it can be a verb and a noun.
+        particle: the index of the token that ends a verb whose parts stand apart.
+        is_tail: whether it is only the last part of a compound, or a word without its clitics.
+    """
+
+    category: str
+    value: str
+    length: int
+    is_ambiguous: bool = False
+    particle: int | None = None
+    is_tail: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lexicon:
+    """The words of one language.
+
+    Attributes:
+        code: of the language.
+        word_order: whether a topic stands after the word that introduces it, or before.
+        quotes: the marks that open and close a quotation.
+        meanings: the categories and values of each phrase, by its key.
+        longest: the number of tokens of the longest phrase that begins with a word.
+        particles: the later parts of the verbs that begin with a word, and their categories.
+        ambiguous: the phrases that are verb and noun.
+        articles: words that are skipped within a phrase.
+        proclitics, enclitics: what can be written as one with a word.
+        endings: what a verb loses before an enclitic.
+        has_compounds: whether the last part of a word says what it is.
+        compound_stops: words whose last part does not.
+    """
+
+    code: str
+    word_order: Literal["about-after", "about-before"]
+    quotes: tuple[tuple[str, str], ...]
+    meanings: Mapping[str, Sequence[tuple[str, str]]]
+    longest: Mapping[str, int]
+    particles: Mapping[str, Sequence[tuple[str, str]]]
+    ambiguous: frozenset[str]
+    articles: frozenset[str]
+    proclitics: tuple[str, ...] = ()
+    enclitics: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+    has_compounds: bool = False
+    compound_stops: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def separator(self) -> str:
+        """What stands between the words of a phrase in its key."""
+        return "" if self.code in WITHOUT_SPACES else " "
+
+    def is_known(self, key: str) -> bool:
+        """Tell whether a word, or one that begins a phrase, is in the lexicon."""
+        return key in self.meanings or key in self.longest
+
+    def find_entries(self, tokens: Sequence[Token], i: int) -> list[Entry]:
+        """List what the phrases that start at a token can mean, the longest first."""
+        found: list[Entry] = []
+        for rank, key in enumerate(self.list_keys(tokens[i].key)):
+            found += self.match_phrases(tokens, i, key, is_tail=rank > 0)
+            if any(entry.category != "function_word" for entry in found):
+                break
+        found += self.match_separated(tokens, i)
+        if not found and self.has_compounds:
+            found = self.match_tail(tokens[i].key)
+        found.sort(key=lambda entry: -entry.length)
+        return found
+
+    def match_phrases(
+        self, tokens: Sequence[Token], i: int, first: str, *, is_tail: bool = False
+    ) -> Iterator[Entry]:
+        """Find the phrases that start at a token, read by one of its keys."""
+        most = self.longest.get(first if self.separator else first[:1], 0)
+        paths = [first]
+        for j in range(i, len(tokens)):
+            if j > i:
+                key = tokens[j].key
+                skipped = paths if key in self.articles else []
+                paths = [
+                    path + self.separator + variant
+                    for path in paths
+                    for variant in self.list_keys(key)
+                ]
+                paths = [path for path in paths if self.count_units(path) <= most] + skipped
+            if not paths or not most:
+                return
+            if j > i and tokens[j].key in self.articles:
+                matched = [path for path in paths if path.endswith(self.separator + tokens[j].key)]
+            else:
+                matched = paths
+            for path in matched:
+                for category, value in self.meanings.get(path, ()):
+                    yield Entry(category, value, j - i + 1, path in self.ambiguous, is_tail=is_tail)
+            if j - i > 12:
+                return
+
+    def count_units(self, path: str) -> int:
+        """Count the words of a phrase, or its characters where words are not set apart."""
+        return path.count(" ") + 1 if self.separator else len(path)
+
+    def match_separated(self, tokens: Sequence[Token], i: int) -> Iterator[Entry]:
+        """Find the verbs whose second part ends the clause: "lies den Text vor"."""
+        for first in self.list_keys(tokens[i].key):
+            for particle, category in self.particles.get(first, ()):
+                for j in range(i + 1, min(len(tokens), i + MAX_GAP)):
+                    if tokens[j].text in CLAUSE_ENDS:
+                        break
+                    if tokens[j].key == particle and self.ends_clause(tokens, j):
+                        yield Entry(category, "", 1, particle=j)
+                        break
+
+    def ends_clause(self, tokens: Sequence[Token], j: int) -> bool:
+        """Tell whether nothing of its clause follows a token."""
+        if j + 1 == len(tokens) or not tokens[j + 1].is_word:
+            return True
+        meanings = self.meanings.get(tokens[j + 1].key, ())
+        return any(category.startswith(("join.and", "join.then")) for category, _ in meanings)
+
+    def match_tail(self, key: str) -> list[Entry]:
+        """Find what the last part of a compound word means, the longest part first."""
+        if key in self.compound_stops:
+            return []
+        for cut in range(3, len(key) - MIN_TAIL + 1):
+            tail = key[cut:]
+            found = [
+                Entry(category, value, 1, is_tail=True)
+                for category, value in self.meanings.get(tail, ())
+                if category.startswith(("thing.", "creative", "unavailable."))
+            ]
+            if found:
+                return found
+        return []
+
+    def list_keys(self, key: str) -> list[str]:
+        """List what a word is looked up by: as it is, then without its clitics."""
+        keys = [key]
+        for clitic in self.proclitics:
+            if key.startswith(clitic) and len(key) - len(clitic) >= MIN_STEM:
+                keys.append(key[len(clitic) :])
+        if self.enclitics:
+            for start in tuple(keys):
+                for clitic in self.enclitics:
+                    stem = start.removesuffix(clitic)
+                    if stem != start and len(stem) >= MIN_STEM:
+                        keys += (word for end in self.endings if self.is_known(word := stem + end))
+        return keys
+
+
+def expand_entries(text: str) -> Iterator[str]:
+    """Spell out the entries of a key, with each of their alternatives.
+
+    Example:
+        >>> list(expand_entries("read(|s) aloud, say"))
+        ['read aloud', 'reads aloud', 'say']
+    """
+    for entry in split_entries(text):
+        if "(" not in entry:
+            yield entry
+            continue
+        parts = re.split(r"[()]", entry)
+        choices = [part.split("|") if at % 2 else [part] for at, part in enumerate(parts)]
+        yield from (" ".join("".join(chosen).split()) for chosen in itertools.product(*choices))
+
+
+def split_entries(text: str) -> Iterator[str]:
+    """Split the text of a key at its commas and line ends."""
+    for line in text.split("\n"):
+        for entry in line.split(", "):
+            if entry := entry.strip(" ,"):
+                yield entry
+
+
+@lru_cache(maxsize=len(CODES))
+def load_lexicon(code: str) -> Lexicon:
+    """Load the words of a language.
+
+    Args:
+        code: one of `CODES`; English is taken for others.
+    """
+    return build_lexicon(tomllib.loads(read_lexicon(code if code in CODES else "en")))
+
+
+def read_lexicon(code: str) -> str:
+    """Read the file of a language."""
+    source = resources.files(__package__) / "lexicons" / f"{code}.toml"
+    return source.read_text(encoding="utf-8")
+
+
+def list_texts(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """List the categories of a lexicon's file, and the text of each."""
+    for name, value in data.items():
+        if isinstance(value, dict):
+            for key, text in cast("dict[str, str]", value).items():
+                category = f"{CATEGORIES.get(name, name)}.{key}"
+                yield ("creative" if category == "thing.creative" else category), text
+        elif name in WORD_LISTS:
+            yield WORD_LISTS[name], cast("str", value)
+
+
+def build_lexicon(data: Mapping[str, object]) -> Lexicon:
+    """Index the words of a lexicon's file by their keys."""
+    code = cast("str", data["code"])
+    separator = "" if code in WITHOUT_SPACES else " "
+    meanings: dict[str, list[tuple[str, str]]] = {}
+    particles: dict[str, list[tuple[str, str]]] = {}
+    for category, text in list_texts(data):
+        valued = category in VALUED
+        for entry in expand_entries(fold_text(text)):
+            phrase, value = entry, ""
+            if valued:
+                phrase, _, value = entry.rpartition("=")
+            elif category == "about" and "|" in entry:
+                phrase, value = entry.split("|")
+            elif GAP in entry:
+                first, second = entry.split(GAP)
+                particles.setdefault(first, []).append((second, category))
+                continue
+            key = make_key(phrase, code, separator)
+            known = meanings.setdefault(key, [])
+            if (category, value) not in known:
+                known.append((category, value))
+    longest: dict[str, int] = {}
+    for key in meanings:
+        first = key.partition(" ")[0] if separator else key[:1]
+        size = key.count(" ") + 1 if separator else len(key)
+        if size > longest.get(first, 0):
+            longest[first] = size
+    return Lexicon(
+        code=code,
+        word_order=cast("Literal['about-after', 'about-before']", data["word_order"]),
+        quotes=tuple((left, right) for left, right in cast("list[list[str]]", data["quotes"])),
+        meanings=meanings,
+        longest=longest,
+        particles=particles,
+        ambiguous=list_keys_of(data, "ambiguous", code),
+        articles=list_keys_of(data, "skipped", code),
+        proclitics=tuple(list_words(data, "proclitics")),
+        enclitics=tuple(list_words(data, "enclitics")),
+        endings=("", *list_words(data, "endings")),
+        has_compounds=bool(data.get("has_compounds", False)),
+        compound_stops=list_keys_of(data, "compound_stops", code),
+    )
+
+
+def make_key(phrase: str, code: str, separator: str) -> str:
+    """Make the key of a folded phrase, as the tokens of an objective make it."""
+    if phrase.isalpha() or (separator and phrase.replace(" ", "").isalpha()):
+        return phrase
+    return separator.join(token.key for token in split_tokens(phrase, code))
+
+
+def list_words(data: Mapping[str, object], name: str) -> list[str]:
+    """List the words of a key that has a language's grammar; none where it is not there."""
+    return list(expand_entries(fold_text(cast("str", data.get(name, "")))))
+
+
+def list_keys_of(data: Mapping[str, object], name: str, code: str) -> frozenset[str]:
+    """The keys of the phrases of one list."""
+    separator = "" if code in WITHOUT_SPACES else " "
+    return frozenset(make_key(word, code, separator) for word in list_words(data, name))
