@@ -55,10 +55,11 @@ def find_issues(
     """Find everything that is wrong with the results of a task's workflow."""
     topic = _read_topic(objective, [item.capability for item in evidence])
     issues: list[ReviewIssue] = []
+    results = tuple(evidence)
     for item in evidence:
         if item.node.optional and item.status == "failed" and item.node.id not in deliverables:
             continue  # the workflow went on without it, and warns of it
-        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds)
+        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds, results)
         issues += check_node(look)
     return issues + _find_absent(evidence, deliverables)
 
