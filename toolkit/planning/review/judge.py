@@ -14,8 +14,6 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict
 
 from toolkit.contract.base import JsonObject
-from toolkit.plugins import TextRequest
-from toolkit.plugins.fencing import fence_text
 
 FindingKind: TypeAlias = Literal["contradiction", "motif", "quality"]
 Severity: TypeAlias = Literal["minor", "major", "critical"]
@@ -28,7 +26,7 @@ MAX_SAMPLES = 2
 MAX_ISSUES = 10  # of one answer
 ANSWER_TOKENS = 1_500
 MAX_TEXT_CHARACTERS = 12_000  # of each text, each brief, and what each was made from
-MAX_MATERIAL_CHARACTERS = 90_000  # of all of them
+MAX_MATERIAL_CHARACTERS = 50_000  # of all of them
 MAX_TOLD_CHARACTERS = 300  # of a quote or an explanation, in issues and instructions
 # Shorter quotes stand in any text; a sign of a script without spaces is half a word.
 MIN_QUOTE_CHARACTERS, MIN_DENSE_QUOTE_CHARACTERS = 8, 4
@@ -134,18 +132,33 @@ class _Answer(BaseModel):
     issues: list[_Issue]
 
 
-def build_judge_request(brief: JudgeBrief, sample: int = 0) -> TextRequest:
-    """Build the question to the judge; whatever others wrote stands in a fence.
+def build_judge_input(brief: JudgeBrief, sample: int = 0) -> JsonObject:
+    """Build the question to the judge, as an input of `llm.generate`.
+
+    Whatever others wrote is its `context`, which that capability fences.
 
     Args:
         brief: what is judged.
         sample: how many answers there are already; a further one is asked for in other words.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn.")])
-    >>> "Tides turn." in build_judge_request(brief).prompt
+    >>> "Tides turn." in str(build_judge_input(brief)["context"])
     True
     """
-    room = min(MAX_TEXT_CHARACTERS, MAX_MATERIAL_CHARACTERS // (3 * max(1, len(brief.texts))))
+    room = MAX_TEXT_CHARACTERS
+    while len(context := _format_material(brief, room, sample)) > MAX_MATERIAL_CHARACTERS and room:
+        room = room * 2 // 3
+    return {
+        "objective": "Judge these texts.",
+        "system": f"{RUBRIC}\n{SECOND_OPINION}" if sample else RUBRIC,
+        "context": context[:MAX_MATERIAL_CHARACTERS],
+        "max_tokens": ANSWER_TOKENS,
+        "output_schema": build_answer_schema(brief.texts),
+    }
+
+
+def _format_material(brief: JudgeBrief, room: int, sample: int) -> str:
+    """Write the material as JSON, so that no text can end itself and begin another."""
     texts = [
         {
             "node": one.node_id,
@@ -155,17 +168,12 @@ def build_judge_request(brief: JudgeBrief, sample: int = 0) -> TextRequest:
         }
         for one in brief.texts
     ]
-    if sample:
-        texts.reverse()
-    # As JSON, so that no text can end itself and begin another within the fence.
-    material = {"objective": brief.objective, "texts": texts, "pictures and sounds": [*brief.media]}
-    rule, fenced = fence_text(json.dumps(material, ensure_ascii=False, indent=1))
-    return TextRequest(
-        prompt=f"Judge these texts.\n\n{fenced}",
-        system="\n\n".join([RUBRIC, *([SECOND_OPINION] if sample else []), rule]),
-        max_tokens=ANSWER_TOKENS,
-        schema=build_answer_schema(brief.texts),
-    )
+    material = {
+        "objective": brief.objective,
+        "texts": texts[::-1] if sample else texts,
+        "pictures and sounds": [*brief.media],
+    }
+    return json.dumps(material, ensure_ascii=False, indent=1)
 
 
 def _cut_text(text: str, room: int) -> str:
@@ -196,19 +204,22 @@ def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
     }
 
 
-def read_answer(value: object, brief: JudgeBrief) -> JudgeSample:
-    """Read the value of an answer, and keep of its issues those that are proven.
+def read_answer(text: str, brief: JudgeBrief) -> JudgeSample:
+    """Read an answer, and keep of its issues those that are proven.
 
     Raises:
-        ValueError: it is not what the schema says.
+        ValueError: it is not the JSON that was asked for, or more than that.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn daily.")])
     >>> issue = {"node": "copy", "kind": "quality", "severity": "minor", "quote": "turn weekly",
     ...          "against": "", "explanation": "It is odd."}
-    >>> read_answer({"issues": [issue]}, brief)
+    >>> read_answer(json.dumps({"issues": [issue]}), brief)
     JudgeSample(findings=[], dropped=1)
     """
-    issues = _Answer.model_validate(value).issues
+    body = text.strip()
+    if body.startswith("```"):  # many models put JSON in a code block, whatever they are told
+        body = body.partition("\n")[2].removesuffix("```")
+    issues = _Answer.model_validate_json(body).issues
     texts = {one.node_id: one for one in brief.texts}
     kept = [
         JudgeFinding(
