@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
@@ -212,6 +213,9 @@ class Settings(BaseSettings):
     )
     encyclopedia_url: str = "https://en.wikipedia.org"
     zim_path: Path | None = None
+    review: ReviewThresholds = Field(
+        default=DEFAULT_THRESHOLDS, description="of the checks that review a task's results"
+    )
     take_up: bool | None = Field(
         default=None, description="false takes up nothing that was left; true even what is a copy's"
     )

@@ -27,7 +27,8 @@ from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.planning.reviewer import Evidence, review_results
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.reviewer import review_results
 from toolkit.plugins import Upstream
 from toolkit.store import AppendEvent, Change, Lease
 
@@ -157,6 +158,7 @@ class TaskManager:
                 plan.deliverables,
                 attempt=task.review_attempts,
                 retries_left=left,
+                thresholds=self._core.settings.review,
             ),
             lease.account_id,
         )
@@ -215,6 +217,7 @@ class TaskManager:
     ) -> Sequence[Evidence]:
         """Load the output of each node for the reviewer."""
         reasons = {node.id: node.reason for node in plan.nodes}
+        planned = {node.id: node.input for node in plan.nodes}
         evidence: dict[str, Evidence] = {}
         for node in workflow.nodes:
             output, blob = None, None
@@ -238,6 +241,7 @@ class TaskManager:
                 blob=blob,
                 error_code=node.error.code if node.error else None,
                 upstream_text=None,
+                planned_input=planned.get(node.id),
             )
         return [
             replace(item, upstream_text=_join_texts([evidence[up] for up in item.node.depends_on]))

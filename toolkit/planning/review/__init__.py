@@ -1,1 +1,1 @@
-"""Reviewing: checks of what a task made, and a judge of what they cannot see."""
+"""Reviewing what a task made: evidence, checks by kind of artifact, a judge, and the decision."""

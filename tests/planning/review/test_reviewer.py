@@ -13,8 +13,10 @@ from PIL import Image, ImageDraw
 from tests.planning.sample_capabilities import CARD, DRAWING, FACTS, LLM, SPEECH, WrittenText, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Review
-from toolkit.planning.reviewer import PASS_SCORE, Evidence, review_results
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.reviewer import review_results
 from toolkit.plugins import Blob, Capability
+from toolkit.review_thresholds import DEFAULT_THRESHOLDS
 
 OBJECTIVE = "a social card with a spoken summary about tidal power"
 DELIVERED = ("card", "narration")
@@ -322,7 +324,7 @@ def test_warnings_count_and_do_not_block() -> None:
     )
     assert verdict.decision == "pass"
     assert verdict.criteria.technical_success == 0.85
-    assert PASS_SCORE < verdict.score < 1
+    assert DEFAULT_THRESHOLDS.pass_score < verdict.score < 1
 
 
 @pytest.mark.parametrize(
@@ -372,7 +374,7 @@ def test_a_stranger_s_result_is_held_to_its_own_schema() -> None:
     """Given a third-party capability that yields data, then its output alone is checked."""
     stranger = replace(LLM, id="count.words", produces="application/json", accepts={})
     blob = Blob(b"{}", "application/json")
-    given = {"objective": "count"}
+    given: dict[str, object] = {"objective": "count"}
     made = build_evidence("words", stranger, {"text": "tidal power"}, blob, given=given)
     assert review_results("count", [made], ["words"], attempt=0, retries_left=0).decision == "pass"
     assert WrittenText.model_validate(made.output)

@@ -1,21 +1,13 @@
-"""Measures of artifacts for the reviewer: the contents of images, sounds and texts."""
+"""Measures of texts: their words, and what they are about."""
 
-import io
 import re
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
 
 from toolkit.planning import lexicon
 
-MAX_PIXELS = 64_000_000  # a small file may unpack to gigabytes
-# Speech runs at about 15 characters a second; slow and fast speakers lie between these.
-MIN_CHARS_PER_S, MAX_CHARS_PER_S = 9.0, 22.0
-# A syllable of a script that writes it with one sign takes as long as about three letters.
 _DENSE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_SVG_TAG = re.compile(rb"<svg\b[^>]{0,2000}>")
-_SVG_SIDE = re.compile(rb"\s(width|height)=[\"']([\d.]+)(?:px)?[\"']", re.I)
 _ENGLISH = frozenset(
     lexicon.split_phrases(
         "the, of, and, to, in, is, it, that, for, as, with, are, on, by, from, this, be, at, or, "
@@ -32,84 +24,6 @@ _STOPWORDS = (
     | {"word", "words"}
 )
 _ENDINGS = ("ational", "ations", "ation", "ings", "ing", "ally", "ies", "als", "al", "ed", "es")
-
-
-@dataclass(frozen=True, slots=True)
-class ImageMeasures:
-    """The measures of an image.
-
-    Attributes:
-        spread: the standard deviation of its most varied channel, of 255.
-        entropy: bits per pixel of its grey values.
-        edges: the share of its pixels that lie on an edge.
-    """
-
-    width: int
-    height: int
-    spread: float
-    entropy: float
-    edges: float
-
-    @property
-    def is_blank(self) -> bool:
-        """True if it shows nothing: one colour, or changes too faint to be seen."""
-        return self.spread < 2.0 or (self.edges < 0.0005 and self.entropy < 2.0)
-
-
-def measure_image(data: bytes) -> ImageMeasures | None:
-    """Measure an image; none if it does not open, is cut off or unpacks to too much."""
-    from PIL import Image, ImageFilter, ImageStat, UnidentifiedImageError
-
-    try:
-        with Image.open(io.BytesIO(data)) as opened:
-            width, height = opened.size
-            if width * height > MAX_PIXELS:
-                return None
-            opened.load()
-            image = opened.convert("RGBA")
-    except (
-        UnidentifiedImageError,
-        Image.DecompressionBombError,
-        Image.DecompressionBombWarning,  # where warnings are errors
-        OSError,
-        ValueError,
-        SyntaxError,
-    ):
-        return None
-    ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
-    flat = Image.alpha_composite(ground, image).convert("RGB")
-    spread = max(ImageStat.Stat(flat).stddev)
-    grey = flat.convert("L")
-    outlined = grey.filter(ImageFilter.FIND_EDGES)
-    if min(grey.size) > 4:
-        # The filter leaves the outermost pixels unchanged, which are no edges.
-        outlined = outlined.crop((1, 1, grey.width - 1, grey.height - 1))
-    strong = sum(outlined.histogram()[24:])
-    return ImageMeasures(width, height, spread, grey.entropy(), strong / (width * height))
-
-
-def read_svg_size(data: bytes) -> tuple[int, int] | None:
-    """Read the size of a complete SVG picture; none if it is incomplete or does not say."""
-    if b"</svg>" not in data[-64:]:
-        return None
-    tag = _SVG_TAG.search(data)
-    sides = dict(_SVG_SIDE.findall(tag.group())) if tag else {}
-    try:
-        return round(float(sides[b"width"])), round(float(sides[b"height"]))
-    except (KeyError, ValueError):
-        return None
-
-
-def estimate_speaking_ms(text: str, speed: float = 1.0) -> tuple[float, float]:
-    """Estimate the shortest and the longest time that it takes to speak a text, in milliseconds.
-
-    >>> [round(ms) for ms in estimate_speaking_ms("a" * 220)]
-    [7000, 33556]
-    """
-    letters = len(text) + 2 * len(_DENSE.findall(text))
-    shortest = letters / MAX_CHARS_PER_S * 0.8 - 1.0
-    longest = letters / MIN_CHARS_PER_S * 1.25 + 3.0
-    return max(0.0, shortest / speed) * 1000, longest / speed * 1000
 
 
 def count_words(text: str) -> int | None:

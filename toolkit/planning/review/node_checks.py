@@ -1,0 +1,100 @@
+"""The checks of one node's result: which apply to it, and those of every result."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.review.card_checks import CARD_CHECKS
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
+from toolkit.planning.review.picture_checks import PICTURE_CHECKS
+from toolkit.planning.review.research_checks import RESEARCH_CHECKS
+from toolkit.planning.review.sound_checks import SOUND_CHECKS
+from toolkit.planning.review.text_checks import TEXT_CHECKS
+
+
+def check_node(look: Inspection) -> list[ReviewIssue]:
+    """Find everything that is wrong with a node's result."""
+    item = look.item
+    if item.status != "completed":
+        return [replace(_report_incomplete(item), check="completion")]
+    return [
+        replace(_adjust_remedy(item, issue), check=check.__name__.removeprefix("check_"))
+        for check in _choose_checks(item)
+        for issue in check(look)
+    ]
+
+
+def _choose_checks(item: Evidence) -> Iterator[NodeCheck]:
+    """Choose the checks that apply to a kind of artifact."""
+    yield check_shape
+    if item.blob is None or not item.blob.data:
+        return
+    kind = item.blob.media_type.partition("/")[0]
+    if kind == "image":
+        yield from (*PICTURE_CHECKS, *CARD_CHECKS)
+    elif kind == "audio":
+        yield from SOUND_CHECKS
+    elif item.text is not None:
+        yield from TEXT_CHECKS
+    if find_role_field(item.capability, "topic") is not None:
+        yield from RESEARCH_CHECKS
+
+
+def _report_incomplete(item: Evidence) -> ReviewIssue:
+    code = item.error_code or ("CANCELLED" if item.status == "cancelled" else "INTERNAL")
+    known = ErrorCode.__members__.get(code)
+    remedy = Remedy.RERUN if known is not None and known.retryable else Remedy.NONE
+    if code == ErrorCode.UPSTREAM_FAILED.name:
+        remedy = Remedy.FIX_UPSTREAM
+    message = f"The node did not complete ({code})."
+    criterion: Criterion = (
+        "output_completeness" if remedy is Remedy.FIX_UPSTREAM else "technical_success"
+    )
+    return ReviewIssue(item.node.id, criterion, 1.0, message, is_blocking=True, remedy=remedy)
+
+
+def _adjust_remedy(item: Evidence, issue: ReviewIssue) -> ReviewIssue:
+    """Drop the rerun remedy where a capability without a vendor would give the same again."""
+    changed = any(item.node.input.get(name) != value for name, value in issue.changes.items())
+    is_instructed = issue.instruction and find_role_field(item.capability, "objective") is not None
+    if (
+        issue.remedy is not Remedy.RERUN
+        or changed
+        or is_instructed
+        or item.capability.operation is not None
+    ):
+        return issue
+    return ReviewIssue(
+        issue.node_id,
+        issue.criterion,
+        issue.weight,
+        issue.message,
+        is_blocking=issue.is_blocking,
+        remedy=Remedy.NONE,
+    )
+
+
+def check_shape(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that the output matches its schema, and the artifact the capability's media type."""
+    item = look.item
+    name, capability = item.node.id, item.capability
+    if item.output is None:
+        yield ReviewIssue(name, "output_completeness", 1.0, "There is no output.", is_blocking=True)
+    else:
+        try:
+            capability.output_model.model_validate(item.output)
+        except ValidationError as error:
+            where = ".".join(map(str, error.errors(include_url=False)[0]["loc"])) or "output"
+            message = f"The output does not match its schema at `{where}`."
+            yield ReviewIssue(name, "technical_success", 0.8, message, is_blocking=True)
+    if item.blob is None or not item.blob.data:
+        yield ReviewIssue(
+            name, "output_completeness", 1.0, "The artifact is empty.", is_blocking=True
+        )
+    elif item.blob.media_type.partition("/")[0] != capability.produces.partition("/")[0]:
+        message = f"The artifact is {item.blob.media_type}, not {capability.produces}."
+        yield ReviewIssue(name, "technical_success", 0.8, message, is_blocking=True)
