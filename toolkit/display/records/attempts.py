@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import TYPE_CHECKING
 
+from toolkit.display.records import html
 from toolkit.display.text import format_money, truncate_line
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ class ShownArtifact:
     """An artifact, ready to be shown.
 
     Attributes:
-        html: what it looks or sounds like.
+        look: it as HTML, to see or to hear.
         sha256: of its bytes, by which two are the same.
         text: what it says, where it is a text.
     """
 
     id: str
-    html: str
+    look: str
     sha256: str
     text: str | None = None
 
@@ -176,7 +177,7 @@ def _show_artifact(attempt: AttemptView, before: Sequence[AttemptView], node_id:
     if there and made.text is not None and there[-1][1].text is not None:
         told = f'<div class="tk-quiet">{escape(made.id)}</div>'
         return f"<pre>{mark_changes(there[-1][1].text, made.text)}</pre>{told}"
-    return made.html
+    return made.look
 
 
 def mark_changes(old: str, new: str) -> str:
@@ -206,19 +207,7 @@ def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) 
     last = before[-1].review if before else None
     old = None if last is None else read_score(last, name)
     change = "" if old is None or abs(value - old) < 0.005 else f" ({value - old:+.2f})"
-    return f"{render_bar(value)}{value:.2f}{escape(change)}"
-
-
-def render_bar(part: float) -> str:
-    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
-
-    >>> "width:50%" in render_bar(0.5)
-    True
-    """
-    return (
-        '<span class="tk-bar" aria-hidden="true">'
-        f'<span style="width:{100 * min(1.0, max(0.0, part)):.0f}%"></span></span>'
-    )
+    return f"{html.render_bar(value)}{value:.2f}{escape(change)}"
 
 
 def _show_issues(attempt: AttemptView, before: Sequence[AttemptView], _: str) -> str:

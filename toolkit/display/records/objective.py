@@ -44,7 +44,7 @@ def render_reading(objective: str, reading: "PlanReading", question: str | None 
     """Render an objective as it was understood, and what has to be answered before it is done."""
     asked = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
     return (
-        f"<p>{render_objective(objective, reading.words)}<br>"
+        f"<p><b>{render_objective(objective, reading.words)}</b><br>"
         f"<small>{escape(describe_reading(reading))}</small></p>{asked}"
     )
 

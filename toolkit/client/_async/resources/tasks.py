@@ -6,6 +6,7 @@ from typing import Self
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
@@ -116,6 +117,16 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         if not chosen:
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return await AsyncWorkflows(self._http).get(chosen)
+
+    async def plan(self) -> AsyncPlan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return await AsyncPlans(self._http).get(self.plan_id)
 
     async def review(
         self,

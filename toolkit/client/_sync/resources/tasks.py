@@ -9,6 +9,7 @@ from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
+from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
@@ -117,6 +118,16 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         if not chosen:
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return Workflows(self._http).get(chosen)
+
+    def plan(self) -> Plan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return Plans(self._http).get(self.plan_id)
 
     def review(
         self,
