@@ -18,6 +18,7 @@ from pydantic_settings import (
 )
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.plans import ReviewMode
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 Tier = Literal["economy", "standard", "premium"]
@@ -215,6 +216,9 @@ class Settings(BaseSettings):
     zim_path: Path | None = None
     review: ReviewThresholds = Field(
         default=DEFAULT_THRESHOLDS, description="of the checks that review a task's results"
+    )
+    reviewer: ReviewMode = Field(
+        default="checks", description="who reviews a task that does not say: `checks` or `judge`"
     )
     take_up: bool | None = Field(
         default=None, description="false takes up nothing that was left; true even what is a copy's"

@@ -14,14 +14,19 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict
 
 from toolkit.contract.base import JsonObject
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import Criterion, ReviewIssue
+from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 FindingKind: TypeAlias = Literal["contradiction", "motif", "quality"]
 Severity: TypeAlias = Literal["minor", "major", "critical"]
 
 SEVERITY_WEIGHTS: Mapping[Severity, float] = {"minor": 0.15, "major": 0.45, "critical": 0.9}
-MIN_SCORE = 0.6  # of a text that passes: the line
-# So near to the line, one answer does not decide: one major finding alone, or two minor ones.
-NEAR_LINE = 0.15
+KIND_CRITERIA: Mapping[FindingKind, Criterion] = {
+    "contradiction": "objective_alignment",
+    "motif": "objective_alignment",
+    "quality": "technical_success",
+}
 MAX_SAMPLES = 2
 MAX_ISSUES = 10  # of one answer
 ANSWER_TOKENS = 1_500
@@ -302,6 +307,56 @@ def score_texts(sample: JudgeSample) -> dict[str, float]:
     return {node_id: round(max(0.0, 1.0 - weight), 3) for node_id, weight in lost.items()}
 
 
-def is_near_line(sample: JudgeSample) -> bool:
-    """Tell whether another answer might change the verdict: a text scores near the line."""
-    return any(abs(score - MIN_SCORE) <= NEAR_LINE for score in score_texts(sample).values())
+def is_near_line(sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS) -> bool:
+    """Tell whether another answer might change the verdict: a text scores near what passes."""
+    line, margin = thresholds.pass_score, thresholds.judge_margin
+    return any(abs(score - line) <= margin for score in score_texts(sample).values())
+
+
+def make_issues(
+    sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
+) -> list[ReviewIssue]:
+    """Make the issues of a review from findings; they block where a text scores too low to pass."""
+    scores = score_texts(sample)
+    return [
+        ReviewIssue(
+            finding.node_id,
+            KIND_CRITERIA[finding.kind],
+            round(finding.weight, 3),
+            _describe_finding(finding),
+            is_blocking=scores[finding.node_id] < thresholds.pass_score,
+            instruction=f"Do not repeat this fault: {_describe_finding(finding)}",
+            check=f"judge: {finding.kind}",
+        )
+        for finding in sample.findings
+    ]
+
+
+def _describe_finding(finding: JudgeFinding) -> str:
+    against = f' is at odds with "{finding.against}"' if finding.against else ""
+    return f'"{finding.quote}"{against}: {finding.explanation}'
+
+
+def build_brief(objective: str, evidence: Sequence[Evidence]) -> JudgeBrief:
+    """Build what the judge is given: each text that a model wrote, and measures of what is none."""
+    texts = [
+        JudgedText(item.node.id, item.brief, item.text, item.upstream_text or "")
+        for item in evidence
+        if item.status == "completed" and item.brief and item.text
+    ]
+    media = [
+        _describe_medium(item)
+        for item in evidence
+        if item.blob is not None and item.blob.media_type.startswith(("image/", "audio/"))
+    ]
+    return JudgeBrief(objective, texts, media)
+
+
+def _describe_medium(item: Evidence) -> str:
+    kind = item.blob.media_type if item.blob is not None else ""
+    measures = [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in (item.output or {}).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return f"{item.node.id}: {', '.join([kind, *measures])}"

@@ -1,0 +1,104 @@
+"""The judge of a task's texts: asks a language model, and says so where it could not be asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.jobs import Options
+from toolkit.contract.tasks import Task
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, AskModel, TaskModelCalls
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.judge import (
+    MAX_SAMPLES,
+    JudgeBrief,
+    JudgeSample,
+    build_brief,
+    build_judge_input,
+    is_near_line,
+    make_issues,
+    merge_samples,
+    read_answer,
+)
+from toolkit.review_thresholds import ReviewThresholds
+from toolkit.store import Lease
+
+JUDGE_REVIEWER = "judge"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The judge's opinion of a task's texts.
+
+    Attributes:
+        is_given: whether it gave any; the checks alone decide where it did not.
+        notes: what a person should know of how it came about.
+    """
+
+    is_given: bool
+    issues: Sequence[ReviewIssue] = ()
+    notes: Sequence[str] = ()
+
+
+class TaskJudge:
+    """The judge: asked by jobs of the task, under its budget, about what the checks let pass."""
+
+    def __init__(self, core: EngineContext, executor: JobExecutor) -> None:
+        self._core = core
+        self._executor = executor
+
+    def is_wanted(self, task: Task) -> bool:
+        """Tell whether a task, or else the operator, wants it."""
+        return (task.constraints.review or self._core.settings.reviewer) == JUDGE_REVIEWER
+
+    async def judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
+        """Judge the texts among a task's results."""
+        brief = build_brief(task.objective, evidence)
+        obstacle = await self._find_obstacle(task, lease.account_id, brief)
+        if obstacle is not None:
+            return _fall_back(obstacle)
+        options = Options(optimize_for=task.constraints.optimize_for)
+        calls = TaskModelCalls(self._core, self._executor, task, lease, options)
+        return await judge_texts(brief, calls.ask, self._core.settings.review)
+
+    async def _find_obstacle(self, task: Task, account_id: str, brief: JudgeBrief) -> str | None:
+        """Find why the judge cannot be asked at all; none if it can."""
+        if not brief.texts:
+            return "there is no text to judge"
+        allowed = task.constraints.capabilities
+        if allowed is not None and ASKED_CAPABILITY.id not in allowed:
+            return f"the task may not use {ASKED_CAPABILITY.id}"
+        connected = await self._core.find_connections(account_id)
+        vendors = self._core.registry.find_vendors(ASKED_CAPABILITY)
+        if not any(vendor.id in connected for vendor in vendors):
+            return "no language model is connected"
+        return None
+
+
+async def judge_texts(brief: JudgeBrief, ask: AskModel, thresholds: ReviewThresholds) -> Judgement:
+    """Have a model judge texts; near the line of what passes, a second time."""
+    samples: list[JudgeSample] = []
+    notes: list[str] = []
+    while len(samples) < MAX_SAMPLES:
+        job = await ask(build_judge_input(brief, len(samples)))
+        obstacle = f"it did not answer ({job.error.code})" if job.error is not None else ""
+        try:
+            sample = read_answer(str((job.output or {}).get("text", "")), brief)
+        except ValueError:
+            notes.append(obstacle or "its answer is not what was asked for")
+            break
+        samples.append(sample)
+        if not is_near_line(merge_samples(samples), thresholds):
+            break
+    if not samples:
+        return _fall_back(*notes)
+    merged = merge_samples(samples)
+    told = [f"judge: asked again, as the first answer was near the line; {note}." for note in notes]
+    if merged.dropped:
+        told.append(f"judge: {merged.dropped} of its findings quote what is not there; dropped.")
+    return Judgement(True, make_issues(merged, thresholds), told)
+
+
+def _fall_back(*reasons: str) -> Judgement:
+    return Judgement(False, notes=[f"judge: {'; '.join(reasons)}; the checks decide."])
