@@ -8,6 +8,7 @@ from functools import cached_property
 
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.lexicon import Lexicon
+from toolkit.planning.reading.spelling import mend_tokens
 from toolkit.planning.reading.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
@@ -63,12 +64,16 @@ class Scan:
         breaks: for each word, how far it is from the one before.
     """
 
-    def __init__(self, objective: str, lexicon: Lexicon, names: CapabilityNames) -> None:
+    def __init__(
+        self, objective: str, lexicon: Lexicon, names: CapabilityNames, *, mends: bool = True
+    ) -> None:
         self.objective = objective
         self.lexicon = lexicon
         self.names = names
         # The lexicon looks at punctuation, too; the passes count in words.
         self._marked = _split_objective(objective, lexicon.code)
+        if mends:
+            self._marked = mend_tokens(self._marked, lexicon.code)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]
         self.tokens = [self._marked[i] for i in kept]
         self.owners: list[str | None] = [None] * len(self.tokens)
