@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.jobs import Options
-from toolkit.contract.tasks import Task
+from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, AskModel, TaskModelCalls
@@ -21,10 +21,9 @@ from toolkit.planning.review.judge import (
     merge_samples,
     read_answer,
 )
+from toolkit.planning.review.reviewer import judge_issues
 from toolkit.review_thresholds import ReviewThresholds
 from toolkit.store import Lease
-
-JUDGE_REVIEWER = "judge"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,41 @@ class TaskJudge:
         self._core = core
         self._executor = executor
 
-    def is_wanted(self, task: Task) -> bool:
-        """Tell whether a task, or else the operator, wants it."""
-        return (task.constraints.review or self._core.settings.reviewer) == JUDGE_REVIEWER
+    async def reconsider(
+        self,
+        verdict: Review,
+        task: Task,
+        lease: Lease,
+        evidence: Sequence[Evidence],
+        issues: Sequence[ReviewIssue],
+        retries_left: int,
+    ) -> Review:
+        """Reconsider what the checks let pass, where the task or else the operator wants it.
 
-    async def judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
-        """Judge the texts among a task's results."""
+        Args:
+            verdict: the checks'.
+            task: whose results are reviewed; its record names the jobs by which the judge is asked.
+            lease: the task's.
+            evidence: the results.
+            issues: what the checks found and let pass.
+            retries_left: how many times it may still be run again.
+        """
+        wanted = task.constraints.review or self._core.settings.reviewer
+        if wanted != JUDGE_REVIEWER or verdict.decision != "pass":
+            return verdict
+        judgement = await self._judge(task, lease, evidence)
+        if judgement.is_given:
+            verdict = judge_issues(
+                [*issues, *judgement.issues],
+                evidence,
+                retries_left=retries_left,
+                thresholds=self._core.settings.review,
+            )
+            verdict.reviewer = JUDGE_REVIEWER
+        verdict.issues += judgement.notes
+        return verdict
+
+    async def _judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
         brief = build_brief(task.objective, evidence)
         obstacle = await self._find_obstacle(task, lease.account_id, brief)
         if obstacle is not None:
