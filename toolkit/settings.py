@@ -18,7 +18,6 @@ from pydantic_settings import (
 )
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.plans import ReviewMode
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 Tier = Literal["economy", "standard", "premium"]
@@ -217,9 +216,6 @@ class Settings(BaseSettings):
     review: ReviewThresholds = Field(
         default=DEFAULT_THRESHOLDS, description="of the checks that review a task's results"
     )
-    reviewer: ReviewMode = Field(
-        default="checks", description="who reviews a task that does not say: `checks` or `judge`"
-    )
     take_up: bool | None = Field(
         default=None, description="false takes up nothing that was left; true even what is a copy's"
     )
@@ -252,6 +248,12 @@ class Settings(BaseSettings):
         default=50 * 1024**3, ge=1, description="of all artifacts and records of one account"
     )
 
+    planner: Literal["rules", "auto", "llm"] = Field(
+        default="rules", description="who plans where a task's constraints do not say"
+    )
+    reviewer: Literal["checks", "judge"] = Field(
+        default="checks", description="who reviews where a task's constraints do not say"
+    )
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)
     max_price_age_days: int = Field(default=120, ge=0)

@@ -7,7 +7,8 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
-from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, AskModel, TaskModelCalls
+from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, ModelCalls, TaskModelCalls
+from toolkit.engine.routing.router import is_servable
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.judge import (
@@ -83,50 +84,58 @@ class TaskJudge:
 
     async def _judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
         brief = build_brief(task.objective, evidence)
-        obstacle = await self._find_obstacle(task, lease.account_id, brief)
+        options = Options(optimize_for=task.constraints.optimize_for)
+        obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
         if obstacle is not None:
             return _fall_back(obstacle)
-        options = Options(optimize_for=task.constraints.optimize_for)
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        return await judge_texts(brief, calls.ask, self._core.settings.review)
+        return await judge_texts(brief, calls, self._core.settings.review)
 
-    async def _find_obstacle(self, task: Task, account_id: str, brief: JudgeBrief) -> str | None:
+    async def _find_obstacle(
+        self, task: Task, account_id: str, brief: JudgeBrief, options: Options
+    ) -> str | None:
         """Find why the judge cannot be asked at all; none if it can."""
         if not brief.texts:
             return "there is no text to judge"
         allowed = task.constraints.capabilities
         if allowed is not None and ASKED_CAPABILITY.id not in allowed:
             return f"the task may not use {ASKED_CAPABILITY.id}"
-        connected = await self._core.find_connections(account_id)
-        vendors = self._core.registry.find_vendors(ASKED_CAPABILITY)
-        if not any(vendor.id in connected for vendor in vendors):
+        pool = await self._core.find_providers(account_id, ASKED_CAPABILITY, options)
+        if not is_servable(ASKED_CAPABILITY, options, pool):
             return "no language model is connected"
         return None
 
 
-async def judge_texts(brief: JudgeBrief, ask: AskModel, thresholds: ReviewThresholds) -> Judgement:
-    """Have a model judge texts; near the line of what passes, a second time."""
+async def judge_texts(
+    brief: JudgeBrief, calls: ModelCalls, thresholds: ReviewThresholds
+) -> Judgement:
+    """Have a model judge texts; where they score near what passes, a second time."""
     samples: list[JudgeSample] = []
-    notes: list[str] = []
-    while len(samples) < MAX_SAMPLES:
-        job = await ask(build_judge_input(brief, len(samples)))
-        obstacle = f"it did not answer ({job.error.code})" if job.error is not None else ""
-        try:
-            sample = read_answer(str((job.output or {}).get("text", "")), brief)
-        except ValueError:
-            notes.append(obstacle or "its answer is not what was asked for")
-            break
-        samples.append(sample)
-        if not is_near_line(merge_samples(samples), thresholds):
+    failure = ""
+    while len(samples) < MAX_SAMPLES and not failure:
+        sample, failure = await _ask(brief, calls, len(samples))
+        samples += [] if sample is None else [sample]
+        if samples and not is_near_line(merge_samples(samples), thresholds):
             break
     if not samples:
-        return _fall_back(*notes)
+        return _fall_back(failure)
     merged = merge_samples(samples)
-    told = [f"judge: asked again, as the first answer was near the line; {note}." for note in notes]
+    told = [f"judge: it was asked again, but {failure}."] if failure else []
     if merged.dropped:
-        told.append(f"judge: {merged.dropped} of its findings quote what is not there; dropped.")
+        told.append(f"judge: {merged.dropped} of its findings quote what is not there.")
     return Judgement(True, make_issues(merged, thresholds), told)
 
 
-def _fall_back(*reasons: str) -> Judgement:
-    return Judgement(False, notes=[f"judge: {'; '.join(reasons)}; the checks decide."])
+async def _ask(brief: JudgeBrief, calls: ModelCalls, sample: int) -> tuple[JudgeSample | None, str]:
+    """Ask once; without an answer that can be read, say why."""
+    job = await calls.ask(build_judge_input(brief, sample))
+    if job.output is None:
+        return None, f"it did not answer ({job.error.code if job.error else job.status})"
+    try:
+        return read_answer(str(job.output["text"]), brief), ""
+    except ValueError:
+        return None, "its answer is not what it was asked for"
+
+
+def _fall_back(reason: str) -> Judgement:
+    return Judgement(False, notes=[f"judge: {reason}; the checks decide."])

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict
 
 from toolkit.contract.base import JsonObject
+from toolkit.planning.model_reply import load_document
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import Criterion, ReviewIssue
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
@@ -213,7 +214,7 @@ def read_answer(text: str, brief: JudgeBrief) -> JudgeSample:
     """Read an answer, and keep of its issues those that are proven.
 
     Raises:
-        ValueError: it is not the JSON that was asked for, or more than that.
+        ValueError: it is not the JSON that was asked for.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn daily.")])
     >>> issue = {"node": "copy", "kind": "quality", "severity": "minor", "quote": "turn weekly",
@@ -221,10 +222,7 @@ def read_answer(text: str, brief: JudgeBrief) -> JudgeSample:
     >>> read_answer(json.dumps({"issues": [issue]}), brief)
     JudgeSample(findings=[], dropped=1)
     """
-    body = text.strip()
-    if body.startswith("```"):  # many models put JSON in a code block, whatever they are told
-        body = body.partition("\n")[2].removesuffix("```")
-    issues = _Answer.model_validate_json(body).issues
+    issues = _Answer.model_validate(load_document(text)).issues
     texts = {one.node_id: one for one in brief.texts}
     kept = [
         JudgeFinding(

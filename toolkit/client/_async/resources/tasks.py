@@ -16,6 +16,7 @@ from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
+from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.display.progress import EventProgress
 
 
@@ -196,6 +197,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        planner: PlannerChoice | None = None,
+        review: ReviewMode | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed."""
         constraints = drop_none(
@@ -203,6 +206,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            planner=planner,
+            review=review,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return await self._create(body)
