@@ -197,15 +197,27 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
         review: ReviewMode | None = None,
     ) -> AsyncTask:
-        """Have an objective planned, run and reviewed."""
+        """Have an objective planned, run and reviewed.
+
+        Args:
+            objective: what is wanted, in plain words.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what providers are chosen by.
+            endpoint_id, compute_id: where GPU work runs.
+            capabilities: the only ones that may be used; all of them by default.
+            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
+            review: `checks`, or `judge`: a language model as well.
+        """
         constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            capabilities=capabilities and list(capabilities),
             planner=planner,
             review=review,
         )
