@@ -23,7 +23,7 @@ def link_mentions(
         for source in _choose_sources(mention, earlier, names, has_literal):
             _add_input(mention, source)
         if mention.join == "with":
-            _attach_part(mention, earlier, names)
+            _attach_part(mention, [*reversed(earlier), *kept[here + 1 :]], names)
     _lend_voice(kept)
     for mention in kept:
         if mention.kind == "research" and any(mention in one.inputs for one in kept):
@@ -52,7 +52,7 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             mention.topics = list(question.topics)
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
-            mention.refers = False
+            mention.refers = mention.refers_to not in {None, "text"}
             kept.remove(question)
             question = None
         kept.append(mention)
@@ -121,9 +121,9 @@ def _choose_card_parts(able: Sequence[Mention]) -> list[Mention]:
     return found
 
 
-def _attach_part(mention: Mention, earlier: Sequence[Mention], names: CapabilityNames) -> None:
+def _attach_part(mention: Mention, others: Sequence[Mention], names: CapabilityNames) -> None:
     """Attach what is asked for `with` something: a picture to its card, a voice to its text."""
-    for whole in reversed(earlier):
+    for whole in others:
         if names.can_feed(mention.kind, whole.kind) and mention.kind != whole.kind:
             if mention in whole.inputs or whole in mention.inputs:
                 return

@@ -149,7 +149,7 @@ def _read_modifier(
         found.is_possessive = found.is_possessive or scan.word(k) in possessive
         found.has_article = True
         return k + 1
-    article = scan.find(k, "article")
+    article = scan.find(k, "article") or scan.find(k, "join.for_each")
     if article is not None:
         found.has_article = True
         return article.end

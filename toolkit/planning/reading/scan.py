@@ -3,11 +3,13 @@
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.lexicon import Lexicon
+from toolkit.planning.reading.numbers import read_number
+from toolkit.planning.reading.spelling import mend_word
 from toolkit.planning.reading.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
@@ -16,6 +18,8 @@ _COMMA = re.compile(r"[,、，،()\[\]]")
 # Entries of these say nothing of what is asked for: a shorter entry beside them is not hidden.
 _WEAK_CATEGORIES = frozenset({"function_word", "filler", "article", "fact", "instruction"})
 ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b")
+# In a shorter word, another letter makes another word of it more often than a mistake.
+_MIN_CHANGED_LETTERS = 7
 _JOIN_SIGNS = frozenset("+&×*=")
 KINDS = frozenset({"text", "image", "speech", "card", "research", "clone"})
 
@@ -63,12 +67,21 @@ class Scan:
         breaks: for each word, how far it is from the one before.
     """
 
-    def __init__(self, objective: str, lexicon: Lexicon, names: CapabilityNames) -> None:
+    def __init__(
+        self,
+        objective: str,
+        lexicon: Lexicon,
+        names: CapabilityNames,
+        *,
+        mends_spelling: bool = True,
+    ) -> None:
         self.objective = objective
         self.lexicon = lexicon
         self.names = names
         # The lexicon looks at punctuation, too; the passes count in words.
         self._marked = _split_objective(objective, lexicon.code)
+        if mends_spelling:
+            self._marked = _mend_spelling(self._marked, lexicon.code)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]
         self.tokens = [self._marked[i] for i in kept]
         self.owners: list[str | None] = [None] * len(self.tokens)
@@ -132,6 +145,15 @@ class Scan:
         starts = [i for i, gap in enumerate(self.breaks) if gap >= least]
         return list(zip(starts, [*starts, len(self.tokens)][1:], strict=True))
 
+    def read_number(self, i: int) -> tuple[float, int] | None:
+        """Return the number that begins at a word, in digits or words, and where it ends."""
+        if not self.is_free(i):
+            return None
+        found = read_number(self._marked, self._places[i], self.lexicon)
+        if found is None:
+            return None
+        return found[0], self._words_before[self._places[i] + found[1]]
+
     def phrases(self, i: int) -> tuple[Phrase, ...]:
         """Return the phrases that begin at a word and end before the next break, longest first."""
         if i not in self._phrases:
@@ -169,7 +191,7 @@ class Scan:
         for entry in self.lexicon.find_entries(self._marked, self._places[i]):
             end = self._words_before[self._places[i] + entry.length]
             particle = entry.particle and self._words_before[entry.particle]
-            if i < end <= limit:
+            if i < end <= limit and not self._encloses_pronoun(entry.category, i, end):
                 one = Phrase(
                     i, end, entry.category, entry.value, entry.is_ambiguous, particle, entry.is_tail
                 )
@@ -184,6 +206,14 @@ class Scan:
         longest = max((phrase.end for phrase in found if _names_request(phrase)), default=i)
         kept = [one for one in claimed if one.value not in KINDS or one.end > longest]
         return tuple(sorted([*kept, *found], key=lambda phrase: -phrase.end))
+
+    def _encloses_pronoun(self, category: str, i: int, end: int) -> bool:
+        """Tell whether a noun's words have a pronoun between them: `write it up` is no write-up."""
+        return (
+            end - i > 2
+            and category.startswith(("thing.", "creative"))
+            and any(self.tokens[k].key in self.lexicon.articles for k in range(i + 1, end - 1))
+        )
 
     def _find_break(self, i: int) -> int:
         end = i + 1
@@ -205,6 +235,21 @@ def _split_objective(objective: str, code: str) -> list[Token]:
     merged = [Token(objective[a:b], objective[a:b], a, b) for a, b in spans]
     rest = [one for one in tokens if not any(a <= one.start < b for a, b in spans)]
     return sorted([*merged, *rest], key=lambda token: token.start)
+
+
+def _mend_spelling(tokens: Sequence[Token], code: str) -> list[Token]:
+    """Mend words that no lexicon knows; names keep their capitals and stay as they are."""
+    mended = []
+    for i, token in enumerate(tokens):
+        is_name = token.text[:1].isupper() and i > 0 and tokens[i - 1].is_word and code != "de"
+        word = None if is_name or not token.is_word else mend_word(token.key, code)
+        mended.append(replace(token, key=word) if word and _is_slip(token.key, word) else token)
+    return mended
+
+
+def _is_slip(key: str, word: str) -> bool:
+    """Tell whether a short word was rather mistyped than is another word: no letter changed."""
+    return len(key) >= _MIN_CHANGED_LETTERS or len(key) != len(word) or sorted(key) == sorted(word)
 
 
 def _count_words_before(tokens: Sequence[Token], kept: Sequence[int]) -> list[int]:
