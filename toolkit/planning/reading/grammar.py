@@ -18,6 +18,9 @@ class Grammar:
         objects: pronouns of who is given something: `me`.
         pronouns: those that stand for a thing as an object.
         addressees: those for who is asked.
+        wants: verbs by which the first person asks for something.
+        now: words for this moment, which make a question one about live data.
+        means: prepositions of the way that something is sent by.
         conditions: words that open a condition, and no question where none is asked.
         times: words that say how often.
         listed: nouns that are counted within one text: `five questions`.
@@ -32,6 +35,9 @@ class Grammar:
     objects: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     addressees: frozenset[str] = frozenset()
+    wants: frozenset[str] = frozenset()
+    now: tuple[str, ...] = ()
+    means: frozenset[str] = frozenset()
     conditions: frozenset[str] = frozenset()
     times: Mapping[str, int] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
@@ -56,6 +62,20 @@ GRAMMARS: Mapping[str, Grammar] = {
         objects=_words("me us him you"),
         pronouns=_words("it them this that these those"),
         addressees=_words("you u"),
+        wants=_words("want need"),
+        now=(
+            "at the moment",
+            "this very minute",
+            "this minute",
+            "this very moment",
+            "at this moment",
+            "currently",
+            "at present",
+            "as we speak",
+            "right now",
+            "just now",
+        ),
+        means=_words("by via"),
         conditions=_words("if whether"),
         times={"once": 1, "twice": 2, "thrice": 3},
         listed=_words(

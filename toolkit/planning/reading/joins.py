@@ -43,12 +43,12 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
     for mention in mentions:
         if mention.is_question:
             question = mention
-        elif question is not None and not mention.topics and mention.kind == "research":
+        elif question is not None and _lacks_topic(mention) and mention.kind == "research":
             # What is looked up comes before the answer.
             mention.topics = list(question.topics)
             kept.insert(kept.index(question), mention)
             continue
-        elif question is not None and mention.kind == "text" and not mention.topics:
+        elif question is not None and mention.kind == "text" and _lacks_topic(mention):
             mention.topics = list(question.topics)
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
@@ -57,6 +57,10 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             question = None
         kept.append(mention)
     return kept
+
+
+def _lacks_topic(mention: Mention) -> bool:
+    return mention.refers or not mention.topics
 
 
 def _add_input(mention: Mention, source: Mention) -> None:

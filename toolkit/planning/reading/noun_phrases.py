@@ -72,6 +72,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
     for phrase in scan.phrases(i):
         if best is not None and phrase.end < best.end:
             break
+        if any(not scan.is_free(k) for k in range(i, phrase.end)):
+            continue
         if phrase.category.startswith(HEADS) and (
             best is None or best.category.startswith("unavailable")
         ):

@@ -42,7 +42,7 @@ def read_objective(
     [('text', 'fog', ()), ('speech', 'fog', (0,))]
     """
     lexicon = load_lexicon(detect_language(objective))
-    scan = Scan(objective, lexicon, names, mends_spelling="spelling" not in without)
+    scan = Scan(objective, lexicon, names, mends="spelling" not in without)
     artifacts = find_artifacts(scan)
     literals = [] if "literals" in without else find_literals(scan)
     if "instructions" not in without:

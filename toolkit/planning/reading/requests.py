@@ -21,6 +21,10 @@ _TALKING_ACTS = frozenset(
 )
 
 
+# What says how something is made, wherever it stands.
+_DETAILS = ("join.", "attribute.", "language", "act.clone")
+
+
 class Place(enum.Enum):
     """Where in a clause the reader stands."""
 
@@ -64,6 +68,8 @@ class RequestFinder:
         self._each = False
         self._is_only = False
         self._unknown_count = 1
+        self._wants = False
+        self._hands_over = False
 
     def find(self) -> None:
         """Walk through all sentences."""
@@ -72,7 +78,7 @@ class RequestFinder:
 
     def _read_sentence(self, start: int, end: int) -> None:
         self._clause, self._end = start, end
-        self._verb, self._current = None, None
+        self._verb, self._current, self._hands_over = None, None, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         steps = {
@@ -93,6 +99,7 @@ class RequestFinder:
         self._finish_verb()
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
+        self._check_question(start, end)
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
@@ -120,6 +127,7 @@ class RequestFinder:
     def _start_clause(self, i: int, join: str) -> None:
         self._clause, self._join = i, join
         self._refers, self._refers_to, self._each = False, None, False
+        self._wants = False
 
     # Where a request may begin.
 
@@ -143,6 +151,7 @@ class RequestFinder:
             return self._open_verb(verb)
         skipped = scan.find(i, "polite", "join.then", "join.and")
         if skipped is not None:
+            self._wants = self._wants or skipped.category == "polite"
             return skipped.end, Place.OPEN
         only = scan.find(i, "negation.only")
         if only is not None:
@@ -172,8 +181,15 @@ class RequestFinder:
         fact = self._find_fact(i)
         if fact is not None:
             return fact, Place.OPEN
-        if i > self._clause and scan.has(i - 1, "polite", "make") and self._names_work(phrase):
-            return self._add_unknown_work(phrase)
+        if phrase.head is None and self._wants and phrase.has_article:
+            if self._names_work(phrase):
+                return self._add_unknown_work(phrase)
+            if phrase.language and not phrase.unknown and self.mentions:
+                return self._add_translation(phrase)
+            if phrase.unknown:
+                self.unknown += phrase.unknown
+                self._current = None
+                return phrase.end, Place.AFTER
         if self._is_unknown_verb(i):
             self._verb = None
             return i + 1, Place.OBJECT
@@ -387,6 +403,7 @@ class RequestFinder:
         pronoun = self._find_reference(i)
         if pronoun is not None:
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
         if scan.find(i, "about"):
@@ -575,16 +592,43 @@ class RequestFinder:
         opened = self._reopen(i)
         if opened is not None:
             return opened
-        if scan.breaks[i] >= Break.COMMA or scan.has(i, "join.", "attribute.", "language"):
+        live = self._find_live_data(i)
+        if live is not None:
+            self._add_unavailable(live)
+            return live.end, Place.TOPIC
+        if self._current is not None and self._current.is_question and scan.has(i, "fact"):
+            self._current.needs_facts = True
+        if scan.breaks[i] or scan.has(i, *_DETAILS) or scan.word(i) in self.grammar.means:
             detail = self._read_detail(i)
             if detail is not None:
                 return detail
         self._note_topic(i, i + 1)
         return i + 1, Place.TOPIC
 
+    def _find_live_data(self, i: int) -> Phrase | None:
+        """Return what asks for the state of this moment: of a poem it is only the topic."""
+        live = self.scan.find(i, "unavailable.live_data")
+        if live is None:
+            return None
+        current = self._current
+        asks = current is None or current.is_question or live.end - live.start > 1
+        if current is not None and current.is_creative:
+            return live if asks and any(self.scan.breaks[current.end : i + 1]) else None
+        return live if asks else None
+
     def _read_detail(self, i: int) -> tuple[int, Place] | None:
         """Read a language, a colour or a call for facts, which say how and not about what."""
         scan = self.scan
+        voice = scan.find(i, "act.clone")
+        if voice is not None and self._current is not None and self._current.kind == "speech":
+            current = self._current
+            mention = self._add_act(voice)
+            mention.is_delivered, self._current = False, current
+            return voice.end, Place.AFTER
+        sent = self._find_sending(i)
+        if sent is not None:
+            self._add_unavailable(sent)
+            return sent.end, Place.TOPIC
         language = scan.find(i, "language")
         if language is not None and self._current is not None and self._ends_here(language):
             self._current.language = language.value
@@ -601,6 +645,17 @@ class RequestFinder:
             self.facts.append(i)
             scan.consume(fact.start, fact.end, "fact")
             return fact.end, Place.AFTER
+        return None
+
+    def _find_sending(self, i: int) -> Phrase | None:
+        """Return the way that something made is to be sent by: `get it to Ann by email`."""
+        if self.scan.word(i) not in self.grammar.means or not self.mentions:
+            return None
+        if not self._hands_over:
+            return None
+        for phrase in self.scan.phrases(i + 1) if i + 1 < self._end else ():
+            if phrase.category == "unavailable.send":
+                return phrase
         return None
 
     def _ends_here(self, phrase: Phrase) -> bool:
@@ -675,6 +730,8 @@ class RequestFinder:
         ):
             self.only.add(get_kind(scan, phrase.head) or "")
             return phrase.end, Place.AFTER
+        if self._continues_reference(phrase, phrase.head):
+            return phrase.end, Place.AFTER
         merged = self._merge_noun(phrase, phrase.head, join)
         if merged is not None:
             return merged
@@ -730,6 +787,15 @@ class RequestFinder:
         self._note_topic(phrase.start, phrase.end)
         return verb.end, Place.AFTER
 
+    def _continues_reference(self, phrase: NounPhrase, head: Phrase) -> bool:
+        """Tell whether a bare noun joins what is referred to: `lay story and drawing out`."""
+        current = self._current
+        if current is None or not current.refers or phrase.has_article:
+            return False
+        kind = get_kind(self.scan, head)
+        earlier = [one for one in self.mentions if one is not current]
+        return any(_is_same_kind(kind, one) for one in earlier) and kind != current.kind
+
     def _merge_noun(self, phrase: NounPhrase, head: Phrase, join: str) -> tuple[int, Place] | None:
         """Merge a noun with the act before it: `illustrate it with two pictures`."""
         current = self._current
@@ -776,6 +842,8 @@ class RequestFinder:
         if k >= self._end or self.scan.breaks[k]:
             return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
         scan = self.scan
+        if scan.owners[min(k + 1, self._end - 1)] == "measure":
+            return True
         if scan.owners[k] is not None or scan.has(k, "article", "pronoun", "number", "language"):
             return True
         if scan.word(k) in self.grammar.objects:
@@ -825,9 +893,11 @@ class RequestFinder:
         """Step through a clause that asks for nothing until one does."""
         scan = self.scan
         polite = scan.find(i, "polite")
-        if polite is not None:
+        wants = polite is None and scan.word(i) in self.grammar.wants and self._is_first_person(i)
+        if polite is not None or wants:
             self._start_clause(i, "start")
-            return polite.end, Place.OPEN
+            self._wants = True
+            return polite.end if polite is not None else i + 1, Place.OPEN
         if scan.breaks[i] >= Break.COMMA and i > self._clause:
             opened = self._reopen(i, strict=scan.breaks[i] < Break.CLAUSE)
             if opened is not None:
@@ -837,11 +907,31 @@ class RequestFinder:
                 return i, Place.OPEN
         return i + 1, place
 
+    def _is_first_person(self, i: int) -> bool:
+        """Tell whether a verb within a few words of `I` or `we` is theirs."""
+        near = (self.scan.word(k).partition("'")[0] for k in range(max(self._clause, i - 3), i))
+        return any(word in self.grammar.subject for word in near)
+
     def _open_question(self, i: int) -> tuple[int, Place]:
         mention = Mention("text", i, i, self._clause, act="answer", is_question=True)
         self._add(mention)
         self._note_topic(i, i + 1)
         return i + 1, Place.TOPIC
+
+    def _check_question(self, start: int, end: int) -> None:
+        """Take a question about this moment, or about an artifact, for what it needs."""
+        asked = self.mentions[-1] if self.mentions else None
+        if asked is None or not asked.is_question or asked.start < start:
+            return
+        text = self.scan.text(start, end).casefold()
+        key = None
+        if any(now in text for now in self.grammar.now):
+            key = "live_data"
+        elif "artifact" in self.scan.owners[start:end]:
+            key = "look_at_image"
+        if key is not None:
+            self.mentions.remove(asked)
+            self.unavailable.append(UnavailableMention(key, start, end))
 
     def _read_negation(self, i: int) -> tuple[int, Place] | None:
         """Read what is not wanted; a double negation wants it."""

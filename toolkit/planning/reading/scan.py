@@ -3,13 +3,13 @@
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.lexicon import Lexicon
 from toolkit.planning.reading.numbers import read_number
-from toolkit.planning.reading.spelling import mend_word
+from toolkit.planning.reading.spelling import mend_tokens
 from toolkit.planning.reading.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
@@ -18,8 +18,6 @@ _COMMA = re.compile(r"[,、，،()\[\]]")
 # Entries of these say nothing of what is asked for: a shorter entry beside them is not hidden.
 _WEAK_CATEGORIES = frozenset({"function_word", "filler", "article", "fact", "instruction"})
 ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b")
-# In a shorter word, another letter makes another word of it more often than a mistake.
-_MIN_CHANGED_LETTERS = 7
 _JOIN_SIGNS = frozenset("+&×*=")
 KINDS = frozenset({"text", "image", "speech", "card", "research", "clone"})
 
@@ -68,20 +66,15 @@ class Scan:
     """
 
     def __init__(
-        self,
-        objective: str,
-        lexicon: Lexicon,
-        names: CapabilityNames,
-        *,
-        mends_spelling: bool = True,
+        self, objective: str, lexicon: Lexicon, names: CapabilityNames, *, mends: bool = True
     ) -> None:
         self.objective = objective
         self.lexicon = lexicon
         self.names = names
         # The lexicon looks at punctuation, too; the passes count in words.
         self._marked = _split_objective(objective, lexicon.code)
-        if mends_spelling:
-            self._marked = _mend_spelling(self._marked, lexicon.code)
+        if mends:
+            self._marked = mend_tokens(self._marked, lexicon.code)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]
         self.tokens = [self._marked[i] for i in kept]
         self.owners: list[str | None] = [None] * len(self.tokens)
@@ -169,6 +162,8 @@ class Scan:
             return None
         hidden = 0
         for phrase in self.phrases(i):
+            if self.owners[i : phrase.end].count(None) < phrase.end - i:
+                continue
             if phrase.category.startswith(categories):
                 return phrase if phrase.end - i >= hidden else None
             if phrase.category not in _WEAK_CATEGORIES:
@@ -235,21 +230,6 @@ def _split_objective(objective: str, code: str) -> list[Token]:
     merged = [Token(objective[a:b], objective[a:b], a, b) for a, b in spans]
     rest = [one for one in tokens if not any(a <= one.start < b for a, b in spans)]
     return sorted([*merged, *rest], key=lambda token: token.start)
-
-
-def _mend_spelling(tokens: Sequence[Token], code: str) -> list[Token]:
-    """Mend words that no lexicon knows; names keep their capitals and stay as they are."""
-    mended = []
-    for i, token in enumerate(tokens):
-        is_name = token.text[:1].isupper() and i > 0 and tokens[i - 1].is_word and code != "de"
-        word = None if is_name or not token.is_word else mend_word(token.key, code)
-        mended.append(replace(token, key=word) if word and _is_slip(token.key, word) else token)
-    return mended
-
-
-def _is_slip(key: str, word: str) -> bool:
-    """Tell whether a short word was rather mistyped than is another word: no letter changed."""
-    return len(key) >= _MIN_CHANGED_LETTERS or len(key) != len(word) or sorted(key) == sorted(word)
 
 
 def _count_words_before(tokens: Sequence[Token], kept: Sequence[int]) -> list[int]:
