@@ -72,7 +72,7 @@ def merge_node(blank: Any, node: dict[str, Any]) -> Any:
 
 def asks_for_plan(schema: dict[str, Any]) -> bool:
     """Tell whether a schema is that of a whole plan: nodes, and which of them deliver."""
-    return {"nodes", "deliverables"} <= schema.get("properties", {}).keys()
+    return {"nodes", "deliverables"} <= set(schema.get("properties", {}))
 
 
 def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -86,11 +86,17 @@ def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
     if ask.topic == UNKNOWN_TOPIC:
         return _make_plan([], [], [], "What is it to be about?")
     wanted = _list_wanted_nodes(ask)
-    nodes = [
-        {"id": name, "capability": capability, "input": json.dumps(given), "quote": quote,
-         "depends_on": [up for up in after if wanted.get(up, ("",))[0] in offered]}
-        for name, (capability, given, after) in wanted.items() if capability in offered
-    ]  # fmt: skip
+    nodes: list[dict[str, Any]] = [
+        {
+            "id": name,
+            "capability": capability,
+            "input": json.dumps(given),
+            "depends_on": [up for up in after if wanted.get(up, ("",))[0] in offered],
+            "quote": quote,
+        }
+        for name, (capability, given, after) in wanted.items()
+        if capability in offered
+    ]
     made = {one["id"] for one in nodes}
     used = {up for one in nodes for up in one["depends_on"]}
     missing = [
