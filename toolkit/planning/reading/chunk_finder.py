@@ -20,6 +20,7 @@ _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
+_LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
 _CONVERTED = frozenset({"speech", "card", "image", "text"})
 
 
@@ -114,7 +115,7 @@ class ChunkFinder(RequestFinder):
         if self.scan.lexicon.code == "ja":
             first = 0
             for n in verbs:
-                yield self._make_verb_last(chunks[n], chunks[first:n])
+                yield self._make_verb_last(chunks[n], list(chunks[first:n]))
                 first = n + 1
             yield from self._list_named(chunks[first:])
             return

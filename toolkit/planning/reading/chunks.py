@@ -107,7 +107,7 @@ def _read_chunk(scan: Scan, i: int, end: int, last: Chunk | None) -> Chunk:
     longest = max((one.end for one in strong), default=i)
     weak = max((one.end for one in phrases if not _is_strong(one)), default=i)
     if longest > i and longest >= weak:
-        return _make_chunk(scan, [one for one in strong if one.end == longest])
+        return _make_chunk([one for one in strong if one.end == longest])
     if weak > i:
         return Chunk(ChunkKind.WEAK, i, weak)
     return Chunk(ChunkKind.TEXT, i, i + 1)
@@ -161,7 +161,7 @@ def _read_count(scan: Scan, i: int, end: int) -> Chunk | None:
     return Chunk(ChunkKind.COUNT, i, counter.end, count=int(number))
 
 
-def _make_chunk(scan: Scan, phrases: Sequence[Phrase]) -> Chunk:
+def _make_chunk(phrases: Sequence[Phrase]) -> Chunk:
     start, end = phrases[0].start, phrases[0].end
     noun = next((one for one in phrases if one.category.startswith(_NOUNS)), None)
     if noun is not None and noun.category.startswith("unavailable."):
