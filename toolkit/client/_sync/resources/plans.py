@@ -11,6 +11,9 @@ from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
 from toolkit.contract.choices import OptimizeFor
 
+# What the service waits for a model at most: three answers.
+MODEL_PLANNING_S = 180.0
+
 
 class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
@@ -85,4 +88,5 @@ class Plans(Resource[Plan]):
         constraints = drop_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
-        return self._create({"objective": objective, "constraints": constraints})
+        hold_s = MODEL_PLANNING_S if planner in ("auto", "llm") else 0.0
+        return self._create({"objective": objective, "constraints": constraints}, hold_s)
