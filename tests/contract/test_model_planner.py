@@ -27,7 +27,7 @@ def author(
         clear_environment(patch)
         settings = Settings(
             data_dir=tmp_path_factory.mktemp("planner"), sandbox=True, retries=0,
-            retry_base_s=0.001, first_byte_timeout_s=0.2, breaker_failures=1_000_000, **SETTINGS,
+            retry_base_s=0.001, first_byte_timeout_s=3.0, breaker_failures=1_000_000, **SETTINGS,
         )  # fmt: skip
         with open_door(request.param, settings) as door:
             yield door.sign_up("openai", "elevenlabs")
