@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from toolkit.contract.tasks import Criteria, Review
-from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
+from toolkit.planning.capability_graph import CapabilityGraph
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.objective import parse_objective
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from toolkit.media.sounds import measure_mp3_ms
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.sound_measures import estimate_speaking_ms
