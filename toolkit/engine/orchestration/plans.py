@@ -103,6 +103,8 @@ class Plans:
             missing_capabilities=list(draft.missing_capabilities),
             missing_connections=list(draft.missing_connections),
             missing=list(draft.missing),
+            reading=draft.reading,
+            question=draft.question,
             estimated_cost_usd=cost,
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
