@@ -141,6 +141,11 @@ def test_a_picture_there_already_goes_on_the_card() -> None:
     assert find_node(draft, C).input["image"] == ART
 
 
+def test_an_artifact_that_nothing_reads_is_not_passed_over() -> None:
+    """Given a text on an artifact that no writer takes, then the plan cannot be run as it is."""
+    assert plan(text("sum it up", artifact_ids=(ART,))).missing_capabilities == ("artifact.read",)
+
+
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_variants_are_one_node_each(kind: str) -> None:
     """Given three of a kind, then there are three nodes, and none repeats another."""

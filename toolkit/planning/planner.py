@@ -144,6 +144,7 @@ class _Planner:
             return PlanDraft([], question=question, reading=self._report_reading())
         for i in reversed(delivered):
             self._plan_request(i)
+        self._note_unused_artifacts(delivered)
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
@@ -160,6 +161,20 @@ class _Planner:
             deliverables=deliverables,
             reading=self._report_reading(),
         )
+
+    def _note_unused_artifacts(self, delivered: Iterable[int]) -> None:
+        """Note artifacts that something is asked of and that no capability here can take."""
+        used = {
+            value
+            for node in self._nodes.values()
+            for value in node.input.values()
+            if isinstance(value, str)
+        }
+        for i in delivered:
+            for artifact_id in self._requests[i].artifact_ids:
+                if i in self._made and artifact_id not in used:
+                    self._missing["artifact.read"] = None
+                    self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
 
     def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
         """Mark the look-ups that texts only rest on: they are written without them if they must."""
