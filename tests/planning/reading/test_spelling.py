@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.planning.reading.lexicon import CODES
-from toolkit.planning.reading.spelling import count_edits, mend_word
+from toolkit.planning.reading.spelling import count_edits, mend_tokens, mend_word
+from toolkit.planning.reading.tokens import split_tokens
 
 MENDED = {
     ("en", "pictrue"): "picture", ("en", "sumarize"): "summarize", ("en", "wriet"): "write",
@@ -21,6 +22,12 @@ def test_a_word_is_mended(code: str, word: str) -> None:
     """Given a misspelled word, when it is mended, then one slip leads to what was meant."""
     expected = MENDED[code, word]
     assert mend_word(word, code) == expected
+
+
+def test_names_are_left() -> None:
+    """Given a misspelled word and a name that is like a word, then the name stays."""
+    tokens = mend_tokens(split_tokens("Wriet about Storry, a hors", "en"), "en")
+    assert [token.key for token in tokens] == ["write", "about", "storry", ",", "a", "hors"]
 
 
 @given(st.text(max_size=20), st.sampled_from(CODES))

@@ -33,6 +33,8 @@ WORD_LISTS = {
 }  # fmt: skip
 VALUED = frozenset({"number", "language", "attribute.theme", "attribute.shape", "attribute.pace",
                     "attribute.format"})  # fmt: skip
+VERBS = ("act.", "make")
+TA_MARBUTA = "ة"  # folded to ه, which is an enclitic as well
 EXACT = "!"
 MARKED = re.compile(r"!(\w+),?")
 GAP = " ... "  # what folding makes of an ellipsis
@@ -78,7 +80,8 @@ class Lexicon:
         ambiguous: the phrases that are verb and noun.
         articles: words that are skipped within a phrase.
         proclitics, enclitics: what can be written as one with a word.
-        endings: what a verb loses before an enclitic.
+        definite: the ends of proclitics that only a noun follows.
+        endings: what a word ends in before an enclitic, and without it.
         spellings: other ways to write a letter, and the letter.
         has_compounds: whether the last part of a word says what it is.
         compound_stops: words whose last part does not.
@@ -94,7 +97,8 @@ class Lexicon:
     articles: frozenset[str]
     proclitics: tuple[str, ...] = ()
     enclitics: tuple[str, ...] = ()
-    endings: tuple[str, ...] = ()
+    definite: tuple[str, ...] = ()
+    endings: tuple[tuple[str, str], ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
     has_compounds: bool = False
     compound_stops: frozenset[str] = field(default_factory=frozenset)
@@ -126,6 +130,7 @@ class Lexicon:
     ) -> Iterator[Entry]:
         """Find the phrases that start at a token, read by one of its keys."""
         most = self.longest.get(first if self.separator else first[:1], 0)
+        is_noun = is_tail and self.is_definite(tokens[i], first)
         paths = [first]
         for j in range(i, len(tokens)):
             if j > i:
@@ -144,8 +149,10 @@ class Lexicon:
             else:
                 matched = paths
             for path in matched:
+                is_ambiguous = path in self.ambiguous
                 for category, value in self.meanings.get(path, ()):
-                    yield Entry(category, value, j - i + 1, path in self.ambiguous, is_tail=is_tail)
+                    if not (is_noun and category.startswith(VERBS)):
+                        yield Entry(category, value, j - i + 1, is_ambiguous, is_tail=is_tail)
             if j - i > 12:
                 return
 
@@ -198,12 +205,25 @@ class Lexicon:
         for clitic in self.proclitics:
             if token.key.startswith(clitic) and len(token.key) - len(clitic) >= MIN_STEM:
                 keys.append(token.key[len(clitic) :])
-        for start in tuple(keys) if self.enclitics else ():
-            for clitic in self.enclitics:
-                stem = start.removesuffix(clitic)
-                if stem != start and len(stem) >= MIN_STEM:
-                    keys += (word for end in self.endings if self.is_known(word := stem + end))
+        if self.enclitics and not token.text.endswith(TA_MARBUTA):
+            for start in tuple(keys):
+                keys += self.drop_enclitics(start)
         return keys
+
+    def drop_enclitics(self, key: str) -> Iterator[str]:
+        """List the known words that a word can be without a pronoun at its end."""
+        for clitic in self.enclitics:
+            stem = key.removesuffix(clitic)
+            if stem != key and len(stem) >= MIN_STEM:
+                for lost, ending in (("", ""), *self.endings):
+                    word = stem.removesuffix(lost) + ending
+                    if stem.endswith(lost) and self.is_known(word):
+                        yield word
+
+    def is_definite(self, token: Token, key: str) -> bool:
+        """Tell whether a word was an article and a noun before its clitics were dropped."""
+        before, found, _ = token.key.rpartition(key)
+        return bool(found) and before.endswith(self.definite) if self.definite else False
 
 
 def expand_entries(text: str) -> Iterator[str]:
@@ -298,7 +318,8 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         articles=list_keys_of(data, "skipped", code),
         proclitics=tuple(list_words(data, "proclitics")),
         enclitics=tuple(list_words(data, "enclitics")),
-        endings=("", *list_words(data, "endings")),
+        definite=tuple(list_words(data, "definite")),
+        endings=tuple(list_pairs(data, "endings")),
         spellings=tuple(list_pairs(data, "spellings")),
         has_compounds=bool(data.get("has_compounds", False)),
         compound_stops=list_keys_of(data, "compound_stops", code),
@@ -326,7 +347,7 @@ def list_pairs(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str
     """List the pairs `a=b` of a key that has a language's grammar."""
     for entry in expand_entries(cast("str", data.get(name, ""))):
         left, _, right = entry.partition("=")
-        yield left, right
+        yield fold_text(left), right
 
 
 def list_keys_of(data: Mapping[str, object], name: str, code: str) -> frozenset[str]:

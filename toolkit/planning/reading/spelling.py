@@ -1,11 +1,13 @@
 """Misspelled words of an objective, mended by the words of its language."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from .lexicon import load_lexicon
-from .tokens import WITHOUT_SPACES
+from .tokens import WITHOUT_SPACES, Token
 
+CAPITALIZING = frozenset({"de"})  # nouns, so that a capital tells no name
 MIN_LETTERS = 5  # of a word that is mended
 MIN_LETTERS_FOR_TWO = 9  # of a word that is mended in two places
 MENDED = (
@@ -24,6 +26,21 @@ NEIGHBOURS = ("qwertyuiop", "asdfghjkl", "zxcvbnm", "azerty", "qsdfghjklm", "wxc
 SLANTS = ("qaz", "wsx", "edc", "rfv", "tgb", "yhn", "ujm", "ik", "ol", "wa", "es", "rd", "tf",
           "yg", "uh", "ij", "ok", "pl", "sz", "dx", "fc", "gv", "hb", "jn", "km")  # fmt: skip
 SOUNDS = ("aei", "ou", "iy", "csz", "ckq", "vw", "bp", "dt", "mn", "gj", "fv", "bv")
+
+
+def mend_tokens(tokens: Sequence[Token], code: str) -> list[Token]:
+    """Give misspelled words of an objective the keys of what they mean; names stay as they are.
+
+    Args:
+        tokens: of the objective; their texts and places stay.
+        code: of its language.
+    """
+    mended = []
+    for i, token in enumerate(tokens):
+        is_name = i > 0 and tokens[i - 1].is_word and token.text[0].isupper()
+        key = None if is_name and code not in CAPITALIZING else mend_word(token.key, code)
+        mended.append(replace(token, key=key) if key else token)
+    return mended
 
 
 def mend_word(key: str, code: str) -> str | None:
