@@ -90,9 +90,9 @@ def fit_value(field: Mapping[str, Any], value: float | str) -> object:
     if kind in {"integer", "number"}:
         number = _read_number(value)
         return None if number is None else _fit_number(field, number)
-    if kind == "array":
-        return [part.strip() for part in str(value).splitlines() if part.strip()]
-    return str(value) if kind == "string" else None
+    if kind == "array" and isinstance(value, str):
+        return [part.strip() for part in value.splitlines() if part.strip()]
+    return value if kind == "string" and isinstance(value, str) else None
 
 
 @cache

@@ -126,7 +126,7 @@ class _Planner:
         return [*self._reading.requests, *offered]
 
     def plan(self) -> PlanDraft:
-        """Plan every request, the main one last: the last sink is the final artifact."""
+        """Plan every request, or say what is missing, or what a person has to be asked."""
         for act in self._reading.unavailable:
             if self._graph.find_maker(act.capability) is None:
                 self._missing[act.capability] = None
@@ -142,7 +142,7 @@ class _Planner:
         if not (delivered or self._missing):
             question = "What should be made of it: a text, a picture, a card or a recording?"
             return PlanDraft([], question=question, reading=self._report_reading())
-        for i in reversed(delivered):
+        for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
@@ -192,8 +192,21 @@ class _Planner:
             node.model_copy(update={"optional": True})
             if kinds[node.id] == "research" and node.id not in needed
             else node
-            for node in self._nodes.values()
+            for node in self._order_nodes(deliverables)
         ]
+
+    def _order_nodes(self, deliverables: Sequence[str]) -> list[PlanNode]:
+        """Order nodes by what they need, and the main deliverable last: the final artifact."""
+        ordered: dict[str, PlanNode] = {}
+
+        def add(node_id: str) -> None:
+            for up in self._nodes[node_id].depends_on:
+                add(up)
+            ordered.setdefault(node_id, self._nodes[node_id])
+
+        for node_id in reversed(deliverables):
+            add(node_id)
+        return list(ordered.values())
 
     def _plan_request(self, index: int) -> None:
         """Plan one deliverable; note as missing what cannot be planned."""
