@@ -56,7 +56,8 @@ class PlanDraft:
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
         reading: how much of the objective was understood.
-        question: what a person has to answer before anything can be planned.
+        question: what a person has to be asked first; none where nothing has.
+        banned: the ids of the capabilities that the objective says not to use.
     """
 
     nodes: list[PlanNode]
@@ -67,6 +68,7 @@ class PlanDraft:
     deliverables: tuple[str, ...] = ()
     reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
+    banned: frozenset[str] = frozenset()
 
 
 def make_plan(
@@ -133,7 +135,7 @@ class _Planner:
                 self._add_note(f"Nothing here can do “{act.phrase}” (`{act.capability}`).")
         question = None if self._missing else self._reading.question
         if question is not None:
-            return PlanDraft([], question=question, reading=self._report_reading())
+            return self._ask(question)
         delivered = [
             i
             for i, request in enumerate(self._requests)
@@ -141,7 +143,7 @@ class _Planner:
         ]
         if not (delivered or self._missing):
             question = "What should be made of it: a text, a picture, a card or a recording?"
-            return PlanDraft([], question=question, reading=self._report_reading())
+            return self._ask(question)
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
@@ -160,7 +162,16 @@ class _Planner:
             rationale=self._explain(deliverables),
             deliverables=deliverables,
             reading=self._report_reading(),
+            banned=self._list_banned(),
         )
+
+    def _ask(self, question: str) -> PlanDraft:
+        reading, banned = self._report_reading(), self._list_banned()
+        return PlanDraft([], question=question, reading=reading, banned=banned)
+
+    def _list_banned(self) -> frozenset[str]:
+        makers = map(self._graph.find_maker, self._reading.banned)
+        return frozenset(maker.id for maker in makers if maker is not None)
 
     def _note_unused_artifacts(self, delivered: Iterable[int]) -> None:
         """Note artifacts that something is asked of and that no capability here can take."""

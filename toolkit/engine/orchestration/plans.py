@@ -1,4 +1,4 @@
-"""The service of `/v1/plans`; a dry run and a task itself share `Plans.make`."""
+"""The service of `/v1/plans`; a dry run and a task itself are planned alike, by `Planning`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
 
 MAX_NODE_RETRIES = 2
+Planner = Literal["rules", "llm"]
 RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
 MAX_INLINE_OBJECTIVE = 1_000
@@ -52,15 +52,6 @@ class Plans:
         self._find_capabilities(wanted)
         await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
-    async def create(self, context: RequestContext, request: PlanCreate) -> Plan:
-        """Plan an objective and store the plan; spend nothing."""
-        await self.check(context.account_id, request)
-        plan = await self.make(context.account_id, request)
-        await self._core.quotas.check_storage(context.account_id, 1)
-        inserted = self._core.records.plans.make_insert(context.account_id, plan)
-        await commit_accepted(self._core, context, [inserted], plan)
-        return plan
-
     async def get(self, context: RequestContext, plan_id: str) -> Plan:
         """Return one plan.
 
@@ -74,13 +65,17 @@ class Plans:
         return await self._core.records.plans.list(context.account_id, limit, before)
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective with what this account has connected."""
+        """Plan an objective by rules, with what this account has connected; spend nothing."""
+        view = await self.find_view(account_id, request.constraints)
+        return await self.complete(account_id, request, await self.draft(request, view))
+
+    async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
+        """Find what an account may plan with."""
         registry = self._core.registry
-        capabilities = self._find_capabilities(request.constraints)
-        connections = await self._core.find_connections(account_id)
-        view = PlannerView(
+        capabilities = self._find_capabilities(constraints)
+        return PlannerView(
             capabilities=capabilities,
-            connected=frozenset(connections),
+            connected=frozenset(await self._core.find_connections(account_id)),
             providers={
                 c.id: frozenset(v.id for v in registry.find_vendors(c))
                 if c.needs_connection
@@ -88,13 +83,20 @@ class Plans:
                 for c in capabilities
             },
         )
+
+    async def draft(self, request: PlanCreate, view: PlannerView) -> PlanDraft:
+        """Plan an objective by rules."""
         if len(request.objective) > MAX_INLINE_OBJECTIVE:
             # On a thread, as it would block the loop too long; what it reads is never changed.
             making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
-            draft = await making
-        else:
-            draft = make_plan(request.objective, request.constraints, view)
-        cost, refusal = await self._estimate_cost(account_id, request, draft)
+            return await making
+        return make_plan(request.objective, request.constraints, view)
+
+    async def complete(
+        self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
+    ) -> Plan:
+        """Make the plan of a draft: with an id, a price, and whether its budget rules it out."""
+        cost, refusal = await self.estimate_cost(account_id, request, draft)
         return Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
@@ -106,6 +108,7 @@ class Plans:
             reading=draft.reading,
             question=draft.question,
             estimated_cost_usd=cost,
+            planner=planner,
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
         )
@@ -122,7 +125,7 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
 
-    async def _estimate_cost(
+    async def estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""

@@ -23,6 +23,7 @@ from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
+from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
@@ -50,9 +51,15 @@ class TaskManager:
     """
 
     def __init__(
-        self, core: EngineContext, plans: Plans, workflows: Workflows, artifacts: Artifacts
+        self,
+        core: EngineContext,
+        planning: Planning,
+        plans: Plans,
+        workflows: Workflows,
+        artifacts: Artifacts,
     ) -> None:
         self._core = core
+        self._planning = planning
         self._plans = plans
         self._workflows = workflows
         self._artifacts = artifacts
@@ -94,9 +101,10 @@ class TaskManager:
             await self._workflows.check_allowance(context, flow)
 
     async def _plan(self, task: Task, lease: Lease) -> None:
-        request = TaskCreate(objective=task.objective, constraints=task.constraints)
-        plan = await self._plans.make(lease.account_id, request)
-        task.plan_id = plan.id
+        await self._sum_costs(task)
+        plan = await self._planning.plan_task(task, lease)
+        await self._sum_costs(task)
+        task.plan_id, task.question = plan.id, plan.question
         stored = self._core.records.plans.make_insert(lease.account_id, plan)
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
@@ -108,7 +116,8 @@ class TaskManager:
                 task.error = make_error_info(ErrorCode[code])
             await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
             return
-        task.estimated_cost_usd = plan.estimated_cost_usd.expected
+        expected = plan.estimated_cost_usd.expected
+        task.estimated_cost_usd = None if expected is None else expected + plan.cost_usd
         try:
             changes = await self._draft_workflow(task, lease, plan.nodes, {})
         except RequestError as error:

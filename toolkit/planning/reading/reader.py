@@ -3,6 +3,7 @@
 from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.instructions import cut_instructions
+from toolkit.planning.reading.language import detect_language
 from toolkit.planning.reading.lexicon import load_lexicon
 from toolkit.planning.reading.lists import find_lists
 from toolkit.planning.reading.literals import find_artifacts, find_literals
@@ -40,7 +41,8 @@ def read_objective(
     >>> [(one.kind, one.topic, one.inputs) for one in reading.requests]
     [('text', 'fog', ()), ('speech', 'fog', (0,))]
     """
-    scan = Scan(objective, load_lexicon("en"), names)
+    lexicon = load_lexicon(detect_language(objective))
+    scan = Scan(objective, lexicon, names, mends="spelling" not in without)
     artifacts = find_artifacts(scan)
     literals = [] if "literals" in without else find_literals(scan)
     if "instructions" not in without:
