@@ -218,7 +218,7 @@ def test_a_text_keeps_the_words_it_was_asked_for_in() -> None:
         reading=german,
     )
     brief = str(find_node(draft, L).input["objective"])
-    assert brief == "Schreib den Text, der gesprochen wird: ein Audio über Tee"
+    assert brief.startswith("ein Audio über Tee. Schreib nur die Worte")
 
 
 def test_every_node_quotes_the_words_it_serves() -> None:

@@ -10,29 +10,30 @@ Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
 WORDS_A_SECOND = 2.5
-# What is asked of a text that nobody asked for by itself; the rest is in the person's own words.
-_LEADS: Mapping[str, Mapping[str, str]] = {
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
+# What is asked of a text that nobody asked for by itself, after the person's own words.
+_TAILS: Mapping[str, Mapping[str, str]] = {
     "speak": {
-        "en": "Write what is spoken, in plain sentences without a heading: {}",
-        "de": "Schreib den Text, der gesprochen wird: {}",
-        "fr": "Écris le texte qui sera lu à voix haute : {}",
-        "es": "Escribe el texto que se leerá en voz alta: {}",
-        "it": "Scrivi il testo che verrà letto ad alta voce: {}",
-        "pt": "Escreva o texto que será lido em voz alta: {}",
-        "ja": "読み上げる文章を書いてください：{}",
-        "zh": "写出要朗读的文字：{}",
-        "ar": "اكتب النص الذي سيُقرأ بصوت مسموع: {}",
+        "en": "Write only the words to be spoken, without a heading.",
+        "de": "Schreib nur die Worte, die gesprochen werden, ohne Überschrift.",
+        "fr": "Écris seulement les mots à prononcer, sans titre.",
+        "es": "Escribe solo las palabras que se dirán, sin título.",
+        "it": "Scrivi solo le parole da pronunciare, senza titolo.",
+        "pt": "Escreva só as palavras a serem ditas, sem título.",
+        "ja": "話す言葉だけを、見出しなしで書いてください。",
+        "zh": "只写要说的话，不要标题。",
+        "ar": "اكتب الكلمات التي ستُقال فقط، بلا عنوان.",
     },
     "show": {
-        "en": "Write the short text that stands on it, in plain sentences without a heading: {}",
-        "de": "Schreib den kurzen Text, der darauf steht: {}",
-        "fr": "Écris le court texte qui y figurera : {}",
-        "es": "Escribe el texto breve que irá en ella: {}",
-        "it": "Scrivi il breve testo che vi compare: {}",
-        "pt": "Escreva o texto curto que aparecerá nele: {}",
-        "ja": "そこに載せる短い文章を書いてください：{}",
-        "zh": "写出上面的简短文字：{}",
-        "ar": "اكتب النص القصير الذي يظهر عليها: {}",
+        "en": "Write only the few words to be shown, without a heading.",
+        "de": "Schreib nur die wenigen Worte, die darauf stehen, ohne Überschrift.",
+        "fr": "Écris seulement les quelques mots à afficher, sans titre.",
+        "es": "Escribe solo las pocas palabras que se mostrarán, sin título.",
+        "it": "Scrivi solo le poche parole da mostrare, senza titolo.",
+        "pt": "Escreva só as poucas palavras a serem mostradas, sem título.",
+        "ja": "載せる短い言葉だけを、見出しなしで書いてください。",
+        "zh": "只写要显示的几句话，不要标题。",
+        "ar": "اكتب الكلمات القليلة التي ستظهر فقط، بلا عنوان.",
     },
 }
 _UNITS: Mapping[str, Mapping[str, str]] = {
@@ -108,8 +109,7 @@ def write_brief(
     'A teaser: tea'
     """
     wording = add_topic(request.wording.strip(), request.topic or reading.topic)
-    lead = _LEADS.get(purpose, {}).get(reading.language)
-    brief = lead.format(wording) if lead else wording
+    brief = wording
     measures = list(request.measures)
     if purpose == "show" and not any(m.name in _UNITS["en"] for m in measures):
         measures.append(Measure("words", DEFAULT_CARD_WORDS, "at_most"))
@@ -119,7 +119,12 @@ def write_brief(
     if request.literal and fold_text(request.literal) not in fold_text(brief):
         said.append(_QUOTES.get(reading.language, "“{}”").format(request.literal))
     said += [variant] if variant else []
-    return f"{brief} ({'; '.join(said)})" if said else brief
+    if said:
+        brief = f"{brief.rstrip(' .')} ({'; '.join(said)})"
+    tail = _TAILS.get(purpose, {}).get(reading.language)
+    if tail is None:
+        return brief
+    return f"{brief}{'' if brief.endswith(_SENTENCE_ENDS) else '.'} {tail}"
 
 
 def add_topic(wording: str, topic: str) -> str:
