@@ -218,7 +218,7 @@ def test_a_text_keeps_the_words_it_was_asked_for_in() -> None:
         reading=german,
     )
     brief = str(find_node(draft, L).input["objective"])
-    assert brief.startswith("ein Audio über Tee. Schreib nur die Worte")
+    assert brief == "ein Audio über Tee (nur die gesprochenen Worte, ohne Überschrift)"
 
 
 def test_every_node_quotes_the_words_it_serves() -> None:

@@ -10,30 +10,29 @@ Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
 WORDS_A_SECOND = 2.5
-_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
 # What is asked of a text that nobody asked for by itself, after the person's own words.
-_TAILS: Mapping[str, Mapping[str, str]] = {
+_MANNERS: Mapping[str, Mapping[str, str]] = {
     "speak": {
-        "en": "Write only the words to be spoken, without a heading.",
-        "de": "Schreib nur die Worte, die gesprochen werden, ohne Überschrift.",
-        "fr": "Écris seulement les mots à prononcer, sans titre.",
-        "es": "Escribe solo las palabras que se dirán, sin título.",
-        "it": "Scrivi solo le parole da pronunciare, senza titolo.",
-        "pt": "Escreva só as palavras a serem ditas, sem título.",
-        "ja": "話す言葉だけを、見出しなしで書いてください。",
-        "zh": "只写要说的话，不要标题。",
-        "ar": "اكتب الكلمات التي ستُقال فقط، بلا عنوان.",
+        "en": "only the words to be spoken, no heading",
+        "de": "nur die gesprochenen Worte, ohne Überschrift",
+        "fr": "seulement les mots à prononcer, sans titre",
+        "es": "solo las palabras que se dirán, sin título",
+        "it": "solo le parole da pronunciare, senza titolo",
+        "pt": "só as palavras a dizer, sem título",
+        "ja": "話す言葉だけ、見出しなし",
+        "zh": "只要说的话，不要标题",
+        "ar": "الكلمات التي ستُقال فقط، بلا عنوان",
     },
     "show": {
-        "en": "Write only the few words to be shown, without a heading.",
-        "de": "Schreib nur die wenigen Worte, die darauf stehen, ohne Überschrift.",
-        "fr": "Écris seulement les quelques mots à afficher, sans titre.",
-        "es": "Escribe solo las pocas palabras que se mostrarán, sin título.",
-        "it": "Scrivi solo le poche parole da mostrare, senza titolo.",
-        "pt": "Escreva só as poucas palavras a serem mostradas, sem título.",
-        "ja": "載せる短い言葉だけを、見出しなしで書いてください。",
-        "zh": "只写要显示的几句话，不要标题。",
-        "ar": "اكتب الكلمات القليلة التي ستظهر فقط، بلا عنوان.",
+        "en": "only the few words that stand on it, no heading",
+        "de": "nur die wenigen Worte darauf, ohne Überschrift",
+        "fr": "seulement les quelques mots qui y figurent, sans titre",
+        "es": "solo las pocas palabras que lleva, sin título",
+        "it": "solo le poche parole che contiene, senza titolo",
+        "pt": "só as poucas palavras que leva, sem título",
+        "ja": "載せる短い言葉だけ、見出しなし",
+        "zh": "只要上面的几句话，不要标题",
+        "ar": "الكلمات القليلة التي عليها فقط، بلا عنوان",
     },
 }
 _UNITS: Mapping[str, Mapping[str, str]] = {
@@ -109,22 +108,18 @@ def write_brief(
     'A teaser: tea'
     """
     wording = add_topic(request.wording.strip(), request.topic or reading.topic)
-    brief = wording
     measures = list(request.measures)
     if purpose == "show" and not any(m.name in _UNITS["en"] for m in measures):
         measures.append(Measure("words", DEFAULT_CARD_WORDS, "at_most"))
-    said = [*_state_measures(measures, brief, reading.language)]
+    said = [*_state_measures(measures, wording, reading.language)]
     if request.language not in {None, reading.language}:
         said.append(_LANGUAGE_NAMES.get(request.language or "", request.language or ""))
-    if request.literal and fold_text(request.literal) not in fold_text(brief):
+    if request.literal and fold_text(request.literal) not in fold_text(wording):
         said.append(_QUOTES.get(reading.language, "“{}”").format(request.literal))
     said += [variant] if variant else []
-    if said:
-        brief = f"{brief.rstrip(' .')} ({'; '.join(said)})"
-    tail = _TAILS.get(purpose, {}).get(reading.language)
-    if tail is None:
-        return brief
-    return f"{brief}{'' if brief.endswith(_SENTENCE_ENDS) else '.'} {tail}"
+    manner = _MANNERS.get(purpose, {}).get(reading.language)
+    said += [manner] if manner else []
+    return f"{wording.rstrip(' .')} ({'; '.join(said)})" if said else wording
 
 
 def add_topic(wording: str, topic: str) -> str:
