@@ -209,7 +209,7 @@ def test_a_text_keeps_the_words_it_was_asked_for_in() -> None:
     (node,) = plan(text("a 40-word text about tea", measures=(Measure("words", 40),))).nodes
     assert node.input["objective"] == "a 40-word text about tea"
     (node,) = plan(text("forty words on tea", measures=(Measure("words", 40, "at_most"),))).nodes
-    assert node.input["objective"] == "forty words on tea (at most 40 words)"
+    assert node.input["objective"] == "forty words on tea. At most 40 words."
     (node,) = plan(text("another about tea", language="fr")).nodes
     assert "Français" in str(node.input["objective"])
     german = ObjectiveReading("de", topic="Tee")
@@ -218,7 +218,7 @@ def test_a_text_keeps_the_words_it_was_asked_for_in() -> None:
         reading=german,
     )
     brief = str(find_node(draft, L).input["objective"])
-    assert brief == "ein Audio über Tee (nur die gesprochenen Worte, ohne Überschrift)"
+    assert brief == "ein Audio über Tee. In einfachen Sätzen."
 
 
 def test_every_node_quotes_the_words_it_serves() -> None:

@@ -10,31 +10,20 @@ Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
 WORDS_A_SECOND = 2.5
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
 # What is asked of a text that nobody asked for by itself, after the person's own words.
 _MANNERS: Mapping[str, Mapping[str, str]] = {
     "speak": {
-        "en": "only the words to be spoken, no heading",
-        "de": "nur die gesprochenen Worte, ohne Überschrift",
-        "fr": "seulement les mots à prononcer, sans titre",
-        "es": "solo las palabras que se dirán, sin título",
-        "it": "solo le parole da pronunciare, senza titolo",
-        "pt": "só as palavras a dizer, sem título",
-        "ja": "話す言葉だけ、見出しなし",
-        "zh": "只要说的话，不要标题",
-        "ar": "الكلمات التي ستُقال فقط، بلا عنوان",
+        "en": "in plain sentences", "de": "in einfachen Sätzen", "fr": "en phrases simples",
+        "es": "en frases sencillas", "it": "in frasi semplici", "pt": "em frases simples",
+        "ja": "平易な文で", "zh": "用简单的句子", "ar": "بجمل بسيطة",
     },
     "show": {
-        "en": "only the few words that stand on it, no heading",
-        "de": "nur die wenigen Worte darauf, ohne Überschrift",
-        "fr": "seulement les quelques mots qui y figurent, sans titre",
-        "es": "solo las pocas palabras que lleva, sin título",
-        "it": "solo le poche parole che contiene, senza titolo",
-        "pt": "só as poucas palavras que leva, sem título",
-        "ja": "載せる短い言葉だけ、見出しなし",
-        "zh": "只要上面的几句话，不要标题",
-        "ar": "الكلمات القليلة التي عليها فقط، بلا عنوان",
+        "en": "in few words", "de": "in wenigen Worten", "fr": "en peu de mots",
+        "es": "en pocas palabras", "it": "in poche parole", "pt": "em poucas palavras",
+        "ja": "短い言葉で", "zh": "用几句话", "ar": "بكلمات قليلة",
     },
-}
+}  # fmt: skip
 _UNITS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "words": "words", "characters": "characters", "sentences": "sentences",
@@ -112,14 +101,22 @@ def write_brief(
     if purpose == "show" and not any(m.name in _UNITS["en"] for m in measures):
         measures.append(Measure("words", DEFAULT_CARD_WORDS, "at_most"))
     said = [*_state_measures(measures, wording, reading.language)]
+    manner = _MANNERS.get(purpose, {}).get(reading.language)
+    said += [manner] if manner else []
     if request.language not in {None, reading.language}:
         said.append(_LANGUAGE_NAMES.get(request.language or "", request.language or ""))
     if request.literal and fold_text(request.literal) not in fold_text(wording):
         said.append(_QUOTES.get(reading.language, "“{}”").format(request.literal))
     said += [variant] if variant else []
-    manner = _MANNERS.get(purpose, {}).get(reading.language)
-    said += [manner] if manner else []
-    return f"{wording.rstrip(' .')} ({'; '.join(said)})" if said else wording
+    return _add_sentence(wording, ", ".join(said), reading.language) if said else wording
+
+
+def _add_sentence(brief: str, said: str, language: str) -> str:
+    """Add what a brief does not say as a sentence of its own, so that no topic runs into it."""
+    stop = "。" if language in {"ja", "zh"} else "."
+    gap = "" if stop == "。" else " "
+    end = "" if brief.endswith(_SENTENCE_ENDS) else stop
+    return f"{brief.rstrip(' ,;:')}{end}{gap}{said[:1].upper()}{said[1:]}{stop}"
 
 
 def add_topic(wording: str, topic: str) -> str:
