@@ -31,8 +31,8 @@ class PlainFallback:
         picture = getattr(shown, "picture", None)
         if callable(picture):
             return str(picture())
-        bundle = getattr(shown, "_repr_mimebundle_", dict)()
-        return str(bundle.get("text/html", ""))
+        show = getattr(shown, "_repr_mimebundle_", None)
+        return str(show().get("text/html", "")) if callable(show) else ""
 
 
 def make_fallback(name: str) -> type[PlainFallback]:
