@@ -16,7 +16,7 @@ def link_mentions(
         names: says what can be made from what.
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
-    kept = _merge_questions(list(mentions))
+    kept = _drop_repeated_speech(_merge_questions(list(mentions)))
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -56,6 +56,17 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             kept.remove(question)
             question = None
         kept.append(mention)
+    return kept
+
+
+def _drop_repeated_speech(mentions: list[Mention]) -> list[Mention]:
+    """Drop `record it` where what is recorded is spoken already: `a radio spot`."""
+    kept: list[Mention] = []
+    for mention in mentions:
+        kinds = {one.kind for one in kept}
+        repeats = mention.kind == "speech" and mention.refers and "speech" in kinds
+        if not repeats or "text" in kinds:
+            kept.append(mention)
     return kept
 
 

@@ -51,6 +51,7 @@ UNAVAILABLE_IDS = {
     "database": "database.query",
     "print": "document.print",
     "translate_audio": "speech.translate",
+    "handle": "task.perform",
 }
 
 

@@ -25,6 +25,22 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     return _prefer_available(scan, verb)
 
 
+def is_unknown_verb(scan: Scan, i: int) -> bool:
+    """Tell whether an unknown word stands where only a verb can: before a determiner."""
+    k = i + 1
+    if k >= len(scan) or scan.breaks[k] or scan.is_known(i) or not scan.is_free(i):
+        return False
+    if not scan.word(i).isalpha() or scan.word(k).isdigit():
+        return False
+    grammar = get_grammar(scan.lexicon.code)
+    if scan.word(k) in grammar.particles | grammar.leading and not scan.breaks[k]:
+        k += 1
+        if k >= len(scan) or scan.breaks[k]:
+            return False
+    determiners = grammar.definite | grammar.possessive | grammar.objects | grammar.pronouns
+    return scan.word(k) in determiners or scan.has(k, "article")
+
+
 def has_object(scan: Scan, i: int) -> bool:
     """Tell whether an object begins at a word, so that what stands before it is a verb."""
     if i >= len(scan) or scan.breaks[i] >= Break.CLAUSE:
