@@ -17,7 +17,7 @@ from toolkit.planning.reading.objective_reading import (
 )
 from toolkit.planning.reading.requests import RequestFinder
 from toolkit.planning.reading.scan import KINDS, Break, Scan
-from toolkit.planning.reading.sources import find_unreadable
+from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
@@ -85,6 +85,8 @@ def _drop_unreadable(
         finder.unavailable.append(needed)
         if mention in kept:
             kept.remove(mention)
+    for mention in find_source_nouns(scan, kept, artifacts):
+        kept.remove(mention)
     return kept
 
 
@@ -94,8 +96,14 @@ def _add_implied_text(
     """Add the text that only its length asks for: `Look up bats. 200 words for a label.`"""
     if any(one.kind in {"text", "speech", "card"} for one in mentions):
         return list(mentions)
+    drawn = any(one.kind == "image" for one in mentions)
     for placed in measures:
-        if placed.measure.name in _TEXT_LENGTHS:
+        negated = any(
+            scan.has(k, "negation.before") for k in range(max(0, placed.start - 3), placed.start)
+        )
+        if placed.measure.name in _TEXT_LENGTHS and not negated:
+            if drawn and placed.measure.name in {"bullets", "lines"}:
+                continue
             clause = placed.start
             while clause > 0 and scan.breaks[clause] < Break.CLAUSE:
                 clause -= 1

@@ -14,7 +14,7 @@ from toolkit.planning.reading.mentions import (
 )
 from toolkit.planning.reading.noun_phrases import NounPhrase, find_head, read_noun_phrase
 from toolkit.planning.reading.scan import Break, Phrase, Scan
-from toolkit.planning.reading.verbs import find_verb, has_object, is_unknown_verb
+from toolkit.planning.reading.verbs import find_verb, has_clitic, has_object, is_unknown_verb
 
 # Acts whose object is what they are about, even where it names something that can be made.
 _TALKING_ACTS = frozenset(
@@ -132,7 +132,8 @@ class RequestFinder:
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
-        if any(self.scan.is_free(k) and not self.scan.has(k, "polite") for k in range(start, end)):
+        known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
+        if any(not self.scan.has(k, "polite") for k in known):
             self._start_clause(start, "start")
             self._open_question(start)
             self._note_topic(start, end)
@@ -214,11 +215,11 @@ class RequestFinder:
         fact = self._find_fact(i)
         if fact is not None:
             return fact, Place.OPEN
+        if phrase.head is None and phrase.language and self._wants and self.mentions:
+            return self._add_translation(phrase)
         if phrase.head is None and self._wants and phrase.has_article:
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
-            if phrase.language and not phrase.unknown and self.mentions:
-                return self._add_translation(phrase)
             if phrase.unknown:
                 self.unknown += phrase.unknown
                 self._current = None
@@ -399,7 +400,7 @@ class RequestFinder:
         self._current = None
         if verb.particle is not None:
             self.scan.consume(verb.particle, verb.particle + 1, "act")
-        inner = self._find_inner_reference(verb)
+        inner = self._find_inner_reference(verb) or has_clitic(self.scan, verb)
         if inner:
             self._refers = True
         if verb.category.startswith("unavailable."):
@@ -520,7 +521,6 @@ class RequestFinder:
         if not phrase.unknown:
             return False
         if phrase.count > 1 and self._verb is not None:
-            phrase.count = 1
             return True
         about = self.scan.find(phrase.end, "about")
         return about is not None and not self.scan.has(phrase.end, "join.")
@@ -529,7 +529,7 @@ class RequestFinder:
         self._verb = None
         first, last = phrase.unknown[-1], phrase.end
         mention = Mention("text", first, last, self._clause, form=self.scan.text(first, last))
-        mention.count = phrase.count
+        mention.listed = phrase.count
         self._add(mention)
         return phrase.end, Place.AFTER
 
@@ -584,9 +584,15 @@ class RequestFinder:
         if made == "research" and kind == "text" and not phrase.tail:
             self._finish_act(verb, phrase)
             return phrase.start, Place.TOPIC
+        if act == "list" and kind == "research":
+            self._add_noun(phrase, head)
+            return self._leave_noun(phrase)
         if made == "text" and kind == "research":
             mention = self._add_act(verb)
             mention.needs_facts = True
+            return phrase.end, Place.AFTER
+        if made in {"speech", "card"} and "literal" in scan.owners[phrase.end : self._end]:
+            self._add_act(verb)
             return phrase.end, Place.AFTER
         if made in {"speech", "card"} and kind is not None and scan.names.can_feed(kind, made):
             part = self._add_noun(phrase, head)
@@ -615,6 +621,9 @@ class RequestFinder:
         """Add what a noun asks for; `quote card` asks for a card made of a quote."""
         scan = self.scan
         kind = kind or get_kind(scan, head)
+        if kind == "text" and self._labels_quote(phrase):
+            self.scan.consume(head.start, head.end, "label")
+            return Mention("", head.start, head.end, self._clause)
         music = self._find_music(phrase, head) if act != "write" else None
         if music is not None and "music.generate" not in scan.names.kinds:
             self._add_unavailable(music)
@@ -641,6 +650,11 @@ class RequestFinder:
                 attributes=phrase.attributes,
             )
         )
+
+    def _labels_quote(self, phrase: NounPhrase) -> bool:
+        """Tell whether a noun only names the quoted words after it: `title “Sold out”`."""
+        is_quoted = phrase.end < self._end and self.scan.owners[phrase.end] == "literal"
+        return is_quoted and bool(self.mentions) and not phrase.count > 1
 
     def _find_music(self, phrase: NounPhrase, head: Phrase) -> Phrase | None:
         """Return the song that a noun asks for, unless its words alone are wanted."""
@@ -688,6 +702,12 @@ class RequestFinder:
                 self._current.refers_to = self._get_reference_kind(pronoun)
                 return pronoun.end, Place.AFTER
             return about.end, Place.TOPIC
+        same = scan.find(i, "join.with", "join.from")
+        given = self._find_reference(same.end) if same and same.end < self._end else None
+        if given is not None and self._current is not None and self._current.kind != "text":
+            self._current.refers = True
+            self._current.refers_to = self._get_reference_kind(given)
+            return given.end, Place.AFTER
         said = scan.find(i, "title", "polite", "filler")
         if said is not None:
             return said.end, Place.AFTER
@@ -833,6 +853,10 @@ class RequestFinder:
             return None
         if self._is_statement(phrase):
             return None
+        if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:
+            self.facts.append(phrase.head.start)
+            scan.consume(phrase.head.start, phrase.head.end, "fact")
+            return self._leave_noun(phrase)
         if only is not None and any(
             _is_same_kind(get_kind(scan, phrase.head), one) for one in self.mentions
         ):
@@ -909,8 +933,15 @@ class RequestFinder:
         current = self._current
         if current is None or join not in {"with", "as"} or not self.mentions:
             return None
-        if get_kind(self.scan, head) != current.kind or current.kind == "text":
+        if get_kind(self.scan, head) != current.kind:
             return None
+        if current.kind == "text":
+            if join != "as" or current.act in TRANSFORMING_ACTS:
+                return None
+            spread = any(self.scan.has(k, "join.for_each") for k in range(phrase.start, head.start))
+            current.count = max(current.count, current.listed) if spread else 1
+            self.scan.consume(head.start, head.end, "request")
+            return self._leave_noun(phrase)
         if join == "with" and current.form:
             return None
         current.count = max(current.count, phrase.count)
@@ -941,6 +972,8 @@ class RequestFinder:
     def _is_asked(self, verb: Phrase, join: str, firm: bool, strict: bool) -> bool:
         """Tell whether a verb in the middle of a sentence asks for something."""
         k = verb.end
+        if has_clitic(self.scan, verb):
+            return True
         if strict:
             return join == "want" or (not verb.is_ambiguous and self._has_requested_object(k))
         if join in {"then", "want"} or firm:

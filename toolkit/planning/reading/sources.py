@@ -37,7 +37,7 @@ def find_unreadable(
                 found.append((mention, UnavailableMention("read_file", place, place + 1)))
                 break
     for place, _ in artifacts:
-        for mention in _list_in_sentence(scan, mentions, place):
+        for mention in _list_in_sentence(scan, mentions, place, after=True):
             key = _find_sense(scan, mention, place)
             if key is not None:
                 found.append((mention, UnavailableMention(key, place, place + 1)))
@@ -49,15 +49,31 @@ def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
     """Return what would have to look at an artifact, or listen to it, for a request of text."""
     if mention.kind != "text":
         return None
-    heard = any(scan.has(k, "act.speak", "thing.speech") for k in range(mention.start, place))
-    if heard and mention.act in TRANSFORMING_ACTS:
+    first, last = sorted((mention.start, place))
+    heard = any(scan.has(k, "act.speak", "thing.speech") for k in range(first, last))
+    if heard and (mention.act in TRANSFORMING_ACTS or mention.join == "as"):
         return "translate_audio" if mention.act == "translate" else "transcribe"
     return "look_at_image" if mention.act in _LOOKING_ACTS else None
 
 
-def _list_in_sentence(scan: Scan, mentions: Sequence[Mention], place: int) -> list[Mention]:
-    """List what the sentence of a word asks for."""
+def find_source_nouns(
+    scan: Scan, mentions: Sequence[Mention], artifacts: Sequence[tuple[int, str]]
+) -> list[Mention]:
+    """Find nouns that only say what an artifact is: `the recording art_…`."""
+    places = {place for place, _ in artifacts}
+    return [
+        one
+        for one in mentions
+        if one.end in places and one.act is None and one.count == 1 and not scan.breaks[one.end]
+    ]
+
+
+def _list_in_sentence(
+    scan: Scan, mentions: Sequence[Mention], place: int, *, after: bool = False
+) -> list[Mention]:
+    """List what the sentence of a word asks for, before it or also after."""
     start = place
     while start > 0 and scan.breaks[start] < Break.SENTENCE:
         start -= 1
-    return [one for one in mentions if start <= one.start <= place]
+    end = scan.find_sentence_end(place) if after else place + 1
+    return [one for one in mentions if start <= one.start < end]
