@@ -7,11 +7,46 @@ from pydantic import BaseModel, ConfigDict, Field
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
-class ReviewThresholds(BaseModel):
-    """The thresholds of the reviewer's checks; shares are from 0 to 1.
+class SoundThresholds(BaseModel):
+    """The thresholds of the checks of sounds; loudness is in decibels of full scale.
 
     Attributes:
-        pass_score: the least score that passes where nothing blocks.
+        min_loudness_db: the least loudness that counts as heard.
+        min_heard_s: the least that has to be heard.
+        heard_share: the share of the least time for a text that has to be heard, between pauses.
+        min_judged_s: the least that has to be heard for the rest to be judged.
+        min_shape_change_db: the least that a spectrum changes; noise has 1.6, speech 2 to 8.
+        max_steady_share: the most that may be the same a tenth of a second later; speech has 0.2.
+        max_tonal_share: the most that may be one pure tone; speech in a hum has 0.6.
+        min_level_change_db: the least that loudness changes; a tune has 1, speech 2.5 to 10.
+        clipped_peak: the highest value from which on clipping is looked for.
+        max_clipped_share: the most that may be as high as that; speech has 0.02.
+        max_channel_gap_db: how much quieter one channel may be.
+        min_repeated_s: the least that has to be heard for repeats to be told.
+        cut_end_share: the share of the usual time that what ends at full loudness has to take.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_loudness_db: float = Field(default=-60.0, le=0)
+    min_heard_s: float = Field(default=0.08, ge=0)
+    heard_share: float = Field(default=0.4, ge=0, le=1)
+    min_judged_s: float = Field(default=0.5, ge=0)
+    min_shape_change_db: float = Field(default=1.75, ge=0)
+    max_steady_share: float = Field(default=0.5, ge=0, le=1)
+    max_tonal_share: float = Field(default=0.8, ge=0, le=1)
+    min_level_change_db: float = Field(default=1.7, ge=0)
+    clipped_peak: float = Field(default=0.9, ge=0, le=1)
+    max_clipped_share: float = Field(default=0.05, ge=0, le=1)
+    max_channel_gap_db: float = Field(default=35.0, ge=0)
+    min_repeated_s: float = Field(default=1.5, ge=0)
+    cut_end_share: float = Field(default=0.7, ge=0)
+
+
+class TextThresholds(BaseModel):
+    """The thresholds of the checks of texts; shares are from 0 to 1.
+
+    Attributes:
         script_share: the least share of letters in the script of the language that is asked for.
         foreign_share: the most of a text that may be sentences in other languages.
         length_slack: how far a number of words may be from what was asked for.
@@ -31,7 +66,6 @@ class ReviewThresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pass_score: Share = 0.6
     script_share: Share = 0.3
     foreign_share: Share = 0.3
     length_slack: Share = 0.4
@@ -47,6 +81,25 @@ class ReviewThresholds(BaseModel):
     material_share: Share = 0.15
     topic_terms: int = Field(default=30, ge=1)
     min_facts: int = Field(default=3, ge=1)
+
+
+class ReviewThresholds(BaseModel):
+    """The thresholds of the reviewer's checks.
+
+    Attributes:
+        pass_score: the least score that passes where nothing blocks.
+        judge_margin: so near to `pass_score`, one answer of the judge does not decide.
+        text: of the checks of texts.
+        sound: of the checks of sounds.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    pass_score: Share = 0.6
+    # One major finding alone, or two minor ones.
+    judge_margin: Share = 0.15
+    text: TextThresholds = TextThresholds()
+    sound: SoundThresholds = SoundThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

@@ -6,10 +6,10 @@ from functools import cache
 from io import BytesIO
 from typing import Any
 
-import lameenc
 import pytest
 from PIL import Image, ImageDraw
 
+from tests.planning.review.sounds import add_silence, encode_mp3, speak
 from tests.planning.sample_capabilities import CARD, DRAWING, FACTS, LLM, SPEECH, WrittenText, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Review
@@ -49,14 +49,10 @@ def png(size: tuple[int, int] = (1200, 630), *, blank: bool = False) -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def mp3(seconds: float) -> bytes:
-    """An MP3 of that length, at a rate that keeps it small."""
-    encoder = lameenc.Encoder()
-    encoder.set_bit_rate(32)
-    encoder.set_in_sample_rate(16_000)
-    encoder.set_channels(1)
-    encoder.silence()
-    return bytes(encoder.encode(bytes(int(16_000 * seconds) * 2)) + encoder.flush())
+    """Speech of that length."""
+    return encode_mp3(add_silence(speak(1, seconds), 0, 0.1), kbps=32)
 
 
 AUDIO = mp3(len(SCRIPT) / 15)
@@ -225,7 +221,7 @@ def test_a_defect_is_found(
         (replace_blob("copy", OFF_TOPIC.encode()), 0,
          {"objective": f"{TOLD['copy']} Mention tidal power by name."}),
         (replace_blob("copy", (COPY + " ").encode() * 20), 0,
-         {"objective": f"{TOLD['copy']} Keep to about 30 words. "
+         {"objective": f"{TOLD['copy']} Keep to at most 30 words. "
                        "Do not repeat sentences."}),
         (replace_blob("card", png(blank=True)), 0, {"template": "classic"}),
         (replace_blob("card", png(blank=True)), 1, {"template": "quote"}),

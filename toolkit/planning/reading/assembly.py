@@ -16,12 +16,15 @@ from toolkit.planning.reading.objective_reading import (
     UnavailableAct,
 )
 from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import KINDS, Scan
+from toolkit.planning.reading.scan import KINDS, Break, Scan
+from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 _MAX_WORDING_CHARS = 4000
-_FAR = 10**9
+_TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
+# How many words may stand between a voice and the recording that it is made from.
+_NEAR_ARTIFACT = 4
 
 
 def assemble_reading(
@@ -31,11 +34,16 @@ def assemble_reading(
     artifacts: Sequence[tuple[int, str]],
     measures: Sequence[PlacedMeasure],
     lists: Sequence[ItemList],
+    addresses: Sequence[int],
     without: frozenset[str] = frozenset(),
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
     places = [literal.start for literal in literals]
-    mentions = finder.mentions
+    mentions = _drop_unreadable(scan, finder, addresses, artifacts)
+    mentions = _add_implied_text(scan, mentions, measures)
+    for mention in mentions:
+        mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
+    _turn_voices_to_clones(mentions, artifacts)
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
     copies = fan_out(mentions, lists)
@@ -45,6 +53,10 @@ def assemble_reading(
         UnavailableAct(UNAVAILABLE_IDS[one.key], scan.text(one.start, one.end))
         for one in finder.unavailable
     )
+    if not requests and not unavailable and finder.unknown_verb is not None:
+        verb = finder.unknown_verb
+        last = scan.find_sentence_end(verb, Break.COMMA)
+        unavailable = (UnavailableAct(UNAVAILABLE_IDS["handle"], scan.text(verb, last)),)
     unknown = _list_unknown(scan, finder, bool(requests or unavailable))
     topic = next((one.topic for one in requests if one.topic), "")
     return ObjectiveReading(
@@ -57,6 +69,58 @@ def assemble_reading(
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
     )
+
+
+def _drop_unreadable(
+    scan: Scan,
+    finder: RequestFinder,
+    addresses: Sequence[int],
+    artifacts: Sequence[tuple[int, str]],
+) -> list[Mention]:
+    """Report requests whose source nothing here can read, instead of making something up."""
+    kept = list(finder.mentions)
+    for mention, needed in find_unreadable(scan, kept, addresses, artifacts):
+        if UNAVAILABLE_IDS[needed.key] in scan.names.kinds:
+            continue
+        finder.unavailable.append(needed)
+        if mention in kept:
+            kept.remove(mention)
+    for mention in find_source_nouns(scan, kept, artifacts):
+        kept.remove(mention)
+    return kept
+
+
+def _add_implied_text(
+    scan: Scan, mentions: Sequence[Mention], measures: Sequence[PlacedMeasure]
+) -> list[Mention]:
+    """Add the text that only its length asks for: `Look up bats. 200 words for a label.`"""
+    if any(one.kind in {"text", "speech", "card"} for one in mentions):
+        return list(mentions)
+    drawn = any(one.kind == "image" for one in mentions)
+    for placed in measures:
+        negated = any(
+            scan.has(k, "negation.before") for k in range(max(0, placed.start - 3), placed.start)
+        )
+        if placed.measure.name in _TEXT_LENGTHS and not negated:
+            if drawn and placed.measure.name in {"bullets", "lines"}:
+                continue
+            clause = placed.start
+            while clause > 0 and scan.breaks[clause] < Break.CLAUSE:
+                clause -= 1
+            text = Mention("text", placed.start, placed.end, clause, refers=True)
+            return sorted([*mentions, text], key=lambda one: one.start)
+    return list(mentions)
+
+
+def _turn_voices_to_clones(
+    mentions: Sequence[Mention], artifacts: Sequence[tuple[int, str]]
+) -> None:
+    """Read `a voice from art_…` as a clone of the voice that is heard there."""
+    for place, _ in artifacts:
+        for mention in mentions:
+            near = 0 < place - mention.end < _NEAR_ARTIFACT
+            if mention.kind == "speech" and mention.act is None and near and not mention.refers:
+                mention.kind = "clone"
 
 
 def _find_banned(
@@ -235,8 +299,7 @@ class _RequestBuilder:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
             field = self._scan.names.fields.get(self._scan.word(literal.start - 1))
-            near = [one for one in self._mentions if one.clause <= literal.start]
-            owner = near[-1] if near else (self._mentions[0] if self._mentions else None)
+            owner = self._find_literal_owner(literal)
             if owner is None:
                 continue
             if field and field not in {"title", "headline", "text"}:
@@ -252,6 +315,19 @@ class _RequestBuilder:
             if mention.kind in {"speech", "card"} and not mention.topics:
                 before = [one for one in literals if one.start < mention.start]
                 self._literals[id(mention)] = [before[-1] if before else literals[0]]
+
+    def _find_literal_owner(self, literal: Literal) -> Mention | None:
+        """Find the request whose words are quoted: in their sentence, one that takes words."""
+        start = literal.start
+        while start > 0 and self._scan.breaks[start] < Break.SENTENCE:
+            start -= 1
+        end = self._scan.find_sentence_end(literal.start)
+        near = [one for one in self._mentions if start <= one.start < end]
+        taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]
+        before = [one for one in taking if one.start <= literal.start]
+        earlier = [one for one in self._mentions if one.start <= literal.start]
+        pool = before[-1:] or taking[:1] or near[-1:] or earlier[-1:] or self._mentions[:1]
+        return pool[0] if pool else None
 
     def _assign_artifacts(self, artifacts: Sequence[tuple[int, str]]) -> None:
         for place, artifact_id in artifacts:

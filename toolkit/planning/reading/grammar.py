@@ -1,7 +1,7 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,17 @@ class Grammar:
         particles: second parts of verbs, which may stand apart from the first.
         subject: pronouns that can only be a subject.
         objects: pronouns of who is given something: `me`.
+        pronouns: those that stand for a thing as an object.
+        addressees: those for who is asked.
+        wants: verbs by which the first person asks for something.
+        now: words for this moment, which make a question one about live data.
+        means: prepositions of the way that something is sent by.
+        leading: prepositions between a verb and its object or the place where it is brought to.
+        causatives: verbs that have others do something: `have it framed`.
+        styling: verbs that say how something is to be, and not what is done with it.
+        conditions: words that open a condition, and no question where none is asked.
+        times: words that say how often.
+        listed: nouns that are counted within one text: `five questions`.
     """
 
     definite: frozenset[str] = frozenset()
@@ -25,6 +36,17 @@ class Grammar:
     particles: frozenset[str] = frozenset()
     subject: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()
+    pronouns: frozenset[str] = frozenset()
+    addressees: frozenset[str] = frozenset()
+    wants: frozenset[str] = frozenset()
+    now: tuple[str, ...] = ()
+    means: frozenset[str] = frozenset()
+    leading: frozenset[str] = frozenset()
+    causatives: frozenset[str] = frozenset()
+    styling: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+    times: Mapping[str, int] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -37,13 +59,43 @@ GRAMMARS: Mapping[str, Grammar] = {
         possessive=_words("my our your his her their"),
         finite=_words(
             "is are was were am has had will would shall should can could may might must isn't "
-            "aren't wasn't won't can't goes becomes comes gets does did wants keeps that's it's "
+            "aren't wasn't won't can't goes becomes comes gets do does did wants keeps that's it's "
             "there's belongs needs"
         ),
         relative=_words("that which who whose where when while because since if as so"),
         particles=_words("up aloud out down in together over off back"),
         subject=_words("i we he she they who"),
         objects=_words("me us him you"),
+        pronouns=_words("it them this that these those"),
+        addressees=_words("you u"),
+        wants=_words("want need"),
+        now=(
+            "at the moment",
+            "this very minute",
+            "this minute",
+            "this very moment",
+            "at this moment",
+            "currently",
+            "at present",
+            "as we speak",
+            "right now",
+            "just now",
+        ),
+        means=_words("by via"),
+        leading=_words("through to into onto in on at over under for"),
+        causatives=_words("have get"),
+        styling=_words(
+            "keep make set address sign base aim tailor start end begin open close let phrase "
+            "word call title name format structure dedicate limit pitch cap hold leave use have "
+            "take treat put turn bring split divide mix blend tone do get see find want give add "
+            "include mention finish stick round write call spell"
+        ),
+        conditions=_words("if whether"),
+        times={"once": 1, "twice": 2, "thrice": 3},
+        listed=_words(
+            "question questions name names idea ideas keyword keywords hashtag hashtags answer "
+            "answers term terms option options"
+        ),
     ),
     "de": Grammar(
         definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),

@@ -16,14 +16,14 @@ def link_mentions(
         names: says what can be made from what.
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
-    kept = _merge_questions(list(mentions))
+    kept = _drop_repeated(_merge_questions(list(mentions)))
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
         for source in _choose_sources(mention, earlier, names, has_literal):
             _add_input(mention, source)
         if mention.join == "with":
-            _attach_part(mention, earlier, names)
+            _attach_part(mention, [*reversed(earlier), *kept[here + 1 :]], names)
     _lend_voice(kept)
     for mention in kept:
         if mention.kind == "research" and any(mention in one.inputs for one in kept):
@@ -41,22 +41,42 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
     kept: list[Mention] = []
     question: Mention | None = None
     for mention in mentions:
+        if mention.is_question and question is not None and question in kept:
+            question.topics += mention.topics
+            continue
         if mention.is_question:
             question = mention
-        elif question is not None and not mention.topics and mention.kind == "research":
+        elif question is not None and _lacks_topic(mention) and mention.kind == "research":
             # What is looked up comes before the answer.
             mention.topics = list(question.topics)
             kept.insert(kept.index(question), mention)
             continue
-        elif question is not None and mention.kind == "text" and not mention.topics:
+        elif question is not None and mention.kind == "text" and _lacks_topic(mention):
             mention.topics = list(question.topics)
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
-            mention.refers = False
+            mention.refers = mention.refers_to not in {None, "text"}
             kept.remove(question)
             question = None
         kept.append(mention)
     return kept
+
+
+def _drop_repeated(mentions: list[Mention]) -> list[Mention]:
+    """Drop verbs that only say again what is asked for: `a story, just tell it`, `record it`."""
+    kept: list[Mention] = []
+    for mention in mentions:
+        kinds = {one.kind for one in kept}
+        spoken = mention.kind == "speech" and mention.refers and "speech" in kinds - {"text"}
+        bare = not (mention.form or mention.topics or mention.refers or mention.language)
+        written = mention.kind == "text" and bare and mention.act not in {None, *TRANSFORMING_ACTS}
+        if not (spoken and "text" not in kinds) and not (written and "text" in kinds):
+            kept.append(mention)
+    return kept
+
+
+def _lacks_topic(mention: Mention) -> bool:
+    return mention.refers or not mention.topics
 
 
 def _add_input(mention: Mention, source: Mention) -> None:
@@ -121,9 +141,9 @@ def _choose_card_parts(able: Sequence[Mention]) -> list[Mention]:
     return found
 
 
-def _attach_part(mention: Mention, earlier: Sequence[Mention], names: CapabilityNames) -> None:
+def _attach_part(mention: Mention, others: Sequence[Mention], names: CapabilityNames) -> None:
     """Attach what is asked for `with` something: a picture to its card, a voice to its text."""
-    for whole in reversed(earlier):
+    for whole in others:
         if names.can_feed(mention.kind, whole.kind) and mention.kind != whole.kind:
             if mention in whole.inputs or whole in mention.inputs:
                 return

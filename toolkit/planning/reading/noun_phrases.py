@@ -72,6 +72,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
     for phrase in scan.phrases(i):
         if best is not None and phrase.end < best.end:
             break
+        if any(not scan.is_free(k) for k in range(i, phrase.end)):
+            continue
         if phrase.category.startswith(HEADS) and (
             best is None or best.category.startswith("unavailable")
         ):
@@ -99,7 +101,9 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
         head = find_head(scan, k)
         if head is not None:
             found.modifier = found.head
-            found.head, k = head, head.end
+            if found.head is None or found.head.category != "unavailable.qr_code":
+                found.head = head
+            k = head.end
             found.end, found.tail = k, None
             continue
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)
@@ -149,7 +153,7 @@ def _read_modifier(
         found.is_possessive = found.is_possessive or scan.word(k) in possessive
         found.has_article = True
         return k + 1
-    article = scan.find(k, "article")
+    article = scan.find(k, "article") or scan.find(k, "join.for_each")
     if article is not None:
         found.has_article = True
         return article.end

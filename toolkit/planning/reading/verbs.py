@@ -20,9 +20,32 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return None
     if verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous and verb.end - i == 1:
         return None
+    if has_clitic(scan, verb):
+        return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
     return _prefer_available(scan, verb)
+
+
+def is_unknown_verb(scan: Scan, i: int) -> bool:
+    """Tell whether an unknown word stands where only a verb can: before a determiner."""
+    k = i + 1
+    if k >= len(scan) or scan.breaks[k] or scan.is_known(i) or not scan.is_free(i):
+        return False
+    if not scan.word(i).isalpha() or scan.word(k).isdigit():
+        return False
+    grammar = get_grammar(scan.lexicon.code)
+    if scan.word(k) in grammar.particles and not scan.breaks[k]:
+        k += 1
+        if k >= len(scan) or scan.breaks[k]:
+            return False
+    determiners = grammar.definite | grammar.possessive | grammar.objects | grammar.pronouns
+    return scan.word(k) in determiners or scan.has(k, "article")
+
+
+def has_clitic(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a verb has its object written on to it: `traducilo`."""
+    return verb.is_tail and bool(scan.lexicon.enclitics)
 
 
 def has_object(scan: Scan, i: int) -> bool:
@@ -34,7 +57,10 @@ def has_object(scan: Scan, i: int) -> bool:
     if scan.owners[i] in {"literal", "artifact"}:
         return True
     if scan.find(i, "about", "join."):
-        return False
+        # "answer in two sentences", "draft in French"
+        return i + 1 < len(scan) and (
+            scan.owners[i + 1] == "measure" or scan.find(i, "language") is not None
+        )
     grammar = get_grammar(scan.lexicon.code)
     word = scan.word(i)
     if word in grammar.definite | grammar.possessive | grammar.objects:
@@ -66,7 +92,7 @@ def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
     particles = get_grammar(scan.lexicon.code).particles
     if not particles or not scan.is_free(i):
         return None
-    if not scan.has(i, "act.", "make", "unavailable.", "thing."):
+    if not scan.lexicon.is_known(scan.word(i)):
         return None
     k = i + 1
     while k < len(scan) and k - i <= _MAX_VERB_GAP and scan.breaks[k] == Break.NONE:
@@ -74,6 +100,6 @@ def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
             pair = [scan.tokens[i], scan.tokens[k]]
             for entry in scan.lexicon.find_entries(pair, 0):
                 if entry.length == 2 and entry.category.startswith(("act.", "unavailable.")):
-                    return Phrase(i, i + 1, entry.category, entry.value)
+                    return Phrase(i, i + 1, entry.category, entry.value, particle=k)
         k += 1
     return None

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import TypeAlias
 
 from toolkit.contract.base import JsonObject
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.texts.demands import Demands, Quantity, Unit, read_demands
 from toolkit.planning.review.texts.languages import LanguageFinding, detect_text_language
 from toolkit.planning.review.texts.word_lists import find_phrase, fold_phrase
-from toolkit.review_thresholds import ReviewThresholds
+from toolkit.review_thresholds import TextThresholds
 
 HEAD_CHARS, TAIL_CHARS = 60_000, 20_000  # of a long text, that are looked at
 _OPENING_CHARS, _CLOSING_CHARS = 600, 500
@@ -46,9 +46,9 @@ class TextCase:
         return self.look.item
 
     @property
-    def thresholds(self) -> ReviewThresholds:
+    def thresholds(self) -> TextThresholds:
         """The thresholds of the checks."""
-        return self.look.thresholds
+        return self.look.thresholds.text
 
     @cached_property
     def sample(self) -> str:

@@ -45,7 +45,7 @@ _LETTERS_OF = {
     "ø": "da no", "æ": "da no", "å": "sv da no", "ò": "it ca", "ì": "it", "ù": "it fr",
 }  # fmt: skip
 _LETTER_WEIGHT = 0.25
-_MIN_HITS = 2.0  # function words that a language is told by
+_MIN_HITS = 1.5  # function words that a language is told by
 _MIN_SHARE = 0.12  # of all words
 _MIN_LEAD = 1.35  # over the next language
 MIN_WORDS = 5  # of a sentence that is told by itself

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.sound_measures import estimate_speaking_ms
+from toolkit.planning.review.speaking_time import estimate_speaking_time
 from toolkit.planning.review.texts import sentences as parts
 from toolkit.planning.review.texts.case import TextCase
 from toolkit.planning.review.texts.demands import Quantity
@@ -39,9 +39,10 @@ def check_speaking_time(case: TextCase) -> Iterator[ReviewIssue]:
     asked = case.demands.quantities.get("seconds")
     if asked is None or not case.text.strip() or "words" in case.demands.quantities:
         return
-    fast, slow = (ms / 1000 for ms in estimate_speaking_ms(case.text))
-    if fast > asked.most or slow < asked.least * (1 - case.thresholds.length_slack) - 3:
-        message = f"The text takes {fast:.0f} to {slow:.0f} s to speak, not {asked.most:g} s."
+    time = estimate_speaking_time(case.sample)
+    slack = case.thresholds.length_slack
+    if time.least_s > asked.most or time.most_s < asked.least * (1 - slack):
+        message = f"The text takes about {time.usual_s:.0f} s to speak, not {asked.most:g} s."
         yield case.report(message, 0.6, instruction=f"It is to be spoken in {asked.most:g} s.")
 
 
