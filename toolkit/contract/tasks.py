@@ -14,6 +14,7 @@ TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
 PERSON_REVIEWER = "person"  # who reviews where it is not the checks
+JUDGE_REVIEWER = "judge"
 
 
 class TaskCreate(PlanCreate):
@@ -159,6 +160,7 @@ class Task(Record):
 
 __all__ = [
     "FINAL_TASK_STATUSES",
+    "JUDGE_REVIEWER",
     "PERSON_REVIEWER",
     "AgentCall",
     "Constraints",

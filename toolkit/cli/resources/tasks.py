@@ -35,6 +35,7 @@ def task(
     endpoint_id: options.OnEndpoint = None,
     compute_id: options.OnCompute = None,
     planner: options.Planner = None,
+    review: options.Review = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
     ] = False,
@@ -58,6 +59,7 @@ def task(
         endpoint_id=endpoint_id,
         compute_id=compute_id,
         planner=planner,
+        review=review,
     )
     if no_wait:
         print_started(shell, work)

@@ -25,11 +25,12 @@ from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
+from toolkit.engine.orchestration.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.reviewer import review_results
+from toolkit.planning.review.reviewer import find_issues, judge_issues
 from toolkit.plugins import Upstream
 from toolkit.store import AppendEvent, Change, Lease
 
@@ -57,12 +58,14 @@ class TaskManager:
         plans: Plans,
         workflows: Workflows,
         artifacts: Artifacts,
+        judge: TaskJudge,
     ) -> None:
         self._core = core
         self._planning = planning
         self._plans = plans
         self._workflows = workflows
         self._artifacts = artifacts
+        self._judge = judge
         self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
             "planning": self._plan,
             "executing": self._execute,
@@ -160,17 +163,20 @@ class TaskManager:
         plan = await self._plans.get(context, task.plan_id or "")
         evidence = await self._load_evidence(lease.account_id, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
-        verdict = await self._core.driver.run_in_thread(
-            lambda: review_results(
+        thresholds = self._core.settings.review
+        issues = await self._core.driver.run_in_thread(
+            lambda: find_issues(
                 task.objective,
                 evidence,
                 plan.deliverables,
                 attempt=task.review_attempts,
-                retries_left=left,
-                thresholds=self._core.settings.review,
+                thresholds=thresholds,
             ),
             lease.account_id,
         )
+        verdict = judge_issues(issues, evidence, retries_left=left, thresholds=thresholds)
+        verdict = await self._judge.reconsider(verdict, task, lease, evidence, issues, left)
+        await self._sum_costs(task)
         task.review = verdict
         task.reviews.append(verdict)
         if verdict.decision == "pass" and workflow.status == "completed":

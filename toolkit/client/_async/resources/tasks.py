@@ -6,6 +6,7 @@ from typing import Self
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
@@ -15,7 +16,7 @@ from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.plans import PlannerChoice
+from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.display.progress import EventProgress
 
 
@@ -118,6 +119,16 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return await AsyncWorkflows(self._http).get(chosen)
 
+    async def plan(self) -> AsyncPlan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return await AsyncPlans(self._http).get(self.plan_id)
+
     async def review(
         self,
         decision: Decision,
@@ -186,15 +197,29 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
+        review: ReviewMode | None = None,
     ) -> AsyncTask:
-        """Have an objective planned, run and reviewed."""
+        """Have an objective planned, run and reviewed.
+
+        Args:
+            objective: what is wanted, in plain words.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what providers are chosen by.
+            endpoint_id, compute_id: where GPU work runs.
+            capabilities: the only ones that may be used; all of them by default.
+            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
+            review: `checks`, or `judge`: a language model as well.
+        """
         constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            capabilities=capabilities and list(capabilities),
             planner=planner,
+            review=review,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return await self._create(body)

@@ -9,6 +9,7 @@ from toolkit.client._objective import HasObjective
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
+from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
@@ -16,7 +17,7 @@ from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.plans import PlannerChoice
+from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.display.progress import EventProgress
 
 
@@ -119,6 +120,16 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return Workflows(self._http).get(chosen)
 
+    def plan(self) -> Plan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return Plans(self._http).get(self.plan_id)
+
     def review(
         self,
         decision: Decision,
@@ -187,15 +198,29 @@ class Tasks(WorkResource[Task]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
+        review: ReviewMode | None = None,
     ) -> Task:
-        """Have an objective planned, run and reviewed."""
+        """Have an objective planned, run and reviewed.
+
+        Args:
+            objective: what is wanted, in plain words.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what providers are chosen by.
+            endpoint_id, compute_id: where GPU work runs.
+            capabilities: the only ones that may be used; all of them by default.
+            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
+            review: `checks`, or `judge`: a language model as well.
+        """
         constraints = drop_none(
             max_cost_usd=max_cost_usd,
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            capabilities=capabilities and list(capabilities),
             planner=planner,
+            review=review,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return self._create(body)
