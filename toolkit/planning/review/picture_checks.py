@@ -7,6 +7,7 @@ painted, a thumbnail blown up.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 from toolkit.contract.base import JsonObject
@@ -150,7 +151,8 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         twin = next((o for o, other in known if (mark ^ other).bit_count() <= max_bits), None)
         if twin is not None:
             message = f"The image looks the same as that of `{twin.node.id}`."
-            issues.append(_block(item, 0.7, message, _vary_input(item, attempt + len(known))))
+            changes = _vary_input(item, attempt + len(known))
+            issues.append(replace(_block(item, 0.7, message, changes), check="variety"))
         known.append((item, mark))
     return issues
 

@@ -22,6 +22,7 @@ _NOISE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16)
 _MIN_NOISE_SIDE, _MIN_NOISE_SPREAD = 24, 10.0
 _FLAT_STEP, _MAX_NOISE_FLAT = 6, 0.12  # levels: neighbours that differ by less look the same
 _MIN_DEAD_SHARE = 0.1
+_SAME_LEVELS = 3
 _TEXTURED_BELOW = 0.1  # the share of neighbours that are the same
 _MIN_CUT_STEPS = 0.05
 _DETAIL_TIMES = 2
@@ -141,10 +142,19 @@ def _measure_noise(grey: Floats) -> float:
         flat = float((np.abs(np.diff(part, axis=1)) < _FLAT_STEP).mean())
         if flat > _MAX_NOISE_FLAT:
             continue
+        if block > 1 and not _has_blocks(grey, block):
+            continue
         across = float((centred[:, 1:] * centred[:, :-1]).mean()) / spread
         down = float((centred[1:] * centred[:-1]).mean()) / spread
         most = max(most, 1 - max(abs(across), abs(down)))
     return most
+
+
+def _has_blocks(grey: Floats, block: int) -> bool:
+    """Tell whether most of what changes along rows does so at columns of the same distance."""
+    steps = np.abs(np.diff(grey[:256, :512], axis=1)).sum(axis=0)
+    sums = [float(steps[start::block].sum()) for start in range(block)]
+    return max(sums) > max(0.4, 1.6 / block) * sum(sums)
 
 
 def _measure_dead_rows(pixels: Pixels) -> float:
@@ -154,23 +164,27 @@ def _measure_dead_rows(pixels: Pixels) -> float:
     where all of it breaks off at one line, as if it went on behind.
     """
     height, width = pixels.shape[:2]
-    color = pixels[-1, -1]
-    same = (pixels[:, :: max(1, width // 64)] == color).all(axis=(1, 2))
+    color = pixels[-1, -1].astype(np.int16)
+    sample = pixels[:, :: max(1, width // 64)]
+    same = (np.abs(sample - color) <= _SAME_LEVELS).all(axis=(1, 2))
     dead = height if same.all() else height - int(np.flatnonzero(~same)[-1]) - 1
     # Only some pixels of each row were looked at: the first row that is dead may be lower.
-    while 0 < dead < height and not (pixels[height - dead] == color).all():
+    while 0 < dead < height:
+        if (np.abs(pixels[height - dead] - color) <= _SAME_LEVELS).all():
+            break
         dead -= 1
     if not _MIN_DEAD_SHARE * height < dead < height * 0.95:
         return 0.0
     above = pixels[: height - dead]
-    rows = above[:: max(1, len(above) // 64)].astype(np.int16)
-    if float((np.abs(np.diff(rows, axis=1)).max(axis=2) == 0).mean()) < _TEXTURED_BELOW:
-        return dead / height
     # A little above: where it breaks off, formats that lose detail smear it.
     last = above[max(0, len(above) - 8)].astype(np.int16)
-    is_cut = float((np.abs(last - color.astype(np.int16)).max(axis=1) > 8).mean()) > 0.9
+    differs = np.abs(last - color).max(axis=1)
+    rows = above[:: max(1, len(above) // 64)].astype(np.int16)
+    if float((np.abs(np.diff(rows, axis=1)).max(axis=2) == 0).mean()) < _TEXTURED_BELOW:
+        return dead / height if float((differs > _SAME_LEVELS).mean()) > 0.5 else 0.0
     steps = float((np.abs(np.diff(last, axis=0)).max(axis=1) > 0).mean())
-    return dead / height if is_cut and steps > _MIN_CUT_STEPS else 0.0
+    is_cut = float((differs > 8).mean()) > 0.9 and steps > _MIN_CUT_STEPS
+    return dead / height if is_cut else 0.0
 
 
 def _measure_loss(plain: Image.Image) -> float:
