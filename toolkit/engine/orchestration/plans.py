@@ -67,7 +67,8 @@ class Plans:
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective by rules, with what this account has connected; spend nothing."""
         view = await self.find_view(account_id, request.constraints)
-        return await self.complete(account_id, request, await self.draft(request, view))
+        plan, _ = await self.complete(account_id, request, await self.draft(request, view))
+        return plan
 
     async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
         """Find what an account may plan with."""
@@ -94,10 +95,14 @@ class Plans:
 
     async def complete(
         self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
-    ) -> Plan:
-        """Make the plan of a draft: with an id, a price, and whether its budget rules it out."""
-        cost, refusal = await self.estimate_cost(account_id, request, draft)
-        return Plan(
+    ) -> tuple[Plan, str | None]:
+        """Make the plan of a draft, with an id and a price.
+
+        Returns:
+            the plan, and why its budget rules it out, if it does.
+        """
+        cost, refusal = await self._estimate_cost(account_id, request, draft)
+        plan = Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
             nodes=draft.nodes,
@@ -112,6 +117,7 @@ class Plans:
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
         )
+        return plan, refusal
 
     def _find_capabilities(self, constraints: Constraints) -> Sequence[Capability]:
         """Return the capabilities that may be planned with, in registry order.
@@ -125,7 +131,7 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
 
-    async def estimate_cost(
+    async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
