@@ -118,7 +118,9 @@ class Engine:
         self.plans = Plans(core)
         manager = TaskManager(core, self.plans, self.workflows, self.artifacts)
         self.tasks = Tasks(core, self.leases, self.plans, manager)
-        self.reviews = Reviews(core, self.leases, self.plans, self.workflows, self.tasks, manager)
+        self.reviews = Reviews(
+            core, self.leases, self.plans, self.workflows, self.artifacts, self.tasks, manager
+        )
         self.agents = Agents(core)
         agent_runs = AgentRuns(core, self.agents, self.plans, self.tasks)
         self.runs = Runs(core, single_jobs, admission, agent_runs)
