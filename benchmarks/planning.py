@@ -95,7 +95,7 @@ class Outcome:
         if (self.blocked, self.question) != (self.line.blocked, self.line.question):
             return False
         wanted = self.line.plans
-        return any(any(find_mappings(one, self.graph, strict=strict)) for one in wanted)
+        return any(True for one in wanted for _ in find_mappings(one, self.graph, strict=strict))
 
     @property
     def delivers(self) -> bool:

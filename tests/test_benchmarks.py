@@ -3,6 +3,7 @@
 import asyncio
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from benchmarks import (
     many_clients,
     many_workflows,
     planning,
+    review,
     server_frameworks,
     store_growth,
     transfers,
@@ -133,3 +135,23 @@ def test_planning_shows_no_line_that_it_tells_figures_of(
     shown = capsys.readouterr().err
     assert not [line.id for line in lines if line.split == "report" and line.id in shown]
     assert [line.id for line in lines if line.split == "work" and line.id in shown]
+
+
+def test_review(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given one kind of artifact, then its shares and times are told, and then the tables."""
+    review.main(["--kind", "research", "--split", "work"])
+    out = capsys.readouterr().out
+    told = {json.loads(line)["figure"] for line in out.splitlines() if line.startswith("{")}
+    assert {"review.all.spoiled_passed", "review.all.good_failed", "review.research.time"} <= told
+    assert "| research |" in out
+    assert "| disambiguation page |" in out
+
+
+def test_review_shows_no_line_that_it_tells_figures_of(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given that failures are asked for, then those of the half to work on are all there is."""
+    lines = [*review.read_pairs("work", ["research"]), *review.read_pairs("report", ["research"])]
+    failed = [replace(one, passed=bool(one.damage)) for one in review.review_pairs(lines)]
+    review.show_failures(failed)
+    shown = capsys.readouterr().err
+    assert not [one.id for one in failed if one.split == "report" and one.id in shown]
+    assert [one.id for one in failed if one.split == "work" and one.id in shown]

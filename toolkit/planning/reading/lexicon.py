@@ -4,7 +4,8 @@ Each language has one file, `lexicons/<code>.toml`. A key of it holds entries be
 as many lines as they take. Parentheses hold alternatives, the empty one among them:
 `(read|reads|reading) aloud, tell(|s|ing) me` stands for six entries. Articles within a phrase are
 left out in the file and skipped in an objective. `lies … vor` is a verb whose parts stand apart,
-`关于|的` a pair that encloses a topic, `square=square` a phrase and its value.
+`关于|的` a pair that encloses a topic, `square=square` a phrase and its value. `!kürze` counts only
+with its accents, as the same letters without them are another word.
 """
 
 import itertools
@@ -32,6 +33,10 @@ WORD_LISTS = {
 }  # fmt: skip
 VALUED = frozenset({"number", "language", "attribute.theme", "attribute.shape", "attribute.pace",
                     "attribute.format"})  # fmt: skip
+VERBS = ("act.", "make")
+TA_MARBUTA = "ة"  # folded to ه, which is an enclitic as well
+EXACT = "!"
+MARKED = re.compile(r"!(\w+),?")
 GAP = " ... "  # what folding makes of an ellipsis
 MAX_GAP = 14  # tokens between the parts of a verb that stand apart
 MIN_STEM = 3  # letters of a word without its clitics
@@ -75,7 +80,9 @@ class Lexicon:
         ambiguous: the phrases that are verb and noun.
         articles: words that are skipped within a phrase.
         proclitics, enclitics: what can be written as one with a word.
-        endings: what a verb loses before an enclitic.
+        definite: the ends of proclitics that only a noun follows.
+        endings: what a word ends in before an enclitic, and without it.
+        spellings: other ways to write a letter, and the letter.
         has_compounds: whether the last part of a word says what it is.
         compound_stops: words whose last part does not.
     """
@@ -90,7 +97,9 @@ class Lexicon:
     articles: frozenset[str]
     proclitics: tuple[str, ...] = ()
     enclitics: tuple[str, ...] = ()
-    endings: tuple[str, ...] = ()
+    definite: tuple[str, ...] = ()
+    endings: tuple[tuple[str, str], ...] = ()
+    spellings: tuple[tuple[str, str], ...] = ()
     has_compounds: bool = False
     compound_stops: frozenset[str] = field(default_factory=frozenset)
 
@@ -106,8 +115,8 @@ class Lexicon:
     def find_entries(self, tokens: Sequence[Token], i: int) -> list[Entry]:
         """List what the phrases that start at a token can mean, the longest first."""
         found: list[Entry] = []
-        for rank, key in enumerate(self.list_keys(tokens[i].key)):
-            found += self.match_phrases(tokens, i, key, is_tail=rank > 0)
+        for key in self.list_keys(tokens[i]):
+            found += self.match_phrases(tokens, i, key, is_tail=key != tokens[i].key)
             if any(entry.category != "function_word" for entry in found):
                 break
         found += self.match_separated(tokens, i)
@@ -121,6 +130,7 @@ class Lexicon:
     ) -> Iterator[Entry]:
         """Find the phrases that start at a token, read by one of its keys."""
         most = self.longest.get(first if self.separator else first[:1], 0)
+        is_noun = is_tail and self.is_definite(tokens[i], first)
         paths = [first]
         for j in range(i, len(tokens)):
             if j > i:
@@ -129,7 +139,7 @@ class Lexicon:
                 paths = [
                     path + self.separator + variant
                     for path in paths
-                    for variant in self.list_keys(key)
+                    for variant in self.list_keys(tokens[j])
                 ]
                 paths = [path for path in paths if self.count_units(path) <= most] + skipped
             if not paths or not most:
@@ -139,8 +149,10 @@ class Lexicon:
             else:
                 matched = paths
             for path in matched:
+                is_ambiguous = path in self.ambiguous
                 for category, value in self.meanings.get(path, ()):
-                    yield Entry(category, value, j - i + 1, path in self.ambiguous, is_tail=is_tail)
+                    if not (is_noun and category.startswith(VERBS)):
+                        yield Entry(category, value, j - i + 1, is_ambiguous, is_tail=is_tail)
             if j - i > 12:
                 return
 
@@ -150,7 +162,7 @@ class Lexicon:
 
     def match_separated(self, tokens: Sequence[Token], i: int) -> Iterator[Entry]:
         """Find the verbs whose second part ends the clause: "lies den Text vor"."""
-        for first in self.list_keys(tokens[i].key):
+        for first in self.list_keys(tokens[i]):
             for particle, category in self.particles.get(first, ()):
                 for j in range(i + 1, min(len(tokens), i + MAX_GAP)):
                     if tokens[j].text in CLAUSE_ENDS:
@@ -181,19 +193,37 @@ class Lexicon:
                 return found
         return []
 
-    def list_keys(self, key: str) -> list[str]:
-        """List what a word is looked up by: as it is, then without its clitics."""
-        keys = [key]
+    def list_keys(self, token: Token) -> list[str]:
+        """List what a word is looked up by: as it is, spelled otherwise, without its clitics."""
+        keys = [token.key]
+        if not token.text.isascii() and (exact := EXACT + token.text.lower()) in self.meanings:
+            keys.insert(0, exact)
+        for written, letter in self.spellings:
+            if written in token.key:
+                keys += (EXACT + token.key.replace(written, letter),
+                         token.key.replace(written, fold_text(letter)))  # fmt: skip
         for clitic in self.proclitics:
-            if key.startswith(clitic) and len(key) - len(clitic) >= MIN_STEM:
-                keys.append(key[len(clitic) :])
-        if self.enclitics:
+            if token.key.startswith(clitic) and len(token.key) - len(clitic) >= MIN_STEM:
+                keys.append(token.key[len(clitic) :])
+        if self.enclitics and not token.text.endswith(TA_MARBUTA):
             for start in tuple(keys):
-                for clitic in self.enclitics:
-                    stem = start.removesuffix(clitic)
-                    if stem != start and len(stem) >= MIN_STEM:
-                        keys += (word for end in self.endings if self.is_known(word := stem + end))
+                keys += self.drop_enclitics(start)
         return keys
+
+    def drop_enclitics(self, key: str) -> Iterator[str]:
+        """List the known words that a word can be without a pronoun at its end."""
+        for clitic in self.enclitics:
+            stem = key.removesuffix(clitic)
+            if stem != key and len(stem) >= MIN_STEM:
+                for lost, ending in (("", ""), *self.endings):
+                    word = stem.removesuffix(lost) + ending
+                    if stem.endswith(lost) and self.is_known(word):
+                        yield word
+
+    def is_definite(self, token: Token, key: str) -> bool:
+        """Tell whether a word was an article and a noun before its clitics were dropped."""
+        before, found, _ = token.key.rpartition(key)
+        return bool(found) and before.endswith(self.definite) if self.definite else False
 
 
 def expand_entries(text: str) -> Iterator[str]:
@@ -255,7 +285,7 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
     particles: dict[str, list[tuple[str, str]]] = {}
     for category, text in list_texts(data):
         valued = category in VALUED
-        for entry in expand_entries(fold_text(text)):
+        for entry in expand_entries(fold_plain(text)):
             phrase, value = entry, ""
             if valued:
                 phrase, _, value = entry.rpartition("=")
@@ -269,6 +299,8 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
             known = meanings.setdefault(key, [])
             if (category, value) not in known:
                 known.append((category, value))
+        for word in MARKED.findall(text):
+            meanings.setdefault(EXACT + word, []).append((category, ""))
     longest: dict[str, int] = {}
     for key in meanings:
         first = key.partition(" ")[0] if separator else key[:1]
@@ -286,10 +318,17 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         articles=list_keys_of(data, "skipped", code),
         proclitics=tuple(list_words(data, "proclitics")),
         enclitics=tuple(list_words(data, "enclitics")),
-        endings=("", *list_words(data, "endings")),
+        definite=tuple(list_words(data, "definite")),
+        endings=tuple(list_pairs(data, "endings")),
+        spellings=tuple(list_pairs(data, "spellings")),
         has_compounds=bool(data.get("has_compounds", False)),
         compound_stops=list_keys_of(data, "compound_stops", code),
     )
+
+
+def fold_plain(text: str) -> str:
+    """Fold the entries of a key but those that count only with their accents."""
+    return fold_text(MARKED.sub("", text) if EXACT in text else text)
 
 
 def make_key(phrase: str, code: str, separator: str) -> str:
@@ -302,6 +341,13 @@ def make_key(phrase: str, code: str, separator: str) -> str:
 def list_words(data: Mapping[str, object], name: str) -> list[str]:
     """List the words of a key that has a language's grammar; none where it is not there."""
     return list(expand_entries(fold_text(cast("str", data.get(name, "")))))
+
+
+def list_pairs(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
+    """List the pairs `a=b` of a key that has a language's grammar."""
+    for entry in expand_entries(cast("str", data.get(name, ""))):
+        left, _, right = entry.partition("=")
+        yield fold_text(left), right
 
 
 def list_keys_of(data: Mapping[str, object], name: str, code: str) -> frozenset[str]:

@@ -1,7 +1,16 @@
-"""The reader of objectives: plain words in, what is requested out; `Planner` plans by it."""
+"""The reader of objectives: plain words in, what is requested out; the planner plans by it."""
 
+from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
+from toolkit.planning.reading.instructions import cut_instructions
+from toolkit.planning.reading.language import detect_language
+from toolkit.planning.reading.lexicon import load_lexicon
+from toolkit.planning.reading.lists import find_lists
+from toolkit.planning.reading.literals import find_artifacts, find_literals
+from toolkit.planning.reading.measures import find_measures
 from toolkit.planning.reading.objective_reading import ObjectiveReading
+from toolkit.planning.reading.requests import RequestFinder
+from toolkit.planning.reading.scan import Scan
 
 # Passes that a benchmark may leave out, to tell what each brings.
 PASS_NAMES = frozenset(
@@ -27,5 +36,19 @@ def read_objective(
         objective: what is wanted, in a person's words.
         names: the words that capabilities claim for themselves.
         without: names of passes to leave out, for benchmarks only.
+
+    >>> reading = read_objective("A haiku about fog, read aloud", CapabilityNames())
+    >>> [(one.kind, one.topic, one.inputs) for one in reading.requests]
+    [('text', 'fog', ()), ('speech', 'fog', (0,))]
     """
-    raise NotImplementedError("the passes follow")
+    lexicon = load_lexicon(detect_language(objective))
+    scan = Scan(objective, lexicon, names, mends="spelling" not in without)
+    artifacts = find_artifacts(scan)
+    literals = [] if "literals" in without else find_literals(scan)
+    if "instructions" not in without:
+        cut_instructions(scan)
+    measures = [] if "measures" in without else find_measures(scan)
+    lists = [] if "counts" in without else find_lists(scan)
+    finder = RequestFinder(scan, without)
+    finder.find()
+    return assemble_reading(scan, finder, literals, artifacts, measures, lists, without)

@@ -1,0 +1,107 @@
+"""Closed classes of words of each language that its lexicon does not tell apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The words by which a phrase is told from a clause.
+
+    Attributes:
+        definite: determiners that speak of a thing already there.
+        possessive: those that speak of a thing of somebody's.
+        finite: verbs without which no statement of the language goes: auxiliaries, modals.
+        relative: words that open a clause about the thing before them.
+        particles: second parts of verbs, which may stand apart from the first.
+        subject: pronouns that can only be a subject.
+        objects: pronouns of who is given something: `me`.
+    """
+
+    definite: frozenset[str] = frozenset()
+    possessive: frozenset[str] = frozenset()
+    finite: frozenset[str] = frozenset()
+    relative: frozenset[str] = frozenset()
+    particles: frozenset[str] = frozenset()
+    subject: frozenset[str] = frozenset()
+    objects: frozenset[str] = frozenset()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+GRAMMARS: Mapping[str, Grammar] = {
+    "en": Grammar(
+        definite=_words("the this that these those its"),
+        possessive=_words("my our your his her their"),
+        finite=_words(
+            "is are was were am has had will would shall should can could may might must isn't "
+            "aren't wasn't won't can't goes becomes comes gets does did wants keeps that's it's "
+            "there's belongs needs"
+        ),
+        relative=_words("that which who whose where when while because since if as so"),
+        particles=_words("up aloud out down in together over off back"),
+        subject=_words("i we he she they who"),
+        objects=_words("me us him you"),
+    ),
+    "de": Grammar(
+        definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),
+        possessive=_words(
+            "mein meine meinen meinem meiner meines unser unsere unseren unserem unserer dein "
+            "deine ihr ihre ihren ihrem ihrer sein seine seinen seinem seiner"
+        ),
+        finite=_words(
+            "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
+            "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
+        ),
+        relative=_words("dass weil wenn wo wahrend damit ob als wie"),
+        particles=_words("vor auf ab an aus ein nach zusammen um her hin durch uber zu"),
+        subject=_words("ich wir er sie du"),
+        objects=_words("mir uns ihm ihr"),
+    ),
+    "fr": Grammar(
+        definite=_words("le la les l' ce cet cette ces du des"),
+        possessive=_words("mon ma mes notre nos ton ta tes votre vos son sa ses leur leurs"),
+        finite=_words("est sont etait a ont avait sera doit doivent peut peuvent va vont faut"),
+        relative=_words("qui que dont ou parce lorsque quand si comme"),
+        subject=_words("je nous il elle ils elles on tu"),
+        objects=_words("moi nous lui leur m"),
+    ),
+    "es": Grammar(
+        definite=_words("el la los las este esta estos estas ese esa esos esas aquel del al"),
+        possessive=_words("mi mis nuestro nuestra nuestros nuestras tu tus su sus"),
+        finite=_words("es son era ha han habia sera debe deben puede pueden va van esta estan"),
+        relative=_words("que quien cuyo donde porque cuando si como"),
+        subject=_words("yo nosotros el ella ellos ellas"),
+        objects=_words("me nos le les"),
+    ),
+    "it": Grammar(
+        definite=_words("il lo la i gli le l' questo questa questi queste quel quella quelle"),
+        possessive=_words("mio mia miei mie nostro nostra nostri nostre tuo tua suo sua suoi loro"),
+        finite=_words("e sono era ha hanno aveva sara deve devono puo possono va vanno"),
+        relative=_words("che chi cui dove perche quando se come"),
+        subject=_words("io noi lui lei loro"),
+        objects=_words("mi ci gli"),
+    ),
+    "pt": Grammar(
+        definite=_words("o a os as este esta estes estas esse essa esses essas aquele aquela"),
+        possessive=_words("meu minha meus minhas nosso nossa nossos nossas seu sua seus suas"),
+        finite=_words("e sao era foi tem tinha sera deve devem pode podem vai vao esta estao"),
+        relative=_words("que quem cujo onde porque quando se como"),
+        subject=_words("eu nos ele ela eles elas"),
+        objects=_words("me nos lhe lhes"),
+    ),
+    "ar": Grammar(
+        definite=_words("هذا هذه ذلك تلك هؤلاء"),
+        finite=_words("كان كانت يكون تكون يجب يمكن"),
+        relative=_words("الذي التي الذين ان لان عندما اذا كما"),
+        subject=_words("انا نحن هو هي هم"),
+    ),
+}
+_NO_GRAMMAR = Grammar()
+
+
+def get_grammar(code: str) -> Grammar:
+    """Return the closed classes of a language; empty for one that has none here."""
+    return GRAMMARS.get(code, _NO_GRAMMAR)

@@ -1,0 +1,50 @@
+"""The pass that cuts instructions aimed at the planner: they are data, and never obeyed."""
+
+import re
+
+from toolkit.planning.reading.scan import Break, Scan
+
+_TAGGED = re.compile(r"<([A-Za-z][\w-]{0,30})[^<>]{0,100}>.{0,4000}?</\1>|<!--.{0,4000}?-->", re.S)
+# How far into a clause the first word of an instruction may stand.
+_MAX_LEAD = 7
+
+
+def cut_instructions(scan: Scan) -> None:
+    """Consume passages that tell the planner what to do instead of what to make."""
+    _cut_tagged(scan)
+    for start, end in scan.split_words(Break.CLAUSE):
+        if _is_instruction(scan, start, end):
+            scan.consume(start, _extend_label(scan, end), "instruction")
+
+
+def _cut_tagged(scan: Scan) -> None:
+    """Cut passages between tags: nothing that is asked for stands in mark-up."""
+    for match in _TAGGED.finditer(scan.objective):
+        inside = [
+            i for i, token in enumerate(scan.tokens) if match.start() <= token.start < match.end()
+        ]
+        if inside and any(scan.has(i, "instruction") for i in inside):
+            scan.consume(inside[0], inside[-1] + 1, "instruction")
+
+
+def _is_instruction(scan: Scan, start: int, end: int) -> bool:
+    """Tell whether a clause opens with words for the planner, before it asks for anything."""
+    for k in range(start, min(start + _MAX_LEAD, end)):
+        if not scan.is_free(k):
+            return False
+        for phrase in scan.phrases(k):
+            if phrase.category == "instruction":
+                return True
+        if scan.find(k, "thing.", "creative", "about", "question"):
+            return False
+        act = scan.find(k, "act.")
+        if act is not None and not act.is_ambiguous:
+            return False
+    return False
+
+
+def _extend_label(scan: Scan, end: int) -> int:
+    """Return where an instruction ends; a label such as `Developer note:` opens a sentence."""
+    if end < len(scan) and scan.breaks[end] == Break.CLAUSE:
+        return scan.find_sentence_end(end)
+    return end

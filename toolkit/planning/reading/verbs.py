@@ -1,0 +1,79 @@
+"""Verbs in a verb's place: an act is asked for by a verb only where a verb can stand."""
+
+from toolkit.planning.reading.grammar import get_grammar
+from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.scan import Break, Phrase, Scan
+
+_MAX_VERB_GAP = 5
+VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
+
+
+def find_verb(scan: Scan, i: int) -> Phrase | None:
+    """Return the verb at a word, if a verb can stand there; its parts may stand apart."""
+    apart = _find_separated_verb(scan, i)
+    verb = scan.find(i, "act.", "make", "unavailable.")
+    if verb is not None and verb.particle is not None:
+        return verb
+    if apart is not None and (verb is None or verb.end - verb.start < 2):
+        return apart
+    if verb is None:
+        return None
+    if verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous and verb.end - i == 1:
+        return None
+    if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
+        return None
+    return _prefer_available(scan, verb)
+
+
+def has_object(scan: Scan, i: int) -> bool:
+    """Tell whether an object begins at a word, so that what stands before it is a verb."""
+    if i >= len(scan) or scan.breaks[i] >= Break.CLAUSE:
+        return i < len(scan) and scan.owners[i] == "literal"
+    if scan.breaks[i] == Break.COMMA or scan.has_join_sign(i):
+        return False
+    if scan.owners[i] in {"literal", "artifact"}:
+        return True
+    if scan.find(i, "about", "join."):
+        return False
+    grammar = get_grammar(scan.lexicon.code)
+    word = scan.word(i)
+    if word in grammar.definite | grammar.possessive | grammar.objects:
+        return True
+    if scan.has(i, "article", "pronoun", "number", "question") or word.isdigit():
+        return True
+    if scan.owners[i] == "measure":
+        return True
+    return not scan.has(i, "function_word", "polite", "filler") and find_head(scan, i) is None
+
+
+def _may_be_noun(scan: Scan, verb: Phrase) -> bool:
+    return verb.is_ambiguous or any(
+        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative"))
+        for phrase in scan.phrases(verb.start)
+    )
+
+
+def _prefer_available(scan: Scan, verb: Phrase) -> Phrase:
+    """Return the sense of a verb that something here does, where it has one as long."""
+    for phrase in scan.phrases(verb.start):
+        if phrase.end == verb.end and phrase.category.startswith(("kind", "act.")):
+            return phrase
+    return verb
+
+
+def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
+    """Find a verb whose second part stands apart: `look the wombat up`, `lies das Gedicht vor`."""
+    particles = get_grammar(scan.lexicon.code).particles
+    if not particles or not scan.is_free(i):
+        return None
+    if not scan.has(i, "act.", "make", "unavailable.", "thing."):
+        return None
+    k = i + 1
+    while k < len(scan) and k - i <= _MAX_VERB_GAP and scan.breaks[k] == Break.NONE:
+        if scan.word(k) in particles and k > i + 1 and scan.is_free(k):
+            pair = [scan.tokens[i], scan.tokens[k]]
+            for entry in scan.lexicon.find_entries(pair, 0):
+                if entry.length == 2 and entry.category.startswith(("act.", "unavailable.")):
+                    return Phrase(i, i + 1, entry.category, entry.value)
+        k += 1
+    return None
