@@ -15,6 +15,7 @@ from toolkit.cli.output import ClientOutput
 from toolkit.cli.run_options import make_option, make_parameters
 from toolkit.cli.target import DirectoryPolicy, Target, open_client
 from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
+from toolkit.contract.plans import PlannerChoice
 from toolkit.contract.run_options import RunOptions, WorkOptions
 
 TARGET_PANEL = "Where, and how it is shown"
@@ -47,6 +48,10 @@ Optimize = Annotated[OptimizeFor | None, make_option("optimize_for")]
 MaxCost = Annotated[float | None, make_option("max_cost_usd")]
 OnEndpoint = Annotated[str | None, make_option("endpoint_id")]
 OnCompute = Annotated[str | None, make_option("compute_id")]
+Planner = Annotated[
+    PlannerChoice | None,
+    typer.Option(help="Who plans: rules, a language model, or the model where rules do not do."),
+]
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

@@ -35,7 +35,7 @@ class Constraints(Request):
 
 
 class PlanCreate(Request):
-    """`POST /v1/plans`: the dry run of a task; it spends nothing."""
+    """`POST /v1/plans`: the dry run of a task; it spends nothing but an LLM planner's tokens."""
 
     # Not white space alone, by whichever of the readings of it that schemas and Python have.
     objective: str = Field(min_length=1, max_length=10_000, pattern=r"[^\s\x1c-\x1f\x85]")
@@ -116,6 +116,9 @@ class Plan(Record):
         default=None, description="what a person has to answer before it can be run"
     )
     estimated_cost_usd: CostRange = CostRange()
+    cost_usd: Usd = Field(
+        default=0.0, description="what planning it cost: a language model's tokens"
+    )
     planner: Literal["rules", "llm"] = "rules"
     rationale: str = ""
     created_at: Timestamp

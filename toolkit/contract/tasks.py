@@ -7,12 +7,13 @@ from pydantic import Field, model_validator
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import Options
-from toolkit.contract.plans import Constraints, Missing, PlanCreate
+from toolkit.contract.plans import Constraints, Missing, Plan, PlanCreate
 from toolkit.contract.workflows import NodeCreate, NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
+Answer = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 PERSON_REVIEWER = "person"  # who reviews where it is not the checks
 
 
@@ -33,6 +34,15 @@ class PlanGiven(Request):
     nodes: list[PlanNodeCreate]
     deliverables: list[NodeId] = Field(default=[], max_length=1000)
 
+    @classmethod
+    def of(cls, plan: Plan) -> "PlanGiven":
+        """Give a plan that is there as it is."""
+        nodes = [
+            PlanNodeCreate(**{**dict(node), "options": node.options or Options()})
+            for node in plan.nodes
+        ]
+        return cls(nodes=nodes, deliverables=plan.deliverables)
+
 
 class TaskCreate(PlanCreate):
     """`POST /v1/tasks`.
@@ -52,7 +62,7 @@ class TaskResume(Request):
         answer: to the question that blocks the task; needed where there is one, and only there.
     """
 
-    answer: Issue | None = None
+    answer: Answer | None = None
 
 
 class TaskAnswer(Record):
@@ -82,6 +92,7 @@ class RecommendedAction(Record):
     """The action of a retry: which node runs again, how, and with what added to its input.
 
     Attributes:
+        action: `regenerate` as a review found, `retry` as a person asked.
         constraints: input members that differ.
         instructions: what one of those members adds to what the node was asked at first; a
             person's remarks where a person reviewed.

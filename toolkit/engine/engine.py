@@ -31,6 +31,7 @@ from toolkit.engine.observer import GateState, NullObserver, Observer
 from toolkit.engine.orchestration.agent_runs import AgentRuns
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.jobs import Jobs
+from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.reviews import Reviews
 from toolkit.engine.orchestration.runs import Runs
@@ -116,13 +117,14 @@ class Engine:
         self.workflows = Workflows(core, self.leases, executor, admission)
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         self.plans = Plans(core)
-        manager = TaskManager(core, self.plans, self.workflows, self.artifacts)
-        self.tasks = Tasks(core, self.leases, self.plans, manager)
+        self.planning = Planning(core, self.plans, self.workflows, executor, single_jobs)
+        manager = TaskManager(core, self.planning, self.plans, self.workflows, self.artifacts)
+        self.tasks = Tasks(core, self.leases, self.planning, self.plans, manager)
         self.reviews = Reviews(
             core, self.leases, self.plans, self.workflows, self.artifacts, self.tasks, manager
         )
         self.agents = Agents(core)
-        agent_runs = AgentRuns(core, self.agents, self.plans, self.tasks)
+        agent_runs = AgentRuns(core, self.agents, self.planning, self.plans, self.tasks)
         self.runs = Runs(core, single_jobs, admission, agent_runs)
         self.catalog = Catalog(core)
         self.storage = Storages(core)

@@ -19,6 +19,7 @@ from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
 from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.plans import PlannerChoice
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
@@ -142,6 +143,7 @@ class ToolkitMagics(Magics):
     @_max_cost
     @_endpoint
     @_compute
+    @argument("--planner", choices=get_args(PlannerChoice), help="rules, a language model, or auto")
     @_no_wait
     @_quiet
     @_to
@@ -150,7 +152,11 @@ class ToolkitMagics(Magics):
         """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
         given = _parse_line(self.task, line)
         objective = fill_text(cell, self.shell.user_ns).strip()
-        limits = {"max_cost_usd": given.max_cost_usd, "optimize_for": given.optimize_for}
+        limits = {
+            "max_cost_usd": given.max_cost_usd,
+            "optimize_for": given.optimize_for,
+            "planner": given.planner,
+        }
         if given.plan_only:
             return self._store_result(self._get_client().plans.create(objective, **limits), given)
         made = self._get_client().tasks.create(

@@ -1,11 +1,12 @@
 """The rule-based planner: turns an objective into a graph of capabilities; `Plans` calls it."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from toolkit.contract.base import JsonObject, to_canonical_json
-from toolkit.contract.plans import Constraints, Missing, PlanNode
+from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
 from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
 from toolkit.planning.objective import MentionedOutput, ParsedObjective, parse_objective
@@ -52,6 +53,9 @@ class PlanDraft:
         missing: each capability that is unavailable, with the provider ids that would enable it.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
+        question: what a person has to be asked first; none where nothing has.
+        reading: how much of the objective was understood.
+        banned: the ids of the capabilities that the objective says not to use.
     """
 
     nodes: list[PlanNode]
@@ -61,6 +65,8 @@ class PlanDraft:
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
     question: str | None = None
+    reading: PlanReading = dataclasses.field(default_factory=PlanReading)
+    banned: frozenset[str] = frozenset()
 
 
 def make_plan(
@@ -78,10 +84,8 @@ def make_plan(
             this machine's CPU can stand in.
         view: the capabilities and connections to plan with.
 
-    >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
-    PlanDraft(nodes=[], missing_capabilities=('video.generate',), missing_connections=(), \
-missing=(Missing(capability='video.generate', any_of=[]),), \
-rationale='Nothing here makes `video.generate`.', deliverables=())
+    >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {})).missing
+    (Missing(capability='video.generate', any_of=[]),)
     """
     graph = CapabilityGraph(
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0

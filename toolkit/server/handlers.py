@@ -35,6 +35,7 @@ from toolkit.contract.operations.queries import (
     UnshareQuery,
     UsageQuery,
 )
+from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskResume
 from toolkit.contract.usage import UsageLine
@@ -218,6 +219,12 @@ async def list_gpus(call: ApiCall[None]) -> Sequence[Gpu]:
 async def list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
     """List every vendor's models."""
     return call.engine.catalog.list_models()
+
+
+@handles(work.PLANS_CREATE)
+async def create_plan(call: ApiCall[PlanCreate]) -> Plan:
+    """Plan an objective, by rules or by a model."""
+    return await call.engine.planning.create(call.context, call.input)
 
 
 @handles(providers.CONNECTIONS_CREATE)

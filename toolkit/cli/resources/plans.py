@@ -20,9 +20,10 @@ def create(
     objective: options.Objective,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
+    planner: options.Planner = None,
 ) -> None:
     """Plan an objective without doing it."""
     plan = shell.client.plans.create(
-        objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for
+        objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
     )
     shell.print_record(plan, "nodes", NODE_COLUMNS)

@@ -34,6 +34,7 @@ def task(
     optimize_for: options.Optimize = None,
     endpoint_id: options.OnEndpoint = None,
     compute_id: options.OnCompute = None,
+    planner: options.Planner = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
     ] = False,
@@ -44,7 +45,7 @@ def task(
     """Plan an objective, run it, review it, and save what it made."""
     if plan_only:
         plan = shell.client.plans.create(
-            objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for
+            objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
         shell.print_record(plan, "nodes", NODE_COLUMNS)
         return
@@ -56,6 +57,7 @@ def task(
         optimize_for=optimize_for,
         endpoint_id=endpoint_id,
         compute_id=compute_id,
+        planner=planner,
     )
     if no_wait:
         print_started(shell, work)

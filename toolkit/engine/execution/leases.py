@@ -116,6 +116,12 @@ class LeaseManager:
         else:
             await self._core.store.leases.request_cancel(root_id)
 
+    async def wait(self, root_id: str) -> None:
+        """Wait until this process works on a work item no longer."""
+        task = self._running.get(root_id)
+        if task is not None:
+            await asyncio.wait([task])
+
     async def close(self, grace_s: float) -> None:
         """Let running work go on for `grace_s` seconds, then leave the rest to be resumed."""
         if self._keeper is not None:

@@ -13,6 +13,7 @@ from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCre
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS
 from toolkit.engine.orchestration.agents import Agents
+from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.request_context import RequestContext
@@ -26,9 +27,12 @@ _ALLOWED_OPTIONS = PLACE_FIELDS | {"optimize_for", "max_cost_usd"}
 class AgentRuns:
     """The part of `/v1/runs` that serves `target: agent`."""
 
-    def __init__(self, core: EngineContext, agents: Agents, plans: Plans, tasks: Tasks) -> None:
+    def __init__(
+        self, core: EngineContext, agents: Agents, planning: Planning, plans: Plans, tasks: Tasks
+    ) -> None:
         self._core = core
         self._agents = agents
+        self._planning = planning
         self._plans = plans
         self._tasks = tasks
 
@@ -75,12 +79,16 @@ class AgentRuns:
     async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
         """Refuse what could not be run, before anything is stored or spent."""
         await self._plans.check(account_id, asked)
+        if self._planning.choose_planner(asked) != "rules":
+            return  # nobody knows before a model is asked, which costs something
         plan = await self._plans.make(account_id, asked)
         if plan.missing_connections:
             names = ", ".join(plan.missing_connections)
             raise RequestError(
                 ErrorCode.CREDENTIALS_MISSING, f"The agent needs a connection: register {names}."
             )
+        if plan.question is not None:
+            raise RequestError(ErrorCode.INVALID_REQUEST, plan.question)
         if not plan.executable:
             names = ", ".join(plan.missing_capabilities) or "nothing that there is"
             raise RequestError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolkit.contract.plans import Plan
+from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import PERSON_REVIEWER, Review, Task, TaskAttempt
 from toolkit.contract.workflows import WorkflowRecord
 
@@ -82,11 +82,11 @@ def _name_best(task: Task, plan: Plan) -> None:
 
 def _choose_artifact(artifact_ids: dict[str, str], plan: Plan) -> str | None:
     """Choose an attempt's one artifact: of the last node made that nothing depends on."""
-    last = [node_id for node_id in find_sinks(plan) if node_id in artifact_ids]
+    last = [node_id for node_id in find_sinks(plan.nodes) if node_id in artifact_ids]
     return artifact_ids[last[-1]] if last else next(reversed(artifact_ids.values()), None)
 
 
-def find_sinks(plan: Plan) -> Sequence[str]:
-    """Find the nodes of a plan that nothing depends on."""
-    depended_on = {up for node in plan.nodes for up in node.depends_on}
-    return [node.id for node in plan.nodes if node.id not in depended_on]
+def find_sinks(nodes: Sequence[PlanNode]) -> list[str]:
+    """Find the nodes that nothing depends on."""
+    depended_on = {up for node in nodes for up in node.depends_on}
+    return [node.id for node in nodes if node.id not in depended_on]

@@ -96,7 +96,7 @@ class EvidenceReader:
             for workflow_id in task.workflow_ids
             if workflow_id != workflow.id
         ]
-        found = []
+        found: list[Evidence] = []
         for node in workflow.nodes:
             as_planned = planned.get(node.id) or PlanNode(
                 id=node.id, capability=node.capability, input=node.input

@@ -3,21 +3,24 @@
 Each is an ordinary job of `llm.generate`: routed, retried, reserved and counted like all others.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeAlias
+from decimal import Decimal
+from typing import Protocol
 
 from toolkit.capabilities.llm_generate import CAPABILITY, answer_unchecked
 from toolkit.contract.base import JsonObject, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
-from toolkit.contract.money import from_wire_usd
+from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
+from toolkit.contract.plans import Constraints
 from toolkit.contract.tasks import Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
+from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.request_context import RequestContext
 from toolkit.store import Lease
 
 # A model that takes longer is not waited for: there is another way to plan, and to review.
@@ -25,7 +28,23 @@ CALL_DEADLINE_S = 60.0
 # Its answer is held to the schema by whoever asked, who can say all that is wrong with it.
 ASKED_CAPABILITY = replace(CAPABILITY, flow=answer_unchecked)
 
-AskModel: TypeAlias = Callable[[JsonObject], Awaitable[JobRecord]]
+
+class ModelCalls(Protocol):
+    """A way to ask a model."""
+
+    @property
+    def left(self) -> Decimal | None:
+        """What the budget leaves; none without one."""
+
+    async def ask(self, given: JsonObject) -> JobRecord:
+        """Ask the model, and return the job as it ended.
+
+        Args:
+            given: the input of `llm.generate`.
+
+        Raises:
+            RequestError: it could not be asked.
+        """
 
 
 class TaskModelCalls:
@@ -63,12 +82,13 @@ class TaskModelCalls:
             from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
         )
 
-    async def ask(self, given: JsonObject) -> JobRecord:
-        """Ask the model, and return the job as it ended.
+    @property
+    def left(self) -> Decimal | None:
+        """What the budget leaves; none without one."""
+        return self._budget.available
 
-        Args:
-            given: the input of `llm.generate`.
-        """
+    async def ask(self, given: JsonObject) -> JobRecord:
+        """Ask the model, and return the job as it ended."""
         job_run = await self._find_earlier(given) or await self._add_job_run(given)
         if job_run.job.status not in FINAL_STATUSES:
             outcome = await self._executor.execute(job_run)
@@ -122,3 +142,34 @@ class TaskModelCalls:
             budgets=(self._budget,),
             is_simulated=self._core.settings.sandbox,
         )
+
+
+class RunModelCalls:
+    """The calls for a plan that is only previewed: each is a run of its own."""
+
+    def __init__(
+        self,
+        core: EngineContext,
+        single_jobs: SingleJobs,
+        context: RequestContext,
+        constraints: Constraints,
+    ) -> None:
+        self._core = core
+        self._single_jobs = single_jobs
+        # The claim of the request is the plan's.
+        self._context = replace(context, claim=None)
+        self._options = Options(optimize_for=constraints.optimize_for, deadline_s=CALL_DEADLINE_S)
+        self._budget = Budget(from_wire_usd(constraints.max_cost_usd))
+
+    @property
+    def left(self) -> Decimal | None:
+        """What the budget leaves; none without one."""
+        return self._budget.available
+
+    async def ask(self, given: JsonObject) -> JobRecord:
+        """Ask the model, and return the job as it ended."""
+        limit = None if self.left is None else to_wire_usd(max(ZERO_USD, self.left))
+        options = self._options.model_copy(update={"max_cost_usd": limit})
+        job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, given, options)
+        self._budget.spent += job.cost_incurred_usd
+        return job

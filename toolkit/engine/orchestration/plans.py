@@ -1,4 +1,4 @@
-"""The service of `/v1/plans`; a dry run and a task itself share `Plans.make`."""
+"""The service of `/v1/plans`; a dry run and a task itself are planned alike, by `Planning`."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Literal
 
 from toolkit.contract.base import now
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
-from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.plans import Constraints, CostRange, Missing, Plan, PlanCreate, PlanNode
+from toolkit.contract.tasks import PlanGiven, TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.orchestration.attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
@@ -23,12 +25,14 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.graph_faults import find_fillable_fields
+from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
 
 MAX_NODE_RETRIES = 2
+Planner = Literal["rules", "llm"]
 RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
 MAX_INLINE_OBJECTIVE = 1_000
@@ -52,15 +56,6 @@ class Plans:
         self._find_capabilities(wanted)
         await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
 
-    async def create(self, context: RequestContext, request: PlanCreate) -> Plan:
-        """Plan an objective and store the plan; spend nothing."""
-        await self.check(context.account_id, request)
-        plan = await self.make(context.account_id, request)
-        await self._core.quotas.check_storage(context.account_id, 1)
-        inserted = self._core.records.plans.make_insert(context.account_id, plan)
-        await commit_accepted(self._core, context, [inserted], plan)
-        return plan
-
     async def get(self, context: RequestContext, plan_id: str) -> Plan:
         """Return one plan.
 
@@ -74,13 +69,25 @@ class Plans:
         return await self._core.records.plans.list(context.account_id, limit, before)
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective with what this account has connected."""
+        """Plan an objective by rules, with what this account has connected; spend nothing.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` with every fault of a plan that is given.
+        """
+        view = await self.find_view(account_id, request.constraints)
+        if isinstance(request, TaskCreate) and request.plan is not None:
+            draft = self._adopt(request.plan, request.constraints, view)
+        else:
+            draft = await self.draft(request, view)
+        return await self.complete(account_id, request, draft)
+
+    async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
+        """Find what an account may plan with."""
         registry = self._core.registry
-        capabilities = self._find_capabilities(request.constraints)
-        connections = await self._core.find_connections(account_id)
-        view = PlannerView(
+        capabilities = self._find_capabilities(constraints)
+        return PlannerView(
             capabilities=capabilities,
-            connected=frozenset(connections),
+            connected=frozenset(await self._core.find_connections(account_id)),
             providers={
                 c.id: frozenset(v.id for v in registry.find_vendors(c))
                 if c.needs_connection
@@ -88,13 +95,20 @@ class Plans:
                 for c in capabilities
             },
         )
+
+    async def draft(self, request: PlanCreate, view: PlannerView) -> PlanDraft:
+        """Plan an objective by rules."""
         if len(request.objective) > MAX_INLINE_OBJECTIVE:
             # On a thread, as it would block the loop too long; what it reads is never changed.
             making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
-            draft = await making
-        else:
-            draft = make_plan(request.objective, request.constraints, view)
-        cost, refusal = await self._estimate_cost(account_id, request, draft)
+            return await making
+        return make_plan(request.objective, request.constraints, view)
+
+    async def complete(
+        self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
+    ) -> Plan:
+        """Make the plan of a draft: with an id, a price, and whether its budget rules it out."""
+        cost, refusal = await self.estimate_cost(account_id, request, draft)
         return Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
@@ -103,9 +117,46 @@ class Plans:
             missing_capabilities=list(draft.missing_capabilities),
             missing_connections=list(draft.missing_connections),
             missing=list(draft.missing),
+            reading=draft.reading,
+            question=draft.question,
             estimated_cost_usd=cost,
+            planner=planner,
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
+        )
+
+    def _adopt(self, given: PlanGiven, constraints: Constraints, view: PlannerView) -> PlanDraft:
+        """Take a plan as it is, and find what it lacks.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` with every fault.
+        """
+        by_name = self._core.registry.by_name
+        nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        deliverables = given.deliverables or find_sinks(nodes)
+        allowed = None
+        if constraints.capabilities is not None:
+            allowed = frozenset(capability.id for capability in view.capabilities)
+        faults = find_plan_faults(nodes, deliverables, PlanRules(by_name, allowed))
+        if faults:
+            raise RequestError(
+                ErrorCode.INVALID_WORKFLOW,
+                "The plan cannot be run as it is.",
+                details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
+            )
+        graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
+        used = {c.id: c for c in (by_name[node.capability] for node in nodes)}
+        lacking = [
+            Missing(capability=c.id, any_of=graph.list_missing_providers(c))
+            for c in used.values()
+            if c.needs_connection and not graph.is_connected(c)
+        ]
+        return PlanDraft(
+            nodes=nodes,
+            missing_connections=tuple(dict.fromkeys(p for one in lacking for p in one.any_of)),
+            missing=tuple(lacking),
+            rationale="It was given as it is.",
+            deliverables=tuple(deliverables),
         )
 
     def _find_capabilities(self, constraints: Constraints) -> Sequence[Capability]:
@@ -120,7 +171,7 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
 
-    async def _estimate_cost(
+    async def estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from toolkit.contract.base import JsonObject, now
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.money import from_wire_usd
@@ -15,6 +16,7 @@ from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.request_context import RequestContext
+from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
@@ -30,6 +32,8 @@ class SingleJobs:
         self._leases = leases
         self._executor = executor
         self._admission = admission
+        # Accepted by this process and not begun yet: with the flow that was asked for.
+        self._fresh: dict[str, JobRun] = {}
         leases.register_handler("run", self._run_leased)
         leases.register_handler("job", self._run_leased)
 
@@ -79,14 +83,38 @@ class SingleJobs:
             [inserted, *job_run.collect_changes()],
             shown if run_id is None else Run.of(shown),
         )
+        self._fresh[lease.root_id] = job_run
         self._leases.start(lease)
         return shown
+
+    async def run(
+        self, context: RequestContext, capability: Capability, given: JsonObject, options: Options
+    ) -> JobRecord:
+        """Accept a run and return its record once it has ended.
+
+        Raises:
+            RequestError: whatever admission refuses.
+            ServiceError: `UNAVAILABLE` where this process ends before it.
+        """
+        value = validate_input(capability, given, frozenset(), "input")
+        operation = capability.estimate(value)
+        run_id = new_id(Prefix.RUN)
+        job = await self.accept(context, capability, operation, given, options, run_id=run_id)
+        await self._leases.wait(run_id)
+        row = await self._core.store.get_row("jobs", job.id)
+        if row is None or row["status"] not in FINAL_STATUSES:
+            raise ServiceError(ErrorCode.UNAVAILABLE, f"`{run_id}` is left to be resumed.")
+        return read_job(row)
 
     async def cancel(self, root_id: str) -> None:
         """Cancel a job, wherever it is being worked on."""
         await self._leases.cancel(root_id)
 
     async def _run_leased(self, lease: Lease) -> None:
+        fresh = self._fresh.pop(lease.root_id, None)
+        if fresh is not None:
+            await (await self._executor.execute(fresh)).durable
+            return
         named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
         (row,) = await self._core.store.find_rows("jobs", **named)
         job = read_job(row)

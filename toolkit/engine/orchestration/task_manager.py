@@ -25,6 +25,7 @@ from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.attempts import PASSED, add_review, find_best, record_attempt
 from toolkit.engine.orchestration.evidence import EvidenceReader, NodeHistory
+from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
@@ -50,9 +51,15 @@ class TaskManager:
     """
 
     def __init__(
-        self, core: EngineContext, plans: Plans, workflows: Workflows, artifacts: Artifacts
+        self,
+        core: EngineContext,
+        planning: Planning,
+        plans: Plans,
+        workflows: Workflows,
+        artifacts: Artifacts,
     ) -> None:
         self._core = core
+        self._planning = planning
         self._plans = plans
         self._workflows = workflows
         self._evidence = EvidenceReader(core, artifacts)
@@ -94,10 +101,16 @@ class TaskManager:
             await self._workflows.check_allowance(context, flow)
 
     async def _plan(self, task: Task, lease: Lease) -> None:
-        request = TaskCreate(objective=task.objective, constraints=task.constraints)
-        plan = await self._plans.make(lease.account_id, request)
-        task.plan_id = plan.id
-        stored = self._core.records.plans.make_insert(lease.account_id, plan)
+        await self._sum_costs(task)
+        plan = await self._planning.plan_task(task, lease)
+        await self._sum_costs(task)
+        stored: Change
+        if task.plan_given and task.plan_id is not None:
+            plan.id = task.plan_id
+            stored = self._core.records.plans.make_update(plan)
+        else:
+            stored = self._core.records.plans.make_insert(lease.account_id, plan)
+        task.plan_id, task.question = plan.id, plan.question
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
@@ -108,7 +121,8 @@ class TaskManager:
                 task.error = make_error_info(ErrorCode[code])
             await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
             return
-        task.estimated_cost_usd = plan.estimated_cost_usd.expected
+        expected = plan.estimated_cost_usd.expected
+        task.estimated_cost_usd = None if expected is None else expected + plan.cost_usd
         try:
             changes = await self._draft_workflow(task, lease, plan.nodes, {})
         except RequestError as error:
@@ -154,7 +168,7 @@ class TaskManager:
         left = MAX_REVIEW_RETRIES - task.review_attempts
         verdict = await self._core.driver.run_in_thread(
             lambda: review_results(
-                task.objective,
+                plan.objective,
                 evidence,
                 plan.deliverables,
                 attempt=task.review_attempts,
@@ -272,6 +286,7 @@ def make_task_event(task: Task) -> AppendEvent:
     if task.status == "blocked":
         data["missing_capabilities"] = task.missing_capabilities
         data["missing_connections"] = task.missing_connections
+        data["question"] = task.question
         data["missing"] = [one.model_dump(mode="json") for one in task.missing]
     if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
         data["cost_usd"] = task.cost_usd

@@ -77,7 +77,7 @@ class TaskReview(Panel):
                     "reviewer": review.reviewer,
                     "decision": review.decision,
                     "score": review.score,
-                    **review.criteria.model_dump(),
+                    **(review.criteria.model_dump() if review.criteria else {}),
                     "issues": "; ".join(review.issues),
                     "recommended": f"{action.action} {action.node_id}" if action else "",
                 }
@@ -194,10 +194,12 @@ class TaskReview(Panel):
 
 def _render_review(review: Review) -> str:
     """Render a verdict: the decision in words, the three criteria as bars, the issues."""
+    scores = {"score": review.score, **(review.criteria.model_dump() if review.criteria else {})}
     rows = "".join(
         f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
         f"<td>{widget_html.render_bar(value)}{value:.2f}</td></tr>"
-        for name, value in {"score": review.score, **review.criteria.model_dump()}.items()
+        for name, value in scores.items()
+        if value is not None
     )
     issues = "".join(f"<li>{escape(issue)}</li>" for issue in review.issues)
     action = review.recommended_action

@@ -15,6 +15,7 @@ from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
+from toolkit.contract.plans import PlannerChoice
 from toolkit.display.progress import EventProgress
 
 
@@ -185,6 +186,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        planner: PlannerChoice | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed."""
         constraints = drop_none(
@@ -192,6 +194,7 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            planner=planner,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return await self._create(body)

@@ -71,7 +71,18 @@ class Plans(Resource[Plan]):
         *,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
+        planner: plans.PlannerChoice | None = None,
     ) -> Plan:
-        """Plan an objective without doing it."""
-        constraints = drop_none(max_cost_usd=max_cost_usd, optimize_for=optimize_for)
+        """Plan an objective without doing it.
+
+        Args:
+            objective: what is wanted, in plain words.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what the router favours.
+            planner: `rules`, which spend nothing; `llm`, a language model, whose tokens are paid
+                for; `auto`, the model where the rules did not understand all of it.
+        """
+        constraints = drop_none(
+            max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
+        )
         return self._create({"objective": objective, "constraints": constraints})

@@ -16,6 +16,7 @@ from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
+from toolkit.contract.plans import PlannerChoice
 from toolkit.display.progress import EventProgress
 
 
@@ -186,6 +187,7 @@ class Tasks(WorkResource[Task]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        planner: PlannerChoice | None = None,
     ) -> Task:
         """Have an objective planned, run and reviewed."""
         constraints = drop_none(
@@ -193,6 +195,7 @@ class Tasks(WorkResource[Task]):
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            planner=planner,
         )
         body: dict[str, object] = {"objective": objective, "constraints": constraints}
         return self._create(body)
