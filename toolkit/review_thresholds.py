@@ -3,18 +3,56 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 
+class SoundThresholds(BaseModel):
+    """The thresholds of the checks of sounds; loudness is in decibels of full scale.
+
+    Attributes:
+        min_loudness_db: the least loudness that counts as heard.
+        min_heard_s: the least that has to be heard.
+        heard_share: the share of the least time for a text that has to be heard, between pauses.
+        min_judged_s: the least that has to be heard for the rest to be judged.
+        min_shape_change_db: the least that a spectrum changes; noise has 1.6, speech 2 to 8.
+        max_steady_share: the most that may be the same a tenth of a second later; speech has 0.2.
+        max_tonal_share: the most that may be one pure tone; speech in a hum has 0.6.
+        min_level_change_db: the least that loudness changes; a tune has 1, speech 2.5 to 10.
+        clipped_peak: the highest value from which on clipping is looked for.
+        max_clipped_share: the most that may be as high as that; speech has 0.02.
+        max_channel_gap_db: how much quieter one channel may be.
+        min_repeated_s: the least that has to be heard for repeats to be told.
+        cut_end_share: the share of the usual time that what ends at full loudness has to take.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_loudness_db: float = Field(default=-60.0, le=0)
+    min_heard_s: float = Field(default=0.08, ge=0)
+    heard_share: float = Field(default=0.4, ge=0, le=1)
+    min_judged_s: float = Field(default=0.5, ge=0)
+    min_shape_change_db: float = Field(default=1.75, ge=0)
+    max_steady_share: float = Field(default=0.5, ge=0, le=1)
+    max_tonal_share: float = Field(default=0.8, ge=0, le=1)
+    min_level_change_db: float = Field(default=1.7, ge=0)
+    clipped_peak: float = Field(default=0.9, ge=0, le=1)
+    max_clipped_share: float = Field(default=0.05, ge=0, le=1)
+    max_channel_gap_db: float = Field(default=35.0, ge=0)
+    min_repeated_s: float = Field(default=1.5, ge=0)
+    cut_end_share: float = Field(default=0.7, ge=0)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
     Attributes:
         pass_score: the least score that passes where nothing blocks.
         topic_share: the least share of a topic's words that a text has.
+        sound: of the checks of sounds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pass_score: float = Field(default=0.6, ge=0, le=1)
     topic_share: float = Field(default=0.34, ge=0, le=1)
+    sound: SoundThresholds = SoundThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

@@ -250,3 +250,30 @@ async def test_stream_joins_to_the_same_text(openai: httpx.AsyncClient) -> None:
     pieces = [c["choices"][0]["delta"].get("content", "") for c in chunks[:-1]]
     assert "".join(pieces) == whole
     assert chunks[-2]["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_a_whole_plan_is_of_the_material_alone(openai: httpx.AsyncClient) -> None:
+    """A schema of a plan gets nodes that feed each other, and what is missing is said to be."""
+    text = {"type": "string"}
+    names = {"type": "string", "enum": ["llm.generate", "composition.layout"]}
+    node = {"type": "object", "properties": {"id": text, "capability": names, "quote": text}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "nodes": {"type": "array", "items": node},
+            "deliverables": {"type": "array", "items": text},
+        },
+    }
+    said = "A social card about coral reefs, and a podcast of it"
+    prompt = f"Plan it.\n\n<material-0123456789ab>\n{said}\n</material-0123456789ab>"
+    body = {
+        "model": "gpt-6-luna",
+        "messages": [{"role": "user", "content": prompt}],
+        "response_format": build_response_format(schema, False),
+    }
+    reply = await openai.post(CHAT, json=body)
+    plan = json.loads(reply.json()["choices"][0]["message"]["content"])
+    assert [one["id"] for one in plan["nodes"]] == ["text", "card"]
+    assert plan["nodes"][1]["depends_on"] == ["text"]
+    assert plan["deliverables"] == ["card"]
+    assert plan["missing"] == [{"capability": "speech.generate", "quote": said}]

@@ -6,10 +6,10 @@ from functools import cache
 from io import BytesIO
 from typing import Any
 
-import lameenc
 import pytest
 from PIL import Image, ImageDraw
 
+from tests.planning.review.sounds import add_silence, encode_mp3, speak
 from tests.planning.sample_capabilities import CARD, DRAWING, FACTS, LLM, SPEECH, WrittenText, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.contract.tasks import Review
@@ -49,14 +49,10 @@ def png(size: tuple[int, int] = (1200, 630), *, blank: bool = False) -> bytes:
     return buffer.getvalue()
 
 
+@cache
 def mp3(seconds: float) -> bytes:
-    """An MP3 of that length, at a rate that keeps it small."""
-    encoder = lameenc.Encoder()
-    encoder.set_bit_rate(32)
-    encoder.set_in_sample_rate(16_000)
-    encoder.set_channels(1)
-    encoder.silence()
-    return bytes(encoder.encode(bytes(int(16_000 * seconds) * 2)) + encoder.flush())
+    """Speech of that length."""
+    return encode_mp3(add_silence(speak(1, seconds), 0, 0.1), kbps=32)
 
 
 AUDIO = mp3(len(SCRIPT) / 15)

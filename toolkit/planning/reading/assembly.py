@@ -16,12 +16,14 @@ from toolkit.planning.reading.objective_reading import (
     UnavailableAct,
 )
 from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import KINDS, Scan
+from toolkit.planning.reading.scan import KINDS, Break, Scan
 from toolkit.planning.reading.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 _MAX_WORDING_CHARS = 4000
-_FAR = 10**9
+_TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
+# How many words may stand between a voice and the recording that it is made from.
+_NEAR_ARTIFACT = 4
 
 
 def assemble_reading(
@@ -35,7 +37,10 @@ def assemble_reading(
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
     places = [literal.start for literal in literals]
-    mentions = finder.mentions
+    mentions = _add_implied_text(scan, finder.mentions, measures)
+    for mention in mentions:
+        mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
+    _turn_voices_to_clones(mentions, artifacts)
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
     copies = fan_out(mentions, lists)
@@ -57,6 +62,33 @@ def assemble_reading(
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
     )
+
+
+def _add_implied_text(
+    scan: Scan, mentions: Sequence[Mention], measures: Sequence[PlacedMeasure]
+) -> list[Mention]:
+    """Add the text that only its length asks for: `Look up bats. 200 words for a label.`"""
+    if any(one.kind in {"text", "speech", "card"} for one in mentions):
+        return list(mentions)
+    for placed in measures:
+        if placed.measure.name in _TEXT_LENGTHS:
+            clause = placed.start
+            while clause > 0 and scan.breaks[clause] < Break.CLAUSE:
+                clause -= 1
+            text = Mention("text", placed.start, placed.end, clause, refers=True)
+            return sorted([*mentions, text], key=lambda one: one.start)
+    return list(mentions)
+
+
+def _turn_voices_to_clones(
+    mentions: Sequence[Mention], artifacts: Sequence[tuple[int, str]]
+) -> None:
+    """Read `a voice from art_…` as a clone of the voice that is heard there."""
+    for place, _ in artifacts:
+        for mention in mentions:
+            near = 0 < place - mention.end < _NEAR_ARTIFACT
+            if mention.kind == "speech" and mention.act is None and near and not mention.refers:
+                mention.kind = "clone"
 
 
 def _find_banned(
@@ -235,8 +267,7 @@ class _RequestBuilder:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
             field = self._scan.names.fields.get(self._scan.word(literal.start - 1))
-            near = [one for one in self._mentions if one.clause <= literal.start]
-            owner = near[-1] if near else (self._mentions[0] if self._mentions else None)
+            owner = self._find_literal_owner(literal)
             if owner is None:
                 continue
             if field and field not in {"title", "headline", "text"}:
@@ -252,6 +283,19 @@ class _RequestBuilder:
             if mention.kind in {"speech", "card"} and not mention.topics:
                 before = [one for one in literals if one.start < mention.start]
                 self._literals[id(mention)] = [before[-1] if before else literals[0]]
+
+    def _find_literal_owner(self, literal: Literal) -> Mention | None:
+        """Find the request whose words are quoted: in their sentence, one that takes words."""
+        start = literal.start
+        while start > 0 and self._scan.breaks[start] < Break.SENTENCE:
+            start -= 1
+        end = self._scan.find_sentence_end(literal.start)
+        near = [one for one in self._mentions if start <= one.start < end]
+        taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]
+        before = [one for one in taking if one.start <= literal.start]
+        earlier = [one for one in self._mentions if one.start <= literal.start]
+        pool = before[-1:] or taking[:1] or near[-1:] or earlier[-1:] or self._mentions[:1]
+        return pool[0] if pool else None
 
     def _assign_artifacts(self, artifacts: Sequence[tuple[int, str]]) -> None:
         for place, artifact_id in artifacts:

@@ -87,7 +87,7 @@ def _spread_to_parts(
 ) -> None:
     """Make the parts of each copy for itself, unless they are asked for by themselves."""
     for source in mention.inputs:
-        if counts[id(source)] == 1 and not source.is_delivered and source.kind != "clone":
+        if counts[id(source)] == 1 and not source.is_delivered and source.kind in {"text", "image"}:
             counts[id(source)] = counts[id(mention)]
             items[id(source)] = items[id(mention)]
 

@@ -1,7 +1,7 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +16,14 @@ class Grammar:
         particles: second parts of verbs, which may stand apart from the first.
         subject: pronouns that can only be a subject.
         objects: pronouns of who is given something: `me`.
+        pronouns: those that stand for a thing as an object.
+        addressees: those for who is asked.
+        wants: verbs by which the first person asks for something.
+        now: words for this moment, which make a question one about live data.
+        means: prepositions of the way that something is sent by.
+        conditions: words that open a condition, and no question where none is asked.
+        times: words that say how often.
+        listed: nouns that are counted within one text: `five questions`.
     """
 
     definite: frozenset[str] = frozenset()
@@ -25,6 +33,14 @@ class Grammar:
     particles: frozenset[str] = frozenset()
     subject: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()
+    pronouns: frozenset[str] = frozenset()
+    addressees: frozenset[str] = frozenset()
+    wants: frozenset[str] = frozenset()
+    now: tuple[str, ...] = ()
+    means: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+    times: Mapping[str, int] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -44,6 +60,28 @@ GRAMMARS: Mapping[str, Grammar] = {
         particles=_words("up aloud out down in together over off back"),
         subject=_words("i we he she they who"),
         objects=_words("me us him you"),
+        pronouns=_words("it them this that these those"),
+        addressees=_words("you u"),
+        wants=_words("want need"),
+        now=(
+            "at the moment",
+            "this very minute",
+            "this minute",
+            "this very moment",
+            "at this moment",
+            "currently",
+            "at present",
+            "as we speak",
+            "right now",
+            "just now",
+        ),
+        means=_words("by via"),
+        conditions=_words("if whether"),
+        times={"once": 1, "twice": 2, "thrice": 3},
+        listed=_words(
+            "question questions name names idea ideas keyword keywords hashtag hashtags answer "
+            "answers term terms option options"
+        ),
     ),
     "de": Grammar(
         definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),

@@ -7,6 +7,7 @@ from toolkit.planning.reading.scan import Break, Scan
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,30})[^<>]{0,100}>.{0,4000}?</\1>|<!--.{0,4000}?-->", re.S)
 # How far into a clause the first word of an instruction may stand.
 _MAX_LEAD = 7
+_MAX_LABEL = 4
 
 
 def cut_instructions(scan: Scan) -> None:
@@ -29,18 +30,34 @@ def _cut_tagged(scan: Scan) -> None:
 
 def _is_instruction(scan: Scan, start: int, end: int) -> bool:
     """Tell whether a clause opens with words for the planner, before it asks for anything."""
+    if _is_label(scan, start, end):
+        return True
     for k in range(start, min(start + _MAX_LEAD, end)):
         if not scan.is_free(k):
             return False
-        for phrase in scan.phrases(k):
-            if phrase.category == "instruction":
-                return True
-        if scan.find(k, "thing.", "creative", "about", "question"):
+        if any(phrase.category == "instruction" for phrase in scan.phrases(k)):
+            return True
+        owner, apostrophe, _ = scan.word(k).partition("'")
+        if apostrophe and _is_machine_word(scan, owner):
+            return True
+        if scan.find(k, "creative", "about", "question"):
             return False
-        act = scan.find(k, "act.")
+        act = scan.find(k, "act.") if k == start else None
         if act is not None and not act.is_ambiguous:
             return False
     return False
+
+
+def _is_machine_word(scan: Scan, word: str) -> bool:
+    return any(category == "instruction" for category, _ in scan.lexicon.meanings.get(word, ()))
+
+
+def _is_label(scan: Scan, start: int, end: int) -> bool:
+    """Tell whether a clause is a label such as `Developer note:` before a colon."""
+    if end >= len(scan) or end - start > _MAX_LABEL or not scan.gap(end).strip().startswith(":"):
+        return False
+    separator = scan.lexicon.separator
+    return any(_is_machine_word(scan, scan.word(k) + separator + ":") for k in range(start, end))
 
 
 def _extend_label(scan: Scan, end: int) -> int:

@@ -23,7 +23,7 @@ def link_mentions(
         for source in _choose_sources(mention, earlier, names, has_literal):
             _add_input(mention, source)
         if mention.join == "with":
-            _attach_part(mention, earlier, names)
+            _attach_part(mention, [*reversed(earlier), *kept[here + 1 :]], names)
     _lend_voice(kept)
     for mention in kept:
         if mention.kind == "research" and any(mention in one.inputs for one in kept):
@@ -43,20 +43,24 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
     for mention in mentions:
         if mention.is_question:
             question = mention
-        elif question is not None and not mention.topics and mention.kind == "research":
+        elif question is not None and _lacks_topic(mention) and mention.kind == "research":
             # What is looked up comes before the answer.
             mention.topics = list(question.topics)
             kept.insert(kept.index(question), mention)
             continue
-        elif question is not None and mention.kind == "text" and not mention.topics:
+        elif question is not None and mention.kind == "text" and _lacks_topic(mention):
             mention.topics = list(question.topics)
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
-            mention.refers = False
+            mention.refers = mention.refers_to not in {None, "text"}
             kept.remove(question)
             question = None
         kept.append(mention)
     return kept
+
+
+def _lacks_topic(mention: Mention) -> bool:
+    return mention.refers or not mention.topics
 
 
 def _add_input(mention: Mention, source: Mention) -> None:
@@ -121,9 +125,9 @@ def _choose_card_parts(able: Sequence[Mention]) -> list[Mention]:
     return found
 
 
-def _attach_part(mention: Mention, earlier: Sequence[Mention], names: CapabilityNames) -> None:
+def _attach_part(mention: Mention, others: Sequence[Mention], names: CapabilityNames) -> None:
     """Attach what is asked for `with` something: a picture to its card, a voice to its text."""
-    for whole in reversed(earlier):
+    for whole in others:
         if names.can_feed(mention.kind, whole.kind) and mention.kind != whole.kind:
             if mention in whole.inputs or whole in mention.inputs:
                 return

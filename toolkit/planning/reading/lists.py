@@ -130,13 +130,19 @@ def _is_one(scan: Scan, k: int) -> bool:
 
 def _find_enumerated(scan: Scan, start: int, end: int) -> ItemList | None:
     """Find `A, B and C` around a phrase such as `for each of`."""
-    each = [k for k in range(start, end) if scan.find(k, "join.for_each")]
+    each = [k for k in range(start, end) if _spreads(scan, k)]
     if not each:
         return None
     phrase = scan.find(each[0], "join.for_each")
     opening = phrase.end if phrase else each[0] + 1
     # "for each of A, B and C" or "A, B and C, each as an mp3".
     return _find_run(scan, opening, end) or _find_run(scan, start, each[0])
+
+
+def _spreads(scan: Scan, k: int) -> bool:
+    """Tell whether a word spreads what is asked for; `per` by itself only counts."""
+    phrase = scan.find(k, "join.for_each")
+    return phrase is not None and not scan.has(k, "join.from")
 
 
 def _find_run(scan: Scan, start: int, end: int) -> ItemList | None:

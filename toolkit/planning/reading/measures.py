@@ -1,12 +1,10 @@
 """The pass that finds measures: how long, how large, how fast, in which language and colours."""
 
-import re
 from dataclasses import dataclass
 
 from toolkit.planning.reading.objective_reading import Bound, Measure
 from toolkit.planning.reading.scan import Break, Phrase, Scan
 
-_DIGITS = re.compile(r"\d+(?:[.,]\d+)?")
 _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}
 _MAX_LOOKBACK = 4
@@ -156,37 +154,9 @@ def _read_pace(scan: Scan, i: int, number: float) -> list[PlacedMeasure]:
 
 
 def read_quantity(scan: Scan, i: int) -> tuple[float | None, int]:
-    """Return the number that begins at a word, digits or words, and where it ends."""
-    # "0.7" and "1,500" are one number, however they were split into words.
-    if i >= len(scan) or not scan.is_free(i):
-        return None, i
-    match = _DIGITS.match(scan.objective, scan.tokens[i].start)
-    if match:
-        end = _find_token_end(scan, i, match.end())
-        if match.end() == scan.tokens[end - 1].end:
-            return _to_float(match.group()), end
-    phrase = scan.find(i, "number")
-    if phrase and phrase.value:
-        return float(phrase.value), phrase.end
-    return None, i
-
-
-def _find_token_end(scan: Scan, i: int, offset: int) -> int:
-    """Return the index after the last word that begins before an offset."""
-    end = i + 1
-    while end < len(scan) and scan.tokens[end].start < offset:
-        end += 1
-    return end
-
-
-def _to_float(text: str) -> float:
-    whole, separator, rest = text.partition(",")
-    if separator and len(rest) == 3:
-        return float(whole + rest)
-    head, dot, tail = text.partition(".")
-    if dot and len(tail) == 3 and len(head) <= 3 and head != "0":
-        return float(head + tail)
-    return float(text.replace(",", "."))
+    """Return the number that begins at a word, if one does, and where it ends."""
+    found = scan.read_number(i) if i < len(scan) else None
+    return found or (None, i)
 
 
 def _find_bound(scan: Scan, i: int) -> Bound:

@@ -72,6 +72,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
     for phrase in scan.phrases(i):
         if best is not None and phrase.end < best.end:
             break
+        if any(not scan.is_free(k) for k in range(i, phrase.end)):
+            continue
         if phrase.category.startswith(HEADS) and (
             best is None or best.category.startswith("unavailable")
         ):
@@ -149,7 +151,7 @@ def _read_modifier(
         found.is_possessive = found.is_possessive or scan.word(k) in possessive
         found.has_article = True
         return k + 1
-    article = scan.find(k, "article")
+    article = scan.find(k, "article") or scan.find(k, "join.for_each")
     if article is not None:
         found.has_article = True
         return article.end

@@ -2,6 +2,7 @@
 
 from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
+from toolkit.planning.reading.chunk_finder import ChunkFinder
 from toolkit.planning.reading.instructions import cut_instructions
 from toolkit.planning.reading.language import detect_language
 from toolkit.planning.reading.lexicon import load_lexicon
@@ -11,6 +12,7 @@ from toolkit.planning.reading.measures import find_measures
 from toolkit.planning.reading.objective_reading import ObjectiveReading
 from toolkit.planning.reading.requests import RequestFinder
 from toolkit.planning.reading.scan import Scan
+from toolkit.planning.reading.tokens import WITHOUT_SPACES
 
 # Passes that a benchmark may leave out, to tell what each brings.
 PASS_NAMES = frozenset(
@@ -49,6 +51,7 @@ def read_objective(
         cut_instructions(scan)
     measures = [] if "measures" in without else find_measures(scan)
     lists = [] if "counts" in without else find_lists(scan)
-    finder = RequestFinder(scan, without)
+    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else RequestFinder
+    finder = make_finder(scan, without)
     finder.find()
     return assemble_reading(scan, finder, literals, artifacts, measures, lists, without)

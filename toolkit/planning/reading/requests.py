@@ -21,6 +21,10 @@ _TALKING_ACTS = frozenset(
 )
 
 
+# What says how something is made, wherever it stands.
+_DETAILS = ("join.", "attribute.", "language", "act.clone")
+
+
 class Place(enum.Enum):
     """Where in a clause the reader stands."""
 
@@ -63,6 +67,9 @@ class RequestFinder:
         self._refers_to: str | None = None
         self._each = False
         self._is_only = False
+        self._unknown_count = 1
+        self._wants = False
+        self._hands_over = False
 
     def find(self) -> None:
         """Walk through all sentences."""
@@ -71,7 +78,7 @@ class RequestFinder:
 
     def _read_sentence(self, start: int, end: int) -> None:
         self._clause, self._end = start, end
-        self._verb, self._current = None, None
+        self._verb, self._current, self._hands_over = None, None, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         steps = {
@@ -82,12 +89,24 @@ class RequestFinder:
             Place.SUBJECT: self._read_subject,
             Place.STATEMENT: self._read_statement,
         }
+        found = len(self.mentions) + len(self.unavailable)
         while i < end:
             owner = self.scan.owners[i]
             if owner is not None:
                 i, place = self._pass_over(i, owner, place)
                 continue
             i, place = steps[place](i)
+        self._finish_verb()
+        if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
+            self._ask_whole_sentence(start, end)
+        self._check_question(start, end)
+
+    def _ask_whole_sentence(self, start: int, end: int) -> None:
+        """Take a sentence with a question mark for a question, if it has words of its own."""
+        if any(self.scan.is_free(k) and not self.scan.has(k, "polite") for k in range(start, end)):
+            self._start_clause(start, "start")
+            self._open_question(start)
+            self._note_topic(start, end)
 
     def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
         """Step over a word that another pass consumed."""
@@ -108,6 +127,7 @@ class RequestFinder:
     def _start_clause(self, i: int, join: str) -> None:
         self._clause, self._join = i, join
         self._refers, self._refers_to, self._each = False, None, False
+        self._wants = False
 
     # Where a request may begin.
 
@@ -125,16 +145,24 @@ class RequestFinder:
                 if any(_is_same_kind(kind, one) for one in self.mentions):
                     self._refers, self._refers_to = True, kind
                     return phrase.end, Place.OPEN
-            return each.end, Place.OPEN
+            return self._skip_items(each.end), Place.OPEN
         verb = find_verb(scan, i)
         if verb is not None:
             return self._open_verb(verb)
         skipped = scan.find(i, "polite", "join.then", "join.and")
         if skipped is not None:
+            self._wants = self._wants or skipped.category == "polite"
             return skipped.end, Place.OPEN
         only = scan.find(i, "negation.only")
         if only is not None:
             self._is_only = True
+            limited = read_noun_phrase(scan, only.end) if only.end < self._end else None
+            if limited is not None and limited.head is not None:
+                kind = get_kind(scan, limited.head)
+                if any(_is_same_kind(kind, one) for one in self.mentions):
+                    self.only.add(kind or "")
+                    self._is_only = False
+                    return limited.end, Place.STATEMENT
             return only.end, Place.OPEN
         pronoun = self._find_reference(i)
         if pronoun is not None:
@@ -148,29 +176,75 @@ class RequestFinder:
             self._add_noun(phrase, phrase.head)
             return self._leave_noun(phrase)
         question = scan.find(i, "question")
-        if question is not None and (self._is_at_start(i) or "?" in self._text_after_sentence()):
+        if question is not None and self._is_question(i):
             return self._open_question(i)
-        fact = scan.find(i, "fact")
-        if fact is not None and self.mentions:
-            self.facts.append(i)
-            return fact.end, Place.OPEN
+        fact = self._find_fact(i)
+        if fact is not None:
+            return fact, Place.OPEN
+        if phrase.head is None and self._wants and phrase.has_article:
+            if self._names_work(phrase):
+                return self._add_unknown_work(phrase)
+            if phrase.language and not phrase.unknown and self.mentions:
+                return self._add_translation(phrase)
+            if phrase.unknown:
+                self.unknown += phrase.unknown
+                self._current = None
+                return phrase.end, Place.AFTER
+        if self._is_unknown_verb(i):
+            self._verb = None
+            return i + 1, Place.OBJECT
         opening = self._skip_opening_phrase(i)
         if opening is not None:
             return opening, Place.OPEN
+        if (
+            scan.word(i) in self.grammar.finite
+            and i > self._clause
+            and scan.has(i - 1, "filler", "polite", "pronoun")
+        ):
+            return i + 1, Place.OPEN
         filler = scan.find(i, "filler")
         if filler is not None:
             return filler.end, Place.OPEN
         return self._read_statement(i)
 
-    def _is_at_start(self, i: int) -> bool:
-        return all(
-            self.scan.has(k, "polite", "join.", "filler", "article") or self.scan.owners[k]
-            for k in range(self._clause, i)
-        )
+    def _find_fact(self, i: int) -> int | None:
+        """Return where a short call for facts ends: `Use sources.`"""
+        if not self.mentions:
+            return None
+        for k in (i, i + 1):
+            fact = self.scan.find(k, "fact") if k < self._end else None
+            if fact is not None and (k == i or self.scan.find(i, "join.from", "join.with")):
+                self.facts.append(k)
+                self.scan.consume(i, fact.end, "fact")
+                return fact.end
+        return None
 
-    def _text_after_sentence(self) -> str:
+    def _skip_items(self, i: int) -> int:
+        """Return where the words after a list begin: `for each of the rivers Ebro and Po, …`."""
+        items = [k for k in range(i, self._end) if self.scan.owners[k] == "item"]
+        return items[-1] + 1 if items else i
+
+    def _is_question(self, i: int) -> bool:
+        """Tell whether a question begins at a word: with a question mark, or with `why`."""
+        if self._has_question_mark():
+            return True
+        if self.scan.word(i) in self.grammar.conditions:
+            return False
+        return any(one.category == "question" and one.end == i + 1 for one in self.scan.phrases(i))
+
+    def _has_question_mark(self) -> bool:
         last = self.scan.tokens[self._end - 1].end
-        return self.scan.objective[last : last + 3]
+        return any(mark in self.scan.objective[last : last + 3] for mark in "?？؟")
+
+    def _is_unknown_verb(self, i: int) -> bool:
+        """Tell whether an unknown word stands where a verb does: `Load it into …`."""
+        scan = self.scan
+        k = i + 1
+        if k >= self._end or scan.breaks[k] or scan.has(i, "function_word", "article", "pronoun"):
+            return False
+        if scan.owners[k] == "artifact":
+            return True
+        return scan.word(k) in self.grammar.pronouns
 
     def _skip_opening_phrase(self, i: int) -> int | None:
         """Skip `For our website, …` and `From that, …`: a request follows the comma."""
@@ -195,9 +269,14 @@ class RequestFinder:
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
-        word = self.scan.word(k)
         mentioned = phrase.is_definite and bool(self.mentions)
-        return word in self.grammar.finite and not mentioned
+        if self.scan.word(k) in self.grammar.finite and not mentioned:
+            return True
+        # "a clean sample of it is art_…" says which artifact is which.
+        return any(
+            self.scan.word(n) in self.grammar.finite and self.scan.owners[n + 1] == "artifact"
+            for n in range(k, self._end - 1)
+        )
 
     def _is_mentioned(self, phrase: NounPhrase) -> bool:
         """Tell whether a definite noun names what was asked for before."""
@@ -251,12 +330,10 @@ class RequestFinder:
             self._add(Mention(verb.value, verb.start, verb.end, self._clause))
             return verb.end, Place.AFTER
         self.scan.consume(verb.start, verb.end, "act")
-        if verb.category.startswith("act.") and self._has_about_inside(verb):
-            self._add_act(verb)
-            return verb.end, Place.TOPIC
-        if inner and verb.category.startswith("act."):
-            self._add_act(verb)
-            return verb.end, Place.AFTER
+        has_about = self._has_about_inside(verb)
+        if verb.category.startswith("act.") and (has_about or inner):
+            self._finish_verb()
+            return verb.end, Place.TOPIC if has_about else Place.AFTER
         return verb.end, Place.OBJECT
 
     def _find_inner_reference(self, verb: Phrase) -> bool:
@@ -316,7 +393,8 @@ class RequestFinder:
         if scan.breaks[i] >= Break.CLAUSE:
             self._finish_verb()
             return self._reopen(i) or (i, Place.TOPIC)
-        if scan.word(i) in self.grammar.objects and not scan.find(i, "polite"):
+        skipped = self.grammar.objects | self.grammar.particles
+        if scan.word(i) in skipped and not scan.find(i, "polite", "join.as"):
             return i + 1, Place.OBJECT
         polite = scan.find(i, "polite", "negation.only")
         if polite is not None:
@@ -325,6 +403,7 @@ class RequestFinder:
         pronoun = self._find_reference(i)
         if pronoun is not None:
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
         if scan.find(i, "about"):
@@ -334,9 +413,18 @@ class RequestFinder:
         if phrase.head is not None:
             return self._read_object_noun(phrase, phrase.head)
         self._current = None
+        if phrase.end < self._end and self._names_work(phrase):
+            return self._add_unknown_work(phrase)
+        if phrase.language and not phrase.unknown:
+            return self._add_translation(phrase)
         had_act = self._verb is not None and self._verb.category.startswith("act.")
         if not had_act:
             self.unknown += phrase.unknown
+            self._unknown_count = phrase.count
+        elif phrase.is_definite and self._works_on_given(phrase):
+            self._refers = True
+            self._finish_verb()
+            return phrase.end, Place.AFTER
         self._finish_verb()
         if phrase.end > i and self._current is not None:
             self._note_topic(i, phrase.end)
@@ -344,6 +432,42 @@ class RequestFinder:
         if self._current is None:
             return max(phrase.end, i + 1), Place.AFTER
         return self._read_topic(i) if phrase.end == i else (phrase.end, Place.TOPIC)
+
+    def _names_work(self, phrase: NounPhrase) -> bool:
+        """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
+        if self._verb is not None and self._verb.category.startswith("act."):
+            return False
+        if not phrase.unknown or phrase.end >= self._end:
+            return False
+        about = self.scan.find(phrase.end, "about")
+        return about is not None and not self.scan.has(phrase.end, "join.")
+
+    def _add_unknown_work(self, phrase: NounPhrase) -> tuple[int, Place]:
+        self._verb = None
+        first, last = phrase.unknown[-1], phrase.end
+        mention = Mention("text", first, last, self._clause, form=self.scan.text(first, last))
+        mention.count = phrase.count
+        self._add(mention)
+        return self._read_after(phrase.end)
+
+    def _add_translation(self, phrase: NounPhrase) -> tuple[int, Place]:
+        """Add what `a French version` asks for: a translation of what was made before."""
+        verb, self._verb = self._verb, None
+        act = "translate" if verb is None or verb.category == "make" else verb.category[4:]
+        mention = Mention(ACT_KINDS.get(act, "text"), phrase.start, phrase.end, self._clause)
+        mention.act, mention.language = act, phrase.language
+        mention.refers = act == "translate"
+        self._add(mention)
+        return phrase.end, Place.AFTER
+
+    def _works_on_given(self, phrase: NounPhrase) -> bool:
+        """Tell whether `the line` stands for what was quoted or made before."""
+        act = self._verb.category[4:] if self._verb is not None else ""
+        if act not in TRANSFORMING_ACTS | {"speak", "lay_out"}:
+            return False
+        given = bool(self.mentions) or "literal" in self.scan.owners[: phrase.start]
+        rest = phrase.end
+        return given and (rest >= self._end or not self.scan.find(rest, "about"))
 
     def _read_object_noun(self, phrase: NounPhrase, head: Phrase) -> tuple[int, Place]:
         """Read a noun as the object of the verb before it."""
@@ -358,6 +482,8 @@ class RequestFinder:
             self._add_noun(phrase, head)
             return self._leave_noun(phrase)
         made = ACT_KINDS[act]
+        if act in {"speak", "lay_out"} and not phrase.has_article:
+            phrase.is_definite = True
         if self._is_mentioned(phrase) and (made != kind or act in TRANSFORMING_ACTS):
             self._refers, self._refers_to = True, kind
             self._add_act(verb)
@@ -404,6 +530,9 @@ class RequestFinder:
             self._add_unavailable(head)
             return Mention("", head.start, head.end, self._clause)
         each = scan.find(phrase.start, "join.for_each") is not None
+        is_listed = scan.word(head.end - 1) in self.grammar.listed
+        count = 1 if is_listed else max(phrase.count, self._unknown_count)
+        self._unknown_count = 1
         return self._add(
             Mention(
                 kind,
@@ -413,7 +542,7 @@ class RequestFinder:
                 act=act,
                 form=scan.text(head.start, head.end),
                 is_creative=scan.has(head.start, "creative"),
-                count=phrase.count,
+                count=count,
                 each=each,
                 language=phrase.language,
                 attributes=phrase.attributes,
@@ -435,7 +564,16 @@ class RequestFinder:
         each = scan.find(i, "join.for_each")
         if each is not None and self._current is not None:
             self._current.each = True
+            named = read_noun_phrase(scan, each.end) if each.end < self._end else None
+            kind = get_kind(scan, named.head) if named and named.head else None
+            if named is not None and any(_is_same_kind(kind, one) for one in self.mentions[:-1]):
+                self._current.refers, self._current.refers_to = True, kind
+                return named.end, Place.AFTER
             return each.end, Place.TOPIC
+        if scan.word(i) in self.grammar.times and self._current is not None:
+            self._current.count = max(self._current.count, self.grammar.times[scan.word(i)])
+            scan.consume(i, i + 1, "count")
+            return i + 1, Place.AFTER
         about = scan.find(i, "about")
         if about is not None:
             pronoun = self._find_reference(about.end) if about.end < self._end else None
@@ -454,16 +592,43 @@ class RequestFinder:
         opened = self._reopen(i)
         if opened is not None:
             return opened
-        if scan.breaks[i] >= Break.COMMA or scan.has(i, "join.", "attribute.", "language"):
+        live = self._find_live_data(i)
+        if live is not None:
+            self._add_unavailable(live)
+            return live.end, Place.TOPIC
+        if self._current is not None and self._current.is_question and scan.has(i, "fact"):
+            self._current.needs_facts = True
+        if scan.breaks[i] or scan.has(i, *_DETAILS) or scan.word(i) in self.grammar.means:
             detail = self._read_detail(i)
             if detail is not None:
                 return detail
         self._note_topic(i, i + 1)
         return i + 1, Place.TOPIC
 
+    def _find_live_data(self, i: int) -> Phrase | None:
+        """Return what asks for the state of this moment: of a poem it is only the topic."""
+        live = self.scan.find(i, "unavailable.live_data")
+        if live is None:
+            return None
+        current = self._current
+        asks = current is None or current.is_question or live.end - live.start > 1
+        if current is not None and current.is_creative:
+            return live if asks and any(self.scan.breaks[current.end : i + 1]) else None
+        return live if asks else None
+
     def _read_detail(self, i: int) -> tuple[int, Place] | None:
         """Read a language, a colour or a call for facts, which say how and not about what."""
         scan = self.scan
+        voice = scan.find(i, "act.clone")
+        if voice is not None and self._current is not None and self._current.kind == "speech":
+            current = self._current
+            mention = self._add_act(voice)
+            mention.is_delivered, self._current = False, current
+            return voice.end, Place.AFTER
+        sent = self._find_sending(i)
+        if sent is not None:
+            self._add_unavailable(sent)
+            return sent.end, Place.TOPIC
         language = scan.find(i, "language")
         if language is not None and self._current is not None and self._ends_here(language):
             self._current.language = language.value
@@ -482,6 +647,17 @@ class RequestFinder:
             return fact.end, Place.AFTER
         return None
 
+    def _find_sending(self, i: int) -> Phrase | None:
+        """Return the way that something made is to be sent by: `get it to Ann by email`."""
+        if self.scan.word(i) not in self.grammar.means or not self.mentions:
+            return None
+        if not self._hands_over:
+            return None
+        for phrase in self.scan.phrases(i + 1) if i + 1 < self._end else ():
+            if phrase.category == "unavailable.send":
+                return phrase
+        return None
+
     def _ends_here(self, phrase: Phrase) -> bool:
         """Tell whether a phrase stands by itself, and is not the first part of a longer one."""
         k = phrase.end
@@ -498,7 +674,7 @@ class RequestFinder:
         else:
             mention.topics.append((start, end))
 
-    def _reopen(self, i: int) -> tuple[int, Place] | None:
+    def _reopen(self, i: int, *, strict: bool = False) -> tuple[int, Place] | None:
         """Begin another request in the middle of a sentence, where the words clearly ask for it."""
         scan = self.scan
         negated = self._read_negation(i)
@@ -509,6 +685,8 @@ class RequestFinder:
         while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
             step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
             if step is None:
+                if join and scan.word(k) in self.grammar.addressees and find_verb(scan, k + 1):
+                    k, join = k + 1, "want"
                 break
             kind = step.category.removeprefix("join.")
             if kind != "polite":
@@ -518,27 +696,59 @@ class RequestFinder:
             k = step.end
         if not join or k >= self._end:
             return None
-        return self._try_request(i, k, join, firm=gap >= Break.CLAUSE)
+        return self._try_request(i, k, join, firm=gap >= Break.CLAUSE, strict=strict)
 
-    def _try_request(self, i: int, k: int, join: str, firm: bool) -> tuple[int, Place] | None:
+    def _try_request(
+        self, i: int, k: int, join: str, *, firm: bool, strict: bool
+    ) -> tuple[int, Place] | None:
         scan = self.scan
         if not scan.is_free(k):
             return None
-        verb = find_verb(scan, k) if join != "with" and join != "as" else None
-        if verb is not None and self._is_asked(verb, join, firm):
+        verb = find_verb(scan, k) if join not in {"with", "as"} else None
+        if verb is not None and self._is_asked(verb, join, firm, strict):
+            if self._is_detail(verb, join):
+                return None
             self._start_clause(i, "and")
             return self._open_verb(verb)
+        if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
+            self._start_clause(i, "and")
+            self._verb = None
+            return k + 1, Place.OBJECT
         only = scan.find(k, "negation.only")
         k = only.end if only is not None and only.end < self._end else k
-        phrase = read_noun_phrase(scan, k)
-        if phrase.head is None or len(phrase.unknown) > 3:
+        if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
             return None
-        named = phrase.has_article or phrase.count > 1 or phrase.attributes
+        phrase = read_noun_phrase(scan, k)
+        if join == "with" and phrase.head is None:
+            return self._try_participle(i, phrase)
+        if phrase.head is None or len(phrase.unknown) > 3 or strict:
+            return None
+        if self._is_statement(phrase):
+            return None
+        if only is not None and any(
+            _is_same_kind(get_kind(scan, phrase.head), one) for one in self.mentions
+        ):
+            self.only.add(get_kind(scan, phrase.head) or "")
+            return phrase.end, Place.AFTER
+        if self._continues_reference(phrase, phrase.head):
+            return phrase.end, Place.AFTER
+        merged = self._merge_noun(phrase, phrase.head, join)
+        if merged is not None:
+            return merged
+        named = (
+            phrase.has_article
+            or phrase.count > 1
+            or phrase.attributes
+            or (k > i and scan.has(k - 1, "article"))
+        )
         ends = phrase.end >= self._end or bool(scan.breaks[phrase.end])
         bare = join in {"with", "as"} or firm or phrase.start in self._measured_places(k)
         if not (named or bare or ends) or (phrase.tail is not None and not named):
             return None
-        if phrase.is_definite and join == "with":
+        kind = get_kind(scan, phrase.head)
+        if phrase.is_definite and join == "with" and kind is not None:
+            return None
+        if join == "as" and scan.has(i, "about") and not self._may_carry(kind, i):
             return None
         if self._is_mentioned(phrase):
             return None
@@ -551,6 +761,56 @@ class RequestFinder:
         self._add_noun(phrase, phrase.head)
         return self._leave_noun(phrase)
 
+    def _is_detail(self, verb: Phrase, join: str) -> bool:
+        """Tell whether a verb says what goes into a text that is asked for already."""
+        current = self._current
+        if join in {"then", "want"} or current is None or current.kind != "text":
+            return False
+        colon = any(self.scan.breaks[k] == Break.CLAUSE for k in range(current.end, verb.start + 1))
+        return (
+            colon and ACT_KINDS.get(verb.category[4:]) == "text" and not verb.end - verb.start > 1
+        )
+
+    def _may_carry(self, kind: str | None, i: int) -> bool:
+        """Tell whether a word such as `on` puts something on it, and does not say what it is of."""
+        if kind is None:
+            return self._current is not None and self._current.refers
+        return kind in {"card", "clone"} and not self.scan.has(i, "join.for_each")
+
+    def _try_participle(self, i: int, phrase: NounPhrase) -> tuple[int, Place] | None:
+        """Read `with his observatory drawn on it`: a part, named by what it shows."""
+        verb = self.scan.find(phrase.end, "act.draw", "act.speak") if phrase.unknown else None
+        if verb is None or self.scan.breaks[phrase.end]:
+            return None
+        self._start_clause(i, "with")
+        self._add_act(verb)
+        self._note_topic(phrase.start, phrase.end)
+        return verb.end, Place.AFTER
+
+    def _continues_reference(self, phrase: NounPhrase, head: Phrase) -> bool:
+        """Tell whether a bare noun joins what is referred to: `lay story and drawing out`."""
+        current = self._current
+        if current is None or not current.refers or phrase.has_article:
+            return False
+        kind = get_kind(self.scan, head)
+        earlier = [one for one in self.mentions if one is not current]
+        return any(_is_same_kind(kind, one) for one in earlier) and kind != current.kind
+
+    def _merge_noun(self, phrase: NounPhrase, head: Phrase, join: str) -> tuple[int, Place] | None:
+        """Merge a noun with the act before it: `illustrate it with two pictures`."""
+        current = self._current
+        if current is None or join not in {"with", "as"} or not self.mentions:
+            return None
+        if get_kind(self.scan, head) != current.kind or current.kind == "text":
+            return None
+        if join == "with" and current.form:
+            return None
+        current.count = max(current.count, phrase.count)
+        current.form = current.form or self.scan.text(head.start, head.end)
+        current.attributes += phrase.attributes
+        self.scan.consume(head.start, head.end, "request")
+        return self._leave_noun(phrase)
+
     def _measured_places(self, k: int) -> Sequence[int]:
         return (k,) if self.scan.owners[k] == "measure" else ()
 
@@ -560,28 +820,43 @@ class RequestFinder:
             return False
         kind = get_kind(self.scan, phrase.head)
         if kind is None:
-            return phrase.head.category in {"unavailable.video", "unavailable.document"}
+            known = {"unavailable.video", "unavailable.document"}
+            return self._refers or phrase.head.category in known
         if not self.mentions and not self._refers:
-            return kind in {"card", "speech"}
+            return True
+        if kind == "clone":
+            return True
         return kind in {"card", "speech"} or any(
             self.scan.names.can_feed(one.kind, kind) and one.kind != kind for one in self.mentions
         )
 
-    def _is_asked(self, verb: Phrase, join: str, firm: bool) -> bool:
+    def _is_asked(self, verb: Phrase, join: str, firm: bool, strict: bool) -> bool:
         """Tell whether a verb in the middle of a sentence asks for something."""
+        k = verb.end
+        if strict:
+            return join == "want" or (not verb.is_ambiguous and self._has_requested_object(k))
         if join in {"then", "want"} or firm:
             return True
-        k = verb.end
         if self._find_inner_reference(verb):
             return True
         if k >= self._end or self.scan.breaks[k]:
             return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
         scan = self.scan
+        if scan.owners[min(k + 1, self._end - 1)] == "measure":
+            return True
         if scan.owners[k] is not None or scan.has(k, "article", "pronoun", "number", "language"):
             return True
-        if scan.word(k) in self.grammar.objects or verb.category.startswith("unavailable."):
+        if scan.word(k) in self.grammar.objects:
             return True
+        if verb.category.startswith("unavailable."):
+            return not verb.is_ambiguous or verb.end - verb.start > 1
         return has_object(scan, k) and not verb.is_ambiguous and not self._current_is_topic()
+
+    def _has_requested_object(self, k: int) -> bool:
+        if k >= self._end or self.scan.breaks[k]:
+            return False
+        phrase = read_noun_phrase(self.scan, k)
+        return phrase.head is not None and phrase.has_article and not phrase.is_definite
 
     def _current_is_topic(self) -> bool:
         return self._current is not None and bool(self._current.topics)
@@ -618,11 +893,13 @@ class RequestFinder:
         """Step through a clause that asks for nothing until one does."""
         scan = self.scan
         polite = scan.find(i, "polite")
-        if polite is not None:
+        wants = polite is None and scan.word(i) in self.grammar.wants and self._is_first_person(i)
+        if polite is not None or wants:
             self._start_clause(i, "start")
-            return polite.end, Place.OPEN
+            self._wants = True
+            return polite.end if polite is not None else i + 1, Place.OPEN
         if scan.breaks[i] >= Break.COMMA and i > self._clause:
-            opened = self._reopen(i)
+            opened = self._reopen(i, strict=scan.breaks[i] < Break.CLAUSE)
             if opened is not None:
                 return opened
             if scan.breaks[i] == Break.CLAUSE:
@@ -630,11 +907,31 @@ class RequestFinder:
                 return i, Place.OPEN
         return i + 1, place
 
+    def _is_first_person(self, i: int) -> bool:
+        """Tell whether a verb within a few words of `I` or `we` is theirs."""
+        near = (self.scan.word(k).partition("'")[0] for k in range(max(self._clause, i - 3), i))
+        return any(word in self.grammar.subject for word in near)
+
     def _open_question(self, i: int) -> tuple[int, Place]:
         mention = Mention("text", i, i, self._clause, act="answer", is_question=True)
         self._add(mention)
         self._note_topic(i, i + 1)
         return i + 1, Place.TOPIC
+
+    def _check_question(self, start: int, end: int) -> None:
+        """Take a question about this moment, or about an artifact, for what it needs."""
+        asked = self.mentions[-1] if self.mentions else None
+        if asked is None or not asked.is_question or asked.start < start:
+            return
+        text = self.scan.text(start, end).casefold()
+        key = None
+        if any(now in text for now in self.grammar.now):
+            key = "live_data"
+        elif "artifact" in self.scan.owners[start:end]:
+            key = "look_at_image"
+        if key is not None:
+            self.mentions.remove(asked)
+            self.unavailable.append(UnavailableMention(key, start, end))
 
     def _read_negation(self, i: int) -> tuple[int, Place] | None:
         """Read what is not wanted; a double negation wants it."""
@@ -645,7 +942,7 @@ class RequestFinder:
         second = scan.find(negation.end, "negation.before") if negation.end < self._end else None
         if second is not None and not scan.breaks[negation.end]:
             scan.consume(i, second.end, "negation")
-            self._verb = None
+            self._verb, self._join = None, "with"
             return second.end, Place.OBJECT
         end = scan.find_sentence_end(negation.end - 1, Break.COMMA)
         kinds, last = self._find_negated(negation.end, min(end, self._end))

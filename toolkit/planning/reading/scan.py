@@ -8,6 +8,7 @@ from functools import cached_property
 
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.lexicon import Lexicon
+from toolkit.planning.reading.numbers import read_number
 from toolkit.planning.reading.spelling import mend_tokens
 from toolkit.planning.reading.tokens import Token, split_tokens
 
@@ -137,6 +138,15 @@ class Scan:
         starts = [i for i, gap in enumerate(self.breaks) if gap >= least]
         return list(zip(starts, [*starts, len(self.tokens)][1:], strict=True))
 
+    def read_number(self, i: int) -> tuple[float, int] | None:
+        """Return the number that begins at a word, in digits or words, and where it ends."""
+        if not self.is_free(i):
+            return None
+        found = read_number(self._marked, self._places[i], self.lexicon)
+        if found is None:
+            return None
+        return found[0], self._words_before[self._places[i] + found[1]]
+
     def phrases(self, i: int) -> tuple[Phrase, ...]:
         """Return the phrases that begin at a word and end before the next break, longest first."""
         if i not in self._phrases:
@@ -152,6 +162,8 @@ class Scan:
             return None
         hidden = 0
         for phrase in self.phrases(i):
+            if self.owners[i : phrase.end].count(None) < phrase.end - i:
+                continue
             if phrase.category.startswith(categories):
                 return phrase if phrase.end - i >= hidden else None
             if phrase.category not in _WEAK_CATEGORIES:
@@ -174,7 +186,7 @@ class Scan:
         for entry in self.lexicon.find_entries(self._marked, self._places[i]):
             end = self._words_before[self._places[i] + entry.length]
             particle = entry.particle and self._words_before[entry.particle]
-            if i < end <= limit:
+            if i < end <= limit and not self._encloses_pronoun(entry.category, i, end):
                 one = Phrase(
                     i, end, entry.category, entry.value, entry.is_ambiguous, particle, entry.is_tail
                 )
@@ -189,6 +201,14 @@ class Scan:
         longest = max((phrase.end for phrase in found if _names_request(phrase)), default=i)
         kept = [one for one in claimed if one.value not in KINDS or one.end > longest]
         return tuple(sorted([*kept, *found], key=lambda phrase: -phrase.end))
+
+    def _encloses_pronoun(self, category: str, i: int, end: int) -> bool:
+        """Tell whether a noun's words have a pronoun between them: `write it up` is no write-up."""
+        return (
+            end - i > 2
+            and category.startswith(("thing.", "creative"))
+            and any(self.tokens[k].key in self.lexicon.articles for k in range(i + 1, end - 1))
+        )
 
     def _find_break(self, i: int) -> int:
         end = i + 1

@@ -14,6 +14,7 @@ MENDED = (
     "act.",
     "thing.",
     "unit.",
+    "unavailable.",
     "make",
     "function_word",
     "creative",

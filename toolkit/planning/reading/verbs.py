@@ -34,7 +34,10 @@ def has_object(scan: Scan, i: int) -> bool:
     if scan.owners[i] in {"literal", "artifact"}:
         return True
     if scan.find(i, "about", "join."):
-        return False
+        # "answer in two sentences", "draft in French"
+        return i + 1 < len(scan) and (
+            scan.owners[i + 1] == "measure" or scan.find(i, "language") is not None
+        )
     grammar = get_grammar(scan.lexicon.code)
     word = scan.word(i)
     if word in grammar.definite | grammar.possessive | grammar.objects:
@@ -66,7 +69,7 @@ def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
     particles = get_grammar(scan.lexicon.code).particles
     if not particles or not scan.is_free(i):
         return None
-    if not scan.has(i, "act.", "make", "unavailable.", "thing."):
+    if not scan.lexicon.is_known(scan.word(i)):
         return None
     k = i + 1
     while k < len(scan) and k - i <= _MAX_VERB_GAP and scan.breaks[k] == Break.NONE:
@@ -74,6 +77,6 @@ def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
             pair = [scan.tokens[i], scan.tokens[k]]
             for entry in scan.lexicon.find_entries(pair, 0):
                 if entry.length == 2 and entry.category.startswith(("act.", "unavailable.")):
-                    return Phrase(i, i + 1, entry.category, entry.value)
+                    return Phrase(i, i + 1, entry.category, entry.value, particle=k)
         k += 1
     return None

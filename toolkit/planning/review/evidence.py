@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pydantic import ValidationError
 
@@ -13,6 +13,9 @@ from toolkit.planning.capability_graph import find_role_field
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
+
+if TYPE_CHECKING:
+    from toolkit.planning.review.sound_measures import SoundMeasures
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,13 @@ class Evidence:
         told = self.node.input if self.planned_input is None else self.planned_input
         name = find_instructed_field(self.capability)
         return str(told.get(name, "")) if name is not None else ""
+
+    @cached_property
+    def sound(self) -> "SoundMeasures | None":
+        """The measures of its artifact as a sound; none where it does not play."""
+        from toolkit.planning.review.sound_measures import measure_samples
+
+        return measure_samples(self.blob.data) if self.blob is not None else None
 
     @cached_property
     def text(self) -> str | None:

@@ -1,48 +1,160 @@
-"""Checks of sounds: whether they play, and how long against their text."""
+"""Checks of sounds: whether they play, whether they are speech, and how long against their text.
+
+Nothing is understood of what is said: that it is the right text, no program can tell.
+"""
 
 from collections.abc import Iterator
 
-from toolkit.media.sounds import measure_mp3_ms
+from toolkit.media.signatures import match_signature
 from toolkit.planning.capability_graph import find_role_field
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.sound_measures import estimate_speaking_ms
+from toolkit.planning.review.speaking_time import SpeakingTime, estimate_speaking_time
+
+
+def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound plays, and is of the type that it is called and that was promised."""
+    item, blob = look.item, look.item.blob
+    if blob is None:
+        return
+    found = match_signature(blob.data)
+    called, promised = blob.media_type, item.capability.produces
+    if item.sound is None and called == "audio/mpeg":
+        yield _block(item, 1.0, "The MP3 does not play.")
+    elif found is not None and found != called:
+        yield _block(item, 0.9, f"The file is {found}, and not {called} as it is called.")
+    elif promised.startswith("audio/") and "*" not in promised and called != promised:
+        yield _block(item, 0.8, f"The sound is {called}, not {promised}.")
+    elif item.sound is None:
+        message = f"The sound is {called}, which cannot be listened to here."
+        yield ReviewIssue(item.node.id, "technical_success", 0.0, message)
+
+
+def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that something is heard, and is all through."""
+    item, limits = look.item, look.thresholds.sound
+    if (sound := item.sound) is None:
+        return
+    if sound.loudness_db < limits.min_loudness_db:
+        message = (
+            f"Of {sound.seconds:.1f} s nothing is heard: the loudest is {sound.loudness_db:.0f} dB."
+        )
+        yield _block(item, 1.0, message)
+        return
+    time = _estimate_time(item) if sound.is_whole else None
+    least = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
+    if sound.heard_s < least:
+        yield _block(item, 1.0, f"Of {sound.seconds:.1f} s {sound.heard_s:.2f} s are heard.")
+
+
+def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound is no noise: its spectrum changes, as that of speech always does."""
+    item, limits = look.item, look.thresholds.sound
+    sound = item.sound
+    if sound is None or sound.heard_s < limits.min_judged_s or is_tone(look):
+        return
+    if sound.shape_change_db < limits.min_shape_change_db:
+        message = (
+            "The sound is noise: its spectrum stays the same within "
+            f"{sound.shape_change_db:.1f} dB, where that of speech changes by three and more."
+        )
+        yield _block(item, 1.0, message)
+
+
+def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound is more than tones: steady ones, a siren, a tune."""
+    item, limits = look.item, look.thresholds.sound
+    if (sound := item.sound) is None or not is_tone(look):
+        return
+    if sound.steady_share > limits.max_steady_share:
+        message = f"The sound is steady tones for {sound.steady_share:.0%} of what is heard."
+    elif sound.tonal_share > limits.max_tonal_share:
+        message = f"The sound is a single pure tone for {sound.tonal_share:.0%} of what is heard."
+    else:
+        message = f"The sound is as loud all through, within {sound.level_change_db:.1f} dB."
+    yield _block(item, 1.0, message)
+
+
+def is_tone(look: Inspection) -> bool:
+    """Tell whether a sound is made of tones, by being steadier than speech can be."""
+    sound, limits = look.item.sound, look.thresholds.sound
+    if sound is None or sound.heard_s < limits.min_judged_s:
+        return False
+    # A hum has no words either, and one that is noise is told as such.
+    is_even = sound.heard_s > 1 and sound.level_change_db < limits.min_level_change_db
+    return (
+        sound.steady_share > limits.max_steady_share
+        or sound.tonal_share > limits.max_tonal_share
+        or (is_even and sound.shape_change_db >= limits.min_shape_change_db)
+    )
+
+
+def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound is not driven so far over full scale that its waves are cut flat."""
+    item, limits = look.item, look.thresholds.sound
+    sound = item.sound
+    if sound is None or sound.peak < limits.clipped_peak or is_tone(look):
+        return
+    if sound.clipped_share > limits.max_clipped_share:
+        message = f"The sound is clipped: {sound.clipped_share:.0%} of it is at full scale."
+        yield _block(item, 0.7, message)
+
+
+def check_channels(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound in two channels has both."""
+    item, limits = look.item, look.thresholds.sound
+    if (sound := item.sound) is not None and sound.channel_gap_db > limits.max_channel_gap_db:
+        message = f"One of two channels is dead, {sound.channel_gap_db:.0f} dB below the other."
+        yield _block(item, 0.7, message)
+
+
+def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound is not a part of it again and again, unless its text is."""
+    item, limits = look.item, look.thresholds.sound
+    sound = item.sound
+    if sound is None or not sound.repeat_s or sound.heard_s < limits.min_repeated_s:
+        return
+    text = find_spoken_text(item)
+    if is_tone(look) or (text is not None and _repeats_words(text)):
+        return
+    yield _block(item, 0.8, f"The sound begins again after {sound.repeat_s:.1f} s, the same.")
 
 
 def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that an MP3 plays, and that its length fits what is claimed and its text."""
-    item, blob = look.item, look.item.blob
-    if blob is None or blob.media_type != "audio/mpeg":
-        return
-    name = item.node.id
-    try:
-        lasts = measure_mp3_ms(blob.data)
-    except ValueError:
-        yield ReviewIssue(
-            name, "technical_success", 1.0, "The MP3 does not play.", is_blocking=True
-        )
+    """Check that a sound lasts as long as is claimed, and as its text takes to speak."""
+    item = look.item
+    if (sound := item.sound) is None or not sound.is_whole:
         return
     claimed_ms = (item.output or {}).get("duration_ms")
-    if isinstance(claimed_ms, int) and lasts < claimed_ms * 0.93 - 250:
-        message = f"The MP3 ends after {lasts / 1000:.1f} s of {claimed_ms / 1000:.1f} s."
-        yield ReviewIssue(name, "technical_success", 0.9, message, is_blocking=True)
+    claimed_s = claimed_ms / 1000 if isinstance(claimed_ms, int) else 0.0
+    if sound.seconds < claimed_s * 0.93 - 0.25:
+        message = f"The sound ends after {sound.seconds:.1f} s of {claimed_s:.1f} s."
+        yield _block(item, 0.9, message)
         return
-    text = find_spoken_text(item)
-    if text is None:
+    if (time := _estimate_time(item)) is None:
         return
-    speed = item.node.input.get("speed", 1.0)
-    pace = float(speed) if isinstance(speed, int | float) and speed > 0 else 1.0
-    least, most = estimate_speaking_ms(text, pace)
-    if lasts < least:
-        message = f"The MP3 lasts {lasts / 1000:.1f} s; its text needs {least / 1000:.1f} s."
-        yield ReviewIssue(name, "technical_success", 0.8, message, is_blocking=True)
-    elif lasts > most:
-        message = f"The MP3 lasts {lasts / 1000:.1f} s; its text needs {most / 1000:.1f} s at most."
-        far = lasts > 2 * most
-        yield ReviewIssue(name, "technical_success", 0.8 if far else 0.3, message, is_blocking=far)
+    told = f"{sound.spoken_s:.1f} s are spoken; its text needs"
+    if sound.spoken_s < time.least_s:
+        yield _block(item, 0.8, f"{told} {time.least_s:.1f} s.")
+    elif sound.spoken_s > time.most_s:
+        yield _block(item, 0.8, f"{told} {time.most_s:.1f} s at most.")
 
 
-SOUND_CHECKS: tuple[NodeCheck, ...] = (check_duration,)
+def check_end(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a sound does not stop in the middle of a word."""
+    item, limits = look.item, look.thresholds.sound
+    if (sound := item.sound) is None or not sound.ends_loud or is_tone(look):
+        return
+    time = _estimate_time(item)
+    if time is not None and sound.spoken_s < time.usual_s * limits.cut_end_share:
+        message = f"The sound is cut off: it ends at full loudness after {sound.seconds:.1f} s."
+        yield _block(item, 0.8, message)
+
+
+SOUND_CHECKS: tuple[NodeCheck, ...] = (
+    check_sound_file, check_silence, check_noise, check_tone, check_clipping, check_channels,
+    check_repeats, check_duration, check_end,
+)  # fmt: skip
 
 
 def find_spoken_text(item: Evidence) -> str | None:
@@ -57,3 +169,25 @@ def find_spoken_text(item: Evidence) -> str | None:
     limits = (getattr(rule, "max_length", None) for rule in rules)
     longest = next((limit for limit in limits if isinstance(limit, int)), None)
     return item.upstream_text[:longest] if item.upstream_text else None
+
+
+def _block(item: Evidence, weight: float, message: str) -> ReviewIssue:
+    return ReviewIssue(item.node.id, "technical_success", weight, message, is_blocking=True)
+
+
+def _estimate_time(item: Evidence) -> SpeakingTime | None:
+    text = find_spoken_text(item)
+    if text is None:
+        return None
+    speed = item.node.input.get("speed", 1.0)
+    pace = float(speed) if isinstance(speed, int | float) and speed > 0 else 1.0
+    return estimate_speaking_time(text, pace)
+
+
+def _repeats_words(text: str) -> bool:
+    """Tell whether a text says the same again, as rhymes and counts do."""
+    words = text.casefold().split()
+    if len(words) < 4:  # of scripts without spaces, too
+        words = list(text)
+    runs = [tuple(words[place : place + 3]) for place in range(len(words) - 2)]
+    return len(set(runs)) < 0.85 * len(runs)

@@ -1,7 +1,8 @@
-"""Synthesized speech: a murmur of syllable tones, or real speech where espeak is installed."""
+"""Synthesized speech: a murmur of sung syllables, or real speech where espeak is installed."""
 
 import io
 import math
+import random
 import re
 import wave
 from array import array
@@ -14,6 +15,17 @@ from toolkit.sandbox.audio import espeak
 CHARS_PER_SECOND = 16.5  # without the pauses: with them a text runs at about 15
 _PAUSES = {",": 0.14, ";": 0.2, ":": 0.2, ".": 0.32, "!": 0.32, "?": 0.32, "–": 0.16, "—": 0.16}
 _SCALE = (0, 2, 4, 7, 9, 12, 7, 4)  # semitones of a major pentatonic: no step sounds wrong
+# The loudness of the overtones of each vowel, as a throat that is shaped for it lets them through.
+_VOWELS = {
+    "a": (0.6, 0.8, 1.0, 0.9, 0.7, 0.6, 0.4, 0.2, 0.1, 0.05),
+    "e": (0.9, 1.0, 0.6, 0.2, 0.1, 0.1, 0.2, 0.4, 0.4, 0.2),
+    "i": (1.0, 0.6, 0.1, 0.05, 0.05, 0.1, 0.1, 0.2, 0.3, 0.5),
+    "o": (0.9, 1.0, 0.9, 0.5, 0.2, 0.1, 0.05, 0.05, 0.02, 0.02),
+    "u": (1.0, 0.7, 0.3, 0.1, 0.05, 0.02, 0.02, 0.02, 0.01, 0.01),
+}
+_PERIOD = 2048  # samples of one period of a vowel, and of the hiss of consonants
+_HISS_SECONDS = 0.03
+_GLIDE = 0.16  # how far the pitch falls in a syllable: a voice never holds one
 _SYLLABLE = re.compile(r"[^aeiouyAEIOUY\W]*[aeiouyAEIOUY]+|[^aeiouyAEIOUY\W]+|\d")
 
 
@@ -61,8 +73,11 @@ def _synthesize_murmur(text: str, voicing: VoiceSettings) -> bytes:
         share = len(word) * per_char / len(syllables)
         for syllable in syllables:
             step = _SCALE[crc32(syllable.lower().encode()) % len(_SCALE)]
-            long = max(0.05, round(share / 0.02) * 0.02)  # few lengths, so that tones are reused
-            parts.append(_synthesize_tone(base * 2 ** (step / 12), long, rate, gain))
+            long = max(0.05, round(share / 0.02) * 0.02)  # few lengths, so that they are reused
+            vowel = _choose_vowel(syllable)
+            hisses = syllable[0].lower() in "cfhkpqstxz"
+            pitch = base * 2 ** (step / 12)
+            parts.append(_synthesize_syllable(pitch, long, rate, gain, vowel, hisses))
         pause = per_char + _PAUSES.get(word[-1], 0.0) / voicing.speed
         parts.append(bytes(2 * round(pause * rate)))
     parts.append(bytes(2 * round(0.15 * rate)))
@@ -84,18 +99,48 @@ def _compute_base_pitch(voice_id: str) -> float:
     return lowest * 2 ** ((crc32(voice_id.encode()) % 97) / 97 * 0.6)
 
 
+def _choose_vowel(syllable: str) -> str:
+    """Choose the vowel that a syllable is sung on: its last one, or any where it has none."""
+    found = next((char for char in reversed(syllable.lower()) if char in _VOWELS), None)
+    return found or "aeiou"[crc32(syllable.encode()) % 5]
+
+
+@lru_cache(maxsize=8)
+def _build_period(vowel: str) -> list[float]:
+    """Build one period of a vowel, from -1 to 1."""
+    turns = [2 * math.pi * n / _PERIOD for n in range(_PERIOD)]
+    overtones = _VOWELS[vowel]
+    values = [sum(a * math.sin(k * t) for k, a in enumerate(overtones, 1)) for t in turns]
+    highest = max(map(abs, values))
+    return [value / highest for value in values]
+
+
+@lru_cache(maxsize=1)
+def _build_hiss() -> list[float]:
+    chance = random.Random(1)  # noqa: S311 - not for secrets
+    return [chance.uniform(-0.3, 0.3) for _ in range(_PERIOD)]
+
+
 @lru_cache(maxsize=1024)
-def _synthesize_tone(pitch: float, seconds: float, rate: int, gain: float) -> bytes:
-    """Synthesize one syllable: three soft, slightly falling harmonics, faded in and out."""
+def _synthesize_syllable(
+    pitch: float, seconds: float, rate: int, gain: float, vowel: str, hisses: bool
+) -> bytes:
+    """Synthesize one syllable: a falling vowel faded in and out, after a hiss if it has one."""
     number = round(seconds * rate)
     fade = max(1, min(number // 3, round(0.025 * rate)))
-    turn = 2 * math.pi * pitch / rate
+    period, hiss = _build_period(vowel), _build_hiss()
+    onset = min(number // 3, round(_HISS_SECONDS * rate)) if hisses else 0
+    step = _PERIOD * pitch / rate * (1 + _GLIDE / 2)
+    slower = _PERIOD * pitch / rate * _GLIDE / number
+    level = gain * 32000
     samples = array("h")
+    place = 0.0
     for n in range(number):
-        phase = turn * n * (1.0 - 0.02 * n / number)
-        value = math.sin(phase) + 0.35 * math.sin(2 * phase) + 0.16 * math.sin(3 * phase)
-        edge = min(1.0, n / fade, (number - n) / fade)
-        samples.append(int(value / 1.51 * edge * gain * 32000))
+        place += step
+        step -= slower
+        value = hiss[n % _PERIOD] if n < onset else period[int(place) % _PERIOD]
+        edge = min(1.0, (n if n < onset else n - onset) / fade, (number - n) / fade)
+        samples.append(int(value * edge * level))
     return samples.tobytes()
 
 

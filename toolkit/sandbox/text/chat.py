@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.sandbox.text import prompts, prose
+from toolkit.sandbox.text import node_planning, prompts, prose
 from toolkit.sandbox.text.schema_filling import SchemaFiller
 
 # Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
@@ -99,7 +99,9 @@ def generate_reply(
         if found is None:
             found, system = prompts.find_schema(system)
     ask = prompts.parse_prompt(system, user)
-    if found is not None or want_json:
+    if found is not None and node_planning.asks_for_plan(found):
+        text = json.dumps(node_planning.write_plan(user, found), ensure_ascii=False)
+    elif found is not None or want_json:
         value = SchemaFiller(found or _FREE_JSON, ask, f"{system}\n{user}").fill_schema()
         text = json.dumps(value, ensure_ascii=False)
     else:

@@ -4,12 +4,16 @@ import json
 import re
 from typing import Any
 
-from toolkit.sandbox.text.prompts import ParsedPrompt
+from toolkit.sandbox.text.prompts import UNKNOWN_TOPIC, ParsedPrompt, parse_prompt
 from toolkit.sandbox.text.prose import capitalize_first
 
 _CAPABILITY_NAME = re.compile(r"\b[a-z]+\.[a-z_]+(?:@\d+)?\b")
 _IMAGE = re.compile(r"\b(?:image|picture|illustrat\w+|card|poster|photo|cover|visual)\b", re.I)
 _AUDIO = re.compile(r"\b(?:audio|speech|spoken|podcast|voice|narrat\w+|read aloud)\b", re.I)
+_PICTURE = re.compile(r"\b(?:image|picture|illustrat\w+|photo|drawing)s?\b", re.I)
+_FACTS = re.compile(r"\b(?:facts?|research\w*|sources?|history)\b", re.I)
+_MATERIAL = re.compile(r"<(material-[0-9a-f]+)>\n(.*?)\n</\1>", re.S)
+_MAX_QUOTE = 300
 _CARD = re.compile(r"\b(?:card|layout|poster|cover|social)\b", re.I)
 
 
@@ -64,3 +68,74 @@ def merge_node(blank: Any, node: dict[str, Any]) -> Any:
             value = {**blank[key], **{k: v for k, v in value.items() if k in blank[key]}}
         merged[key] = value
     return merged
+
+
+def asks_for_plan(schema: dict[str, Any]) -> bool:
+    """Tell whether a schema is that of a whole plan: nodes, and which of them deliver."""
+    return {"nodes", "deliverables"} <= set(schema.get("properties", {}))
+
+
+def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Write a whole plan for the objective in a prompt's material, with what its schema offers."""
+    material = _MATERIAL.search(user)
+    objective = " ".join((material[2] if material else user).split())
+    ask = parse_prompt("", objective)
+    node = schema["properties"]["nodes"].get("items", {}).get("properties", {})
+    offered = node.get("capability", {}).get("enum", [])
+    quote = objective[:_MAX_QUOTE].rpartition(" ")[0] if objective[_MAX_QUOTE:] else objective
+    if ask.topic == UNKNOWN_TOPIC:
+        return _make_plan([], [], [], "What is it to be about?")
+    wanted = _list_wanted_nodes(ask)
+    nodes: list[dict[str, Any]] = [
+        {
+            "id": name,
+            "capability": capability,
+            "input": json.dumps(given),
+            "depends_on": [up for up in after if wanted.get(up, ("",))[0] in offered],
+            "quote": quote,
+        }
+        for name, (capability, given, after) in wanted.items()
+        if capability in offered
+    ]
+    made = {one["id"] for one in nodes}
+    used = {up for one in nodes for up in one["depends_on"]}
+    missing = [
+        {"capability": capability, "quote": quote}
+        for name, (capability, _, _) in wanted.items()
+        if name not in made
+    ]
+    delivered = [one["id"] for one in reversed(nodes) if one["id"] not in used]
+    return _make_plan(nodes, delivered, missing, "")
+
+
+def _list_wanted_nodes(ask: ParsedPrompt) -> dict[str, tuple[str, dict[str, Any], list[str]]]:
+    """List the nodes that an objective needs: capability, input and dependencies by id."""
+    wanted: dict[str, tuple[str, dict[str, Any], list[str]]] = {}
+    spoken, card, picture = (
+        bool(words.search(ask.objective)) for words in (_AUDIO, _CARD, _PICTURE)
+    )
+    if _FACTS.search(ask.objective):
+        wanted["facts"] = ("research.gather", {"topic": ask.topic}, [])
+    if picture:
+        prompt = f"{capitalize_first(ask.topic)}, wide view, soft light, clean composition"
+        wanted["picture"] = ("image.generate", {"prompt": prompt}, [])
+    if spoken or card or not picture:
+        text = f"A summary of {ask.topic}, in plain sentences" if spoken or card else ask.objective
+        wanted["text"] = ("llm.generate", {"objective": text}, ["facts"])
+    if spoken:
+        wanted["speech"] = ("speech.generate", {}, ["text"])
+    if card:
+        title = {"title": capitalize_first(ask.topic)}
+        wanted["card"] = ("composition.layout", title, ["text", "picture"])
+    return wanted
+
+
+def _make_plan(
+    nodes: list[dict[str, Any]], deliverables: list[str], missing: list[Any], question: str
+) -> dict[str, Any]:
+    return {
+        "nodes": nodes,
+        "deliverables": deliverables,
+        "missing": missing,
+        "question": question,
+    }

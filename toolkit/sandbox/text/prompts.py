@@ -14,6 +14,7 @@ from toolkit.sandbox.text.sentences import (
     split_sentences,
 )
 
+UNKNOWN_TOPIC = "this subject"
 _NUMBERS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "a": 1, "single": 1,
@@ -183,7 +184,7 @@ def extract_topic(objective: str, source: str = "") -> str:
         if extract_content_words(topic):
             return topic
     fallback = extract_content_words(source)[:2] or extract_content_words(objective)[:3]
-    return " ".join(fallback) or "this subject"
+    return " ".join(fallback) or UNKNOWN_TOPIC
 
 
 def find_schema(text: str) -> tuple[dict[str, Any] | None, str]:

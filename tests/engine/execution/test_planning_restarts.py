@@ -1,0 +1,62 @@
+"""A task whose process ends while a model plans it: the next one goes on with what was paid for."""
+
+import asyncio
+
+from starlette.types import Receive, Scope, Send
+
+from tests.engine.fake_cloud import open_engine_on
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.connections import ConnectionCreate
+from toolkit.contract.plans import Constraints
+from toolkit.contract.tasks import TaskCreate
+from toolkit.engine.request_context import RequestContext
+from toolkit.sandbox import create_app
+from toolkit.settings import Settings
+
+
+class SilentModelCloud:
+    """The sandbox's vendors, whose model answers no prompt before it may."""
+
+    def __init__(self) -> None:
+        self._vendors = create_app()
+        self.may_answer = asyncio.Event()
+        self.is_asked = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, but a prompt not before its time."""
+        if "/chat/completions" in scope["path"]:
+            self.is_asked.set()
+            await self.may_answer.wait()
+        await self._vendors(scope, receive, send)
+
+
+async def test_a_model_that_was_cut_off_plans_after_a_restart(settings: Settings) -> None:
+    """Given a process that ends while the model plans, then the same job goes on."""
+    cloud = SilentModelCloud()
+    engine = await open_engine_on(cloud, settings)
+    account, _ = await engine.accounts.open_local_account()
+    context = RequestContext(account.id)
+    pointer = ConnectionCreate(
+        provider="openai", connection_type="environment", secret_ref="OPENAI_API_KEY"
+    )
+    await engine.connections.create(context, pointer)
+    asked = TaskCreate(
+        objective="A poem about tea", constraints=Constraints(planner="llm", max_cost_usd=0.5)
+    )
+    task = await engine.tasks.create(context, asked)
+    async with asyncio.timeout(PATIENCE_S):
+        await cloud.is_asked.wait()
+    await engine.close(0)
+    cloud.may_answer.set()
+    engine = await open_engine_on(cloud, settings)
+    await engine.wait(context, task.id, PATIENCE_S)
+    done = await engine.tasks.get(context, task.id)
+    plan = await engine.plans.get(context, done.plan_id or "")
+    (job_id,) = done.llm_job_ids
+    job = await engine.jobs.get(context, job_id)
+    await engine.close(0)
+    assert plan.planner == "llm"
+    assert [attempt.status for attempt in job.attempts] == ["interrupted", "completed"]
+    # What was cut off may have been billed, so it counts.
+    assert plan.cost_usd == job.cost_incurred_usd > (job.cost_usd or 0)
+    assert done.cost_incurred_usd >= plan.cost_usd

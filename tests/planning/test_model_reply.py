@@ -1,0 +1,85 @@
+"""Replies of a model that was asked for a plan, whatever they hold, and the prompt for it."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.planning.sample_capabilities import BUILT_IN, EVERY, build_view
+from toolkit.capabilities import load_capabilities
+from toolkit.contract.errors import Detail
+from toolkit.planning.llm_planner import FailedTry, build_planner_input, list_plannable
+from toolkit.planning.model_reply import read_plan_reply
+from toolkit.planning.plan_validator import PlanRules, find_plan_faults
+
+OBJECTIVE = "A poem about tea on a card"
+RULES = PlanRules({c.id: c for c in BUILT_IN} | {c.name: c for c in BUILT_IN})
+NODE = {"id": "a", "capability": "llm.generate", "input": '{"objective": "x"}', "quote": "tea"}
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20),
+    st.sampled_from(["a", "llm.generate", "speech.generate", "tea", "[", '{"text": "tea"}']),
+)  # fmt: skip
+NAMES = st.one_of(
+    st.sampled_from(
+        ["nodes", "deliverables", "missing", "question", *NODE, "depends_on", "provider"]
+    ),
+    st.text(max_size=8),
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5)
+)
+TEXTS = st.one_of(
+    st.text(max_size=300),
+    VALUES.map(json.dumps),
+    st.builds(
+        lambda nodes, more: json.dumps({"nodes": nodes, "deliverables": ["a"], **more}),
+        st.lists(st.one_of(st.just(NODE), VALUES), max_size=3),
+        st.dictionaries(NAMES, VALUES, max_size=2),
+    ),
+    st.integers(min_value=1, max_value=5_000).map(lambda n: '{"nodes":' + "[" * n),
+)
+
+
+@settings(max_examples=300)
+@given(TEXTS)
+def test_any_reply_is_a_sound_plan_or_has_faults(text: str) -> None:
+    """Given any text, then it is read without an exception, and no plan of it has a fault."""
+    read = read_plan_reply(text, OBJECTIVE, build_view(), RULES)
+    if read.faults:
+        assert not read.draft.nodes
+        return
+    assert read.draft.nodes or read.draft.missing_capabilities or read.draft.question
+    if read.draft.nodes:
+        assert find_plan_faults(read.draft.nodes, read.draft.deliverables, RULES) == []
+
+
+def test_a_broken_node_hides_no_fault_of_the_others() -> None:
+    """Given a reply that breaks its schema, then what is wrong elsewhere is found, too."""
+    nodes = [
+        {**NODE, "depends_on": 3},
+        {**NODE, "id": "b", "capability": "x.y"},
+        {**NODE, "id": "c", "quote": "coffee", "depends_on": ["ghost"]},
+    ]
+    reply = json.dumps({"nodes": nodes, "deliverables": ["a", "b", "c"]})
+    paths = [fault.path for fault in read_plan_reply(reply, OBJECTIVE, build_view(), RULES).faults]
+    assert set(paths) == {
+        "nodes.0.depends_on", "nodes.1.capability", "nodes.2.depends_on.0", "nodes.2.quote",
+    }  # fmt: skip
+
+
+def test_the_prompt_of_all_capabilities_is_an_input_that_is_taken() -> None:
+    """Given all there is and the longest faults, then the prompt is a sound input of the model."""
+    capabilities = load_capabilities()
+    llm = next(c for c in capabilities if c.id == "llm.generate")
+    failed = [FailedTry("tea " * 50_000, [Detail("p" * 300, "m" * 900)] * 60)]
+    given = build_planner_input("o" * 10_000, capabilities, frozenset(), failed)
+    llm.input_model.model_validate(given, strict=True)
+    offered = [c.id for c in list_plannable(capabilities)]
+    assert all(f'"id": "{one}"' in str(given["system"]) for one in offered)
+    assert "text.generate" not in offered
+
+
+def test_a_prompt_says_the_same_of_the_same() -> None:
+    """Given the same arguments, then the prompt is equal: a crash needs no other call."""
+    made = [build_planner_input(OBJECTIVE, EVERY, frozenset({"llm.generate"})) for _ in range(2)]
+    assert made[0] == made[1]
