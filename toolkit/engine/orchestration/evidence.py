@@ -13,7 +13,7 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.retry import ASKED
-from toolkit.plugins import Upstream
+from toolkit.plugins import Capability, Upstream
 
 # A field that holds a provider's own name for something: to the others it says nothing.
 _PROVIDERS_NAME = "voice"
@@ -80,7 +80,8 @@ class EvidenceReader:
             replace(
                 item,
                 upstream_text=_join_texts(
-                    [evidence[up] for up in item.node.depends_on if up in evidence]
+                    item.capability,
+                    [evidence[up] for up in item.node.depends_on if up in evidence],
                 ),
             )
             for item in evidence.values()
@@ -175,12 +176,14 @@ def _is_same(error: ErrorInfo | None, other: ErrorInfo) -> bool:
     return error is not None and (error.code, error.message) == (other.code, other.message)
 
 
-def _join_texts(upstream: list[Evidence]) -> str | None:
+def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:
     """Join the texts of the upstream nodes as their dependent was given them."""
+    bindings = [binding for binding in capability.accepts.values() if binding.mode == "text"]
     texts = [
         text
         for item in upstream
         if item.blob is not None
+        and any(binding.matches(item.blob.media_type) for binding in bindings)
         and (text := Upstream(item.node.id, "", item.blob).text) is not None
     ]
     return "\n\n".join(texts) or None
