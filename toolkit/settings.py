@@ -251,6 +251,9 @@ class Settings(BaseSettings):
     planner: Literal["rules", "auto", "llm"] = Field(
         default="rules", description="who plans where a task's constraints do not say"
     )
+    reviewer: Literal["checks", "judge"] = Field(
+        default="checks", description="who reviews where a task's constraints do not say"
+    )
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)
     max_price_age_days: int = Field(default=120, ge=0)

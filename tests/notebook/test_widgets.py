@@ -225,7 +225,7 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     assert review.status == "completed"
     assert list(review.table()["reviewer"]) == ["checks", "person", "checks"]
     assert list(review.table()["attempt"]) == [1, 1, 2]
-    for told in ("Attempt 1", "Attempt 2", "too pale", "Recommended: "):
+    for told in ("Attempt 1", "Attempt 2", "too pale", "retry card with"):
         assert told in review.snapshot()
     review.accept.click()
     assert review.settle()

@@ -14,8 +14,7 @@ from toolkit.cli import completion
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.run_options import make_option, make_parameters
 from toolkit.cli.target import DirectoryPolicy, Target, open_client
-from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
-from toolkit.contract.plans import PlannerChoice
+from toolkit.contract.choices import OptimizeFor, PlannerChoice, ReviewMode, Scope, UsageGroup
 from toolkit.contract.run_options import RunOptions, WorkOptions
 
 TARGET_PANEL = "Where, and how it is shown"
@@ -51,6 +50,10 @@ OnCompute = Annotated[str | None, make_option("compute_id")]
 Planner = Annotated[
     PlannerChoice | None,
     typer.Option(help="Who plans: rules, a language model, or the model where rules do not do."),
+]
+Review = Annotated[
+    ReviewMode | None,
+    typer.Option(help="Who reviews: checks, or a language model as well, the judge."),
 ]
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]

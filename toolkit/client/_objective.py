@@ -25,6 +25,11 @@ class HasObjective(Generic[P]):
         return self.record.objective
 
     @property
+    def question(self) -> str | None:
+        """What a person has to answer before it goes on; none where nothing is asked."""
+        return self.record.question
+
+    @property
     def missing(self) -> list[Missing]:
         """The missing capabilities, for a blocked task now, with the providers that would do."""
         return self.record.missing

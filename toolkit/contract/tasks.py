@@ -15,6 +15,7 @@ FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
 Answer = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 PERSON_REVIEWER = "person"  # who reviews where it is not the checks
+JUDGE_REVIEWER = "judge"
 
 
 class PlanNodeCreate(NodeCreate):
@@ -244,6 +245,7 @@ class Task(Record):
 
 __all__ = [
     "FINAL_TASK_STATUSES",
+    "JUDGE_REVIEWER",
     "PERSON_REVIEWER",
     "AgentCall",
     "Constraints",

@@ -36,6 +36,7 @@ from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.reviews import Reviews
 from toolkit.engine.orchestration.runs import Runs
 from toolkit.engine.orchestration.single_jobs import SingleJobs
+from toolkit.engine.orchestration.task_judge import TaskJudge
 from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflow_reruns import WorkflowReruns
@@ -118,7 +119,10 @@ class Engine:
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         self.plans = Plans(core)
         self.planning = Planning(core, self.plans, self.workflows, executor, single_jobs)
-        manager = TaskManager(core, self.planning, self.plans, self.workflows, self.artifacts)
+        judge = TaskJudge(core, executor)
+        manager = TaskManager(
+            core, self.planning, self.plans, self.workflows, self.artifacts, judge
+        )
         self.tasks = Tasks(core, self.leases, self.planning, self.plans, manager)
         self.reviews = Reviews(
             core, self.leases, self.plans, self.workflows, self.artifacts, self.tasks, manager

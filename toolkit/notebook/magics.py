@@ -17,9 +17,9 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
+from toolkit.contract.choices import PlannerChoice, ReviewMode
 from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.plans import PlannerChoice
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
@@ -144,6 +144,7 @@ class ToolkitMagics(Magics):
     @_endpoint
     @_compute
     @argument("--planner", choices=get_args(PlannerChoice), help="rules, a language model, or auto")
+    @argument("--review", choices=get_args(ReviewMode), help="checks, or a language model as well")
     @_no_wait
     @_quiet
     @_to
@@ -160,7 +161,11 @@ class ToolkitMagics(Magics):
         if given.plan_only:
             return self._store_result(self._get_client().plans.create(objective, **limits), given)
         made = self._get_client().tasks.create(
-            objective, **limits, endpoint_id=given.endpoint_id, compute_id=given.compute_id
+            objective,
+            **limits,
+            review=given.review,
+            endpoint_id=given.endpoint_id,
+            compute_id=given.compute_id,
         )
         return self._wait_for(made, given)
 

@@ -7,6 +7,7 @@ from html import escape
 
 from toolkit.client import Artifact
 from toolkit.display import text
+from toolkit.display.records.attempts import ShownArtifact
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
 
@@ -74,18 +75,6 @@ def render_card(title: str, content: str) -> str:
     return f'<section class="tk-card"><h4>{escape(title)}</h4>{content}</section>'
 
 
-def render_bar(part: float) -> str:
-    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
-
-    >>> "width:50%" in render_bar(0.5)
-    True
-    """
-    return (
-        '<span class="tk-bar" aria-hidden="true">'
-        f'<span style="width:{100 * min(1.0, max(0.0, part)):.0f}%"></span></span>'
-    )
-
-
 def render_json(value: object) -> str:
     """Render a value as indented JSON."""
     return f"<pre>{escape(json.dumps(value, indent=1, ensure_ascii=False, default=str))}</pre>"
@@ -94,18 +83,35 @@ def render_json(value: object) -> str:
 def render_artifact(shown: Artifact) -> str:
     """Render an artifact itself: a picture to see, a sound to hear, a text to read."""
     record = shown.record
-    size = f"{record.media_type}, {record.size_bytes / 1024:.1f} KiB"
+    size = f"{record.media_type}, {text.format_size(record.size_bytes)}"
     told = f'<div class="tk-quiet">{escape(record.id)}: {escape(size)}</div>'
     if record.deleted or not shown.is_small:
         return told
     content = shown.content()
-    encoded = base64.b64encode(content).decode("ascii")
+    source = escape(f"data:{record.media_type};base64,{base64.b64encode(content).decode('ascii')}")
     kind = record.media_type.partition("/")[0]
     if kind == "image":
-        source = f"data:{record.media_type};base64,{encoded}"
         return f'<img alt="{escape(record.id)}" src="{source}">{told}'
     if kind == "audio":
-        return f'<audio controls src="data:{record.media_type};base64,{encoded}"></audio>{told}'
-    if record.media_type == "application/json":
-        return f"{render_json(json.loads(content))}{told}"
-    return f"<pre>{escape(content.decode('utf-8', 'replace'))}</pre>{told}"
+        return f'<audio controls src="{source}"></audio>{told}'
+    return f"<pre>{escape(_read_text(record.media_type, content))}</pre>{told}"
+
+
+def read_shown_artifact(shown: Artifact) -> ShownArtifact:
+    """Read what a comparison of attempts shows of an artifact."""
+    record = shown.record
+    is_text = record.media_type.startswith("text/") or record.media_type == "application/json"
+    there = is_text and shown.is_small and not record.deleted
+    said = _read_text(record.media_type, shown.content()) if there else None
+    return ShownArtifact(record.id, render_artifact(shown), record.sha256, said)
+
+
+def _read_text(media_type: str, content: bytes) -> str:
+    """Read a text as it is shown: JSON with each member on a line."""
+    said = content.decode("utf-8", "replace")
+    if media_type != "application/json":
+        return said
+    try:
+        return json.dumps(json.loads(said), indent=1, ensure_ascii=False)
+    except (ValueError, RecursionError):  # no JSON at all, or nested deeper than Python reads
+        return said

@@ -44,6 +44,7 @@ def task(
         Path | None,
         typer.Option("--plan", help="Run this plan as it is: JSON or YAML, as plans show prints."),
     ] = None,
+    review: options.Review = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
     ] = False,
@@ -70,6 +71,7 @@ def task(
         compute_id=compute_id,
         planner=planner,
         plan=_read_plan(plan_file) if plan_file is not None else None,
+        review=review,
     )
     if no_wait:
         print_started(shell, work)

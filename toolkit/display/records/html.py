@@ -54,3 +54,15 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
 def render_cell(column: str, value: object) -> str:
     """Render a value as a cell."""
     return escape(text.format_cell(column, value))
+
+
+def render_bar(part: float) -> str:
+    """Render a bar from 0 to 1, for the eye alone: the value stands beside it.
+
+    >>> "width:50%" in render_bar(0.5)
+    True
+    """
+    return (
+        '<span class="tk-bar" aria-hidden="true">'
+        f'<span style="width:{100 * min(1.0, max(0.0, part)):.0f}%"></span></span>'
+    )

@@ -27,10 +27,11 @@ from toolkit.engine.orchestration.attempts import PASSED, add_review, find_best,
 from toolkit.engine.orchestration.evidence import EvidenceReader, NodeHistory
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
+from toolkit.engine.orchestration.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.planning.review.reviewer import review_results
+from toolkit.planning.review.reviewer import find_issues, judge_issues
 from toolkit.store import AppendEvent, Change, Lease
 
 MAX_REVIEW_RETRIES = 2
@@ -57,12 +58,14 @@ class TaskManager:
         plans: Plans,
         workflows: Workflows,
         artifacts: Artifacts,
+        judge: TaskJudge,
     ) -> None:
         self._core = core
         self._planning = planning
         self._plans = plans
         self._workflows = workflows
         self._evidence = EvidenceReader(core, artifacts)
+        self._judge = judge
         self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
             "planning": self._plan,
             "executing": self._execute,
@@ -166,16 +169,26 @@ class TaskManager:
         index = record_attempt(task, workflow, plan)
         evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
-        verdict = await self._core.driver.run_in_thread(
-            lambda: review_results(
+        thresholds = self._core.settings.review
+        issues = await self._core.driver.run_in_thread(
+            lambda: find_issues(
                 plan.objective,
                 evidence,
                 plan.deliverables,
                 attempt=task.review_attempts,
-                retries_left=left,
+                thresholds=thresholds,
             ),
             lease.account_id,
         )
+        verdict = judge_issues(
+            issues,
+            evidence,
+            attempt=task.review_attempts,
+            retries_left=left,
+            thresholds=thresholds,
+        )
+        verdict = await self._judge.reconsider(verdict, task, lease, evidence, issues, left)
+        await self._sum_costs(task)
         add_review(task, index, verdict, plan)
         if verdict.decision == "pass" and workflow.status == "completed":
             # What passed before a person asked for better is delivered unless this is.

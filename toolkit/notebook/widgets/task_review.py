@@ -1,38 +1,54 @@
-"""`TaskReview`: a task's attempts side by side, and a person's own verdict."""
+"""`TaskReview`: a task's attempts side by side, its question, and a person's own verdict."""
 
 import json
+from collections.abc import Callable
 from html import escape
 from typing import TYPE_CHECKING
 
 import ipywidgets
 import traitlets
 
-from toolkit.client import Task, WorkflowRun
+from toolkit.client import Task
 from toolkit.contract.choices import Decision
-from toolkit.contract.tasks import FINAL_TASK_STATUSES, Review
+from toolkit.contract.plans import Missing, PlanReading
+from toolkit.contract.tasks import FINAL_TASK_STATUSES
+from toolkit.display.records.attempts import (
+    CRITERIA,
+    AttemptView,
+    describe_action,
+    describe_attempts,
+    list_actions,
+    read_score,
+    render_attempts,
+)
+from toolkit.display.records.objective import render_reading
 from toolkit.display.text import format_missing, format_spending
-from toolkit.display.workflow.boxes import format_workflow_cost
 from toolkit.notebook import widget_html
 from toolkit.notebook.background import follow_events
 from toolkit.notebook.schema_form import guard_control
+from toolkit.notebook.task_attempts import AttemptReader
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LAST_NODE_CHOICE = "(the last one)"
+JSON_HINT = 'JSON, such as {"theme": "mint"}'
 
 
 class TaskReview(Panel):
-    """The attempts of a task side by side, with their reviews and artifacts; a person can judge.
+    """The attempts of a task side by side, with artifacts and verdicts; a person can judge.
+
+    A blocked task shows what it lacks and what it asks, and takes the answer.
 
     Args:
         task: the task, under way or over.
 
     Attributes:
         status: of the task.
-        attempts: the columns, as HTML.
-        issues, node, constraints: the details of a person's verdict.
+        attempts: the comparison, as HTML.
+        answer, resume: the answer to its question, and the button that goes on with it.
+        attempt: the attempt that a person passes.
+        issues, nodes, constraints: the details of a person's verdict.
         accept, reject, retry: the verdicts.
     """
 
@@ -42,63 +58,68 @@ class TaskReview(Panel):
         self.task = task
         self.headline = ipywidgets.HTML()
         self.attempts = ipywidgets.HTML()
+        self.answer = make_labelled(ipywidgets.Textarea, "your answer")
+        self.resume = make_button("Resume", "Plan the task again", self._resume, "primary")
+        self.attempt = make_labelled(ipywidgets.Dropdown, "the attempt to pass")
         self.issues = make_labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
-        self.node = make_labelled(
-            ipywidgets.Dropdown, "run again from", options=[(LAST_NODE_CHOICE, None)]
-        )
+        self.nodes = make_labelled(ipywidgets.SelectMultiple, "run again")
         self.constraints = make_labelled(
-            ipywidgets.Textarea, "with this input", placeholder='JSON, such as {"theme": "mint"}'
+            ipywidgets.Textarea, "with this input", placeholder=JSON_HINT
         )
-        for area in (self.issues, self.constraints):
+        for area in (self.answer, self.issues, self.constraints):
             area.rows = 2
             guard_control(area, lambda told: self.show_message(told))
-        self.accept = make_button("Pass", "Accept what the task delivers", self._pass, "success")
-        self.reject = make_button("Fail", "Refuse what the task delivers", self._fail, "danger")
-        self.retry = make_button("Retry", "Run part of it again, as said above", self._retry)
-        super().__init__(
-            self.headline, self.attempts, ipywidgets.HTML("<h4>Your verdict</h4>"),
-            self.issues, self.node, self.constraints,
-            make_row(self.accept, self.reject, self.retry),
+        self.accept = make_button("Pass", "Deliver the attempt chosen", self._pass, "success")
+        self.reject = make_button("Fail", "Refuse what the task made", self._fail, "danger")
+        self.retry = make_button(
+            "Retry", "Run the chosen nodes again, with the issues told to them", self._retry
+        )
+        self._asking = ipywidgets.VBox([self.answer, make_row(self.resume)])
+        self._judging = ipywidgets.VBox(
+            [
+                ipywidgets.HTML("<h4>Your verdict</h4>"),
+                self.attempt, self.issues, self.nodes, self.constraints,
+                make_row(self.accept, self.retry, self.reject),
+            ]
         )  # fmt: skip
-        self._artifact_html: dict[str, str] = {}  # artifacts that were read, as HTML
-        self._show_attempts()
+        super().__init__(self.headline, self._asking, self.attempts, self._judging)
+        self._reader = AttemptReader(task)
+        self._views: list[AttemptView] = []
+        self._readings: dict[str, PlanReading] = {}  # by the id of the plan
+        self._show_task()
         self._background.start_feed(self._follow_task)
 
     def table(self) -> "pd.DataFrame":
-        """Return the reviews as a table, one row each."""
+        """Return the verdicts as a table, one row each."""
         import pandas as pd
 
-        rows = []
-        for attempt, review in self._list_reviews():
-            action = review.recommended_action
-            rows.append(
-                {
-                    "attempt": attempt + 1,
-                    "reviewer": review.reviewer,
-                    "decision": review.decision,
-                    "score": review.score,
-                    **(review.criteria.model_dump() if review.criteria else {}),
-                    "issues": "; ".join(review.issues),
-                    "recommended": f"{action.action} {action.node_id}" if action else "",
-                }
-            )
+        rows = [
+            {
+                "attempt": view.n,
+                "reviewer": review.reviewer,
+                "decision": review.decision,
+                **{name: read_score(review, name) for name in ("score", *CRITERIA)},
+                "issues": "; ".join(review.issues),
+                "recommended": "; ".join(map(describe_action, list_actions(review))),
+            }
+            for view in self._views
+            for review in view.reviews
+        ]
         return pd.DataFrame(rows)
 
     def snapshot(self) -> str:
-        """Return the attempts and their reviews, for a saved notebook."""
+        """Return the attempts and their verdicts, for a saved notebook."""
         return f"{self.headline.value}{self.attempts.value}"
 
     def __repr__(self) -> str:
-        return f"<TaskReview {self.task!r}, {len(self.task.record.reviews)} reviews>"
-
-    def _list_reviews(self) -> list[tuple[int, Review]]:
-        """Return each review with the number of the attempt that it judges."""
-        found, attempt = [], 0
-        for review in self.task.record.reviews:
-            found.append((attempt, review))
-            if review.decision == "retry" and attempt + 1 < len(self.task.record.workflow_ids):
-                attempt += 1
-        return found
+        """Return the task, and each attempt on a line, for readers that show no HTML."""
+        record = self.task.record
+        lines = [f"<TaskReview {self.task!r}, {len(record.reviews)} reviews>"]
+        if record.status == "blocked":
+            lines += [_describe_block(record.missing, record.question)]
+        if self._views:
+            lines.append(describe_attempts(self._views))
+        return "\n".join(lines)
 
     # The methods below run on the feed's thread or that of actions, and only set traits.
 
@@ -106,59 +127,60 @@ class TaskReview(Panel):
         for event in follow_events(self.task, self._background.closed, after):
             if event is None or event.type.startswith("task."):
                 self.task.refresh()
-                self._show_attempts()
+                self._show_task()
 
-    def _show_attempts(self) -> None:
+    def _show_task(self) -> None:
         record = self.task.record
+        self._views = self._reader.read_attempts()
         self.status = record.status
+        self.headline.value = self._render_headline()
+        self.attempts.value = render_attempts(self._views)
+        blocked = record.status == "blocked"
+        over = record.status in FINAL_TASK_STATUSES and bool(self._views)
+        self._asking.layout.display = None if blocked else "none"
+        self.answer.layout.display = None if record.question else "none"
+        self._judging.layout.display = "none" if blocked else None
+        for control in (self.accept, self.reject, self.retry):
+            control.disabled = not over
+        self._offer_choices()
+
+    def _offer_choices(self) -> None:
+        """Offer the attempts that can be passed, the best chosen, and the nodes to run again."""
+        done = [view for view in self._views if view.status == "completed"]
+        chosen = next((view.n for view in done if view.is_best), done[-1].n if done else None)
+        offered = tuple((view.title, view.n) for view in done)
+        if self.attempt.options != offered:
+            self.attempt.options = offered
+            self.attempt.value = chosen
+        if self._views:
+            workflow = self._reader.read_workflow(self._views[-1].workflow_id)
+            names = tuple(node.id for node in workflow.nodes)
+            if self.nodes.options != names:
+                self.nodes.options = names
+                self.nodes.rows = max(2, min(len(names), 6))
+
+    def _render_headline(self) -> str:
+        record = self.task.record
         told = {"status": record.status, "review_attempts": record.review_attempts}
         known = record.cost_usd is not None or record.status in FINAL_TASK_STATUSES
         cost = {"cost": format_spending(record.cost_usd, record.cost_incurred_usd)} if known else {}
-        self.headline.value = (
-            f"<h4>{escape(record.objective)}</h4>{widget_html.render_line({**told, **cost})}"
-        )
+        shown = render_reading(record.objective, self._read_reading())
+        shown += widget_html.render_line({**told, **cost})
         if record.error is not None:
-            told_wrong = f"{record.error.code}: {record.error.message}"
-            self.headline.value += f'<div class="tk-alert">{escape(told_wrong)}</div>'
-        if record.missing:
-            lacking = f"Blocked: {format_missing(record.missing)}. Then resume the task."
-            self.headline.value += f'<div class="tk-alert">{escape(lacking)}</div>'
-        over = record.status in ("completed", "failed")
-        for control in (self.accept, self.reject, self.retry):
-            control.disabled = not over
-        workflows = [self.task.workflow(one) for one in record.workflow_ids]
-        cards = [
-            self._render_attempt(number, workflow) for number, workflow in enumerate(workflows)
-        ]
-        self.attempts.value = f'<div class="tk-columns">{"".join(cards)}</div>'
-        if workflows:
-            nodes = [(node.id, node.id) for node in workflows[-1].nodes]
-            self.node.options = [(LAST_NODE_CHOICE, None), *nodes]
+            shown += _render_alert(f"{record.error.code}: {record.error.message}")
+        if record.status == "blocked":
+            shown += _render_alert(_describe_block(record.missing, record.question))
+            shown += _render_next_steps(record.missing)
+        return shown + "".join(f'<div class="tk-status">{escape(w)}</div>' for w in record.warnings)
 
-    def _render_attempt(self, number: int, workflow: WorkflowRun) -> str:
-        """Render one column: the result of the workflow, and its review."""
-        last = workflow.id == self.task.record.workflow_id
-        delivered = self.task.record.artifact_ids if last else {}
-        artifacts = delivered or workflow.sink_artifact_ids
-        shown = "".join(
-            f"<div>{escape(node)}</div>{self._render_artifact(workflow, node)}"
-            for node in artifacts
-        )
-        state = {"workflow": workflow.status, "cost": format_workflow_cost(workflow.record)}
-        reviews = "".join(
-            _render_review(review) for at, review in self._list_reviews() if at == number
-        )
-        return widget_html.render_card(
-            f"Attempt {number + 1}", f"{widget_html.render_line(state)}{reviews}{shown}"
-        )
-
-    def _render_artifact(self, workflow: WorkflowRun, node_id: str) -> str:
-        artifact_id = workflow[node_id].artifact_id or ""
-        if artifact_id not in self._artifact_html:
-            self._artifact_html[artifact_id] = widget_html.render_artifact(
-                workflow.artifact(node_id)
-            )
-        return self._artifact_html[artifact_id]
+    def _read_reading(self) -> PlanReading:
+        """Read how its plan understood the objective; all of it, before there is a plan."""
+        plan_id = self.task.plan_id
+        if not plan_id:
+            return PlanReading()
+        if plan_id not in self._readings:
+            self._readings[plan_id] = self.task.plan().reading
+        return self._readings[plan_id]
 
     # The methods below are handlers.
 
@@ -171,47 +193,65 @@ class TaskReview(Panel):
     def _retry(self) -> None:
         self._background.start_action(lambda: self._judge("retry"))
 
+    def _resume(self) -> None:
+        self._background.start_action(self._answer_question)
+
+    def _answer_question(self) -> None:
+        answer = str(self.answer.value).strip()
+        if self.task.record.question and not answer:
+            self.show_message("It asks you something: answer before you resume it.")
+            return
+        self._act(lambda: self.task.resume(), "It is being planned again.")
+        self.answer.value = ""
+
     def _judge(self, decision: Decision) -> None:
         text = str(self.constraints.value).strip()
         try:
             constraints = json.loads(text) if text and decision == "retry" else None
         except ValueError:
-            self.show_message('What a retry adds to the input is JSON, such as {"theme": "mint"}.')
+            self.show_message(f"What a retry adds to the input is {JSON_HINT}.")
             return
-        seen = self.task.events()[-1].n
         issues = [line.strip() for line in str(self.issues.value).splitlines() if line.strip()]
-        self.task.review(
-            decision,
-            issues=issues,
-            node_id=self.node.value if decision == "retry" else None,
-            constraints=constraints,
+        self._act(
+            lambda: self.task.review(
+                decision,
+                issues=issues,
+                node_id=self.nodes.value[0] if decision == "retry" and self.nodes.value else None,
+                constraints=constraints,
+            ),
+            f"Your verdict is kept: {decision}.",
         )
-        self._show_attempts()
-        self.show_message(f"Your verdict is kept: {decision}.", fault=False)
+
+    def _act(self, act: Callable[[], object], told: str) -> None:
+        """Change the task, show it, and follow it where it goes on."""
+        seen = self.task.events()[-1].n
+        act()
+        self._show_task()
+        self.show_message(told, fault=False)
         if not self.task.done:
             self._background.start_feed(lambda: self._follow_task(seen))
 
 
-def _render_review(review: Review) -> str:
-    """Render a verdict: the decision in words, the three criteria as bars, the issues."""
-    scores = {"score": review.score, **(review.criteria.model_dump() if review.criteria else {})}
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name.replace("_", " "))}</th>'
-        f"<td>{widget_html.render_bar(value)}{value:.2f}</td></tr>"
-        for name, value in scores.items()
-        if value is not None
-    )
-    issues = "".join(f"<li>{escape(issue)}</li>" for issue in review.issues)
-    action = review.recommended_action
-    advice = ""
-    if action is not None:
-        how = (
-            f" with {json.dumps(action.constraints, ensure_ascii=False)}"
-            if action.constraints
-            else ""
-        )
-        advice = f"<p>Recommended: {escape(f'{action.action} {action.node_id}{how}')}</p>"
-    return (
-        f"<p><b>{escape(review.decision)}</b> by {escape(review.reviewer)}</p>"
-        f'<table class="tk">{rows}</table>{f"<ul>{issues}</ul>" if issues else ""}{advice}'
-    )
+def _describe_block(missing: list[Missing], question: str | None) -> str:
+    """Say why a task is blocked, and what its question is."""
+    parts = ([format_missing(missing)] if missing else []) + ([question] if question else [])
+    return f"Blocked: {'; '.join(parts)}"
+
+
+def _render_alert(sentence: str) -> str:
+    return f'<div class="tk-alert">{escape(sentence)}</div>'
+
+
+def _render_next_steps(missing: list[Missing]) -> str:
+    """Render what a person can do about each thing that is missing."""
+    steps = "".join(f"<li>{_render_next_step(one)}</li>" for one in missing)
+    return f"<ul>{steps}</ul>" if steps else ""
+
+
+def _render_next_step(missing: Missing) -> str:
+    if missing.any_of:
+        call = f'client.connections.connect("{missing.any_of[0]}")'
+        return f"Connect a provider, such as <code>{escape(call)}</code>, then resume."
+    if missing.capability.endswith(".upload"):
+        return "Upload it by <code>client.artifacts.upload(path)</code>; name its id in a new task."
+    return f"Install a plugin for <code>{escape(missing.capability)}</code>, or ask without it."

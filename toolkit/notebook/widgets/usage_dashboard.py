@@ -9,8 +9,8 @@ import ipywidgets
 from toolkit.client import Client
 from toolkit.contract.money import sum_usd
 from toolkit.contract.usage import UsageLine
+from toolkit.display.records.html import render_bar
 from toolkit.display.text import format_money
-from toolkit.notebook import widget_html
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ class UsageDashboard(Panel):
         slowest = max(means) or 1.0
         rows = "".join(
             f'<tr><th scope="row">{escape(str(getattr(line, group) or "none"))}</th>'
-            f"<td>{widget_html.render_bar(line.cost_usd / dearest)}"
+            f"<td>{render_bar(line.cost_usd / dearest)}"
             f"{format_money(line.cost_usd)}</td>"
-            f"<td>{widget_html.render_bar(mean / slowest)}{mean:.0f} ms</td>"
+            f"<td>{render_bar(mean / slowest)}{mean:.0f} ms</td>"
             f'<td class="tk-number">{line.jobs}</td><td class="tk-number">{line.failed}</td>'
             f'<td class="tk-number">{line.cached}</td></tr>'
             for line, mean in zip(self.lines, means, strict=True)

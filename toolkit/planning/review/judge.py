@@ -14,21 +14,25 @@ from typing import Literal, TypeAlias, get_args
 from pydantic import BaseModel, ConfigDict
 
 from toolkit.contract.base import JsonObject
-from toolkit.plugins import TextRequest
-from toolkit.plugins.fencing import fence_text
+from toolkit.planning.model_reply import load_document
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import Criterion, ReviewIssue
+from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 FindingKind: TypeAlias = Literal["contradiction", "motif", "quality"]
 Severity: TypeAlias = Literal["minor", "major", "critical"]
 
 SEVERITY_WEIGHTS: Mapping[Severity, float] = {"minor": 0.15, "major": 0.45, "critical": 0.9}
-MIN_SCORE = 0.6  # of a text that passes: the line
-# So near to the line, one answer does not decide: one major finding alone, or two minor ones.
-NEAR_LINE = 0.15
+KIND_CRITERIA: Mapping[FindingKind, Criterion] = {
+    "contradiction": "objective_alignment",
+    "motif": "objective_alignment",
+    "quality": "technical_success",
+}
 MAX_SAMPLES = 2
 MAX_ISSUES = 10  # of one answer
 ANSWER_TOKENS = 1_500
 MAX_TEXT_CHARACTERS = 12_000  # of each text, each brief, and what each was made from
-MAX_MATERIAL_CHARACTERS = 90_000  # of all of them
+MAX_MATERIAL_CHARACTERS = 50_000  # of all of them
 MAX_TOLD_CHARACTERS = 300  # of a quote or an explanation, in issues and instructions
 # Shorter quotes stand in any text; a sign of a script without spaces is half a word.
 MIN_QUOTE_CHARACTERS, MIN_DENSE_QUOTE_CHARACTERS = 8, 4
@@ -134,18 +138,33 @@ class _Answer(BaseModel):
     issues: list[_Issue]
 
 
-def build_judge_request(brief: JudgeBrief, sample: int = 0) -> TextRequest:
-    """Build the question to the judge; whatever others wrote stands in a fence.
+def build_judge_input(brief: JudgeBrief, sample: int = 0) -> JsonObject:
+    """Build the question to the judge, as an input of `llm.generate`.
+
+    Whatever others wrote is its `context`, which that capability fences.
 
     Args:
         brief: what is judged.
         sample: how many answers there are already; a further one is asked for in other words.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn.")])
-    >>> "Tides turn." in build_judge_request(brief).prompt
+    >>> "Tides turn." in str(build_judge_input(brief)["context"])
     True
     """
-    room = min(MAX_TEXT_CHARACTERS, MAX_MATERIAL_CHARACTERS // (3 * max(1, len(brief.texts))))
+    room = MAX_TEXT_CHARACTERS
+    while len(context := _format_material(brief, room, sample)) > MAX_MATERIAL_CHARACTERS and room:
+        room = room * 2 // 3
+    return {
+        "objective": "Judge these texts.",
+        "system": f"{RUBRIC}\n{SECOND_OPINION}" if sample else RUBRIC,
+        "context": context[:MAX_MATERIAL_CHARACTERS],
+        "max_tokens": ANSWER_TOKENS,
+        "output_schema": build_answer_schema(brief.texts),
+    }
+
+
+def _format_material(brief: JudgeBrief, room: int, sample: int) -> str:
+    """Write the material as JSON, so that no text can end itself and begin another."""
     texts = [
         {
             "node": one.node_id,
@@ -155,17 +174,12 @@ def build_judge_request(brief: JudgeBrief, sample: int = 0) -> TextRequest:
         }
         for one in brief.texts
     ]
-    if sample:
-        texts.reverse()
-    # As JSON, so that no text can end itself and begin another within the fence.
-    material = {"objective": brief.objective, "texts": texts, "pictures and sounds": [*brief.media]}
-    rule, fenced = fence_text(json.dumps(material, ensure_ascii=False, indent=1))
-    return TextRequest(
-        prompt=f"Judge these texts.\n\n{fenced}",
-        system="\n\n".join([RUBRIC, *([SECOND_OPINION] if sample else []), rule]),
-        max_tokens=ANSWER_TOKENS,
-        schema=build_answer_schema(brief.texts),
-    )
+    material = {
+        "objective": brief.objective,
+        "texts": texts[::-1] if sample else texts,
+        "pictures and sounds": [*brief.media],
+    }
+    return json.dumps(material, ensure_ascii=False, indent=1)
 
 
 def _cut_text(text: str, room: int) -> str:
@@ -196,19 +210,19 @@ def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
     }
 
 
-def read_answer(value: object, brief: JudgeBrief) -> JudgeSample:
-    """Read the value of an answer, and keep of its issues those that are proven.
+def read_answer(text: str, brief: JudgeBrief) -> JudgeSample:
+    """Read an answer, and keep of its issues those that are proven.
 
     Raises:
-        ValueError: it is not what the schema says.
+        ValueError: it is not the JSON that was asked for.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn daily.")])
     >>> issue = {"node": "copy", "kind": "quality", "severity": "minor", "quote": "turn weekly",
     ...          "against": "", "explanation": "It is odd."}
-    >>> read_answer({"issues": [issue]}, brief)
+    >>> read_answer(json.dumps({"issues": [issue]}), brief)
     JudgeSample(findings=[], dropped=1)
     """
-    issues = _Answer.model_validate(value).issues
+    issues = _Answer.model_validate(load_document(text)).issues
     texts = {one.node_id: one for one in brief.texts}
     kept = [
         JudgeFinding(
@@ -291,6 +305,56 @@ def score_texts(sample: JudgeSample) -> dict[str, float]:
     return {node_id: round(max(0.0, 1.0 - weight), 3) for node_id, weight in lost.items()}
 
 
-def is_near_line(sample: JudgeSample) -> bool:
-    """Tell whether another answer might change the verdict: a text scores near the line."""
-    return any(abs(score - MIN_SCORE) <= NEAR_LINE for score in score_texts(sample).values())
+def is_near_line(sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS) -> bool:
+    """Tell whether another answer might change the verdict: a text scores near what passes."""
+    line, margin = thresholds.pass_score, thresholds.judge_margin
+    return any(abs(score - line) <= margin for score in score_texts(sample).values())
+
+
+def make_issues(
+    sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
+) -> list[ReviewIssue]:
+    """Make the issues of a review from findings; they block where a text scores too low to pass."""
+    scores = score_texts(sample)
+    return [
+        ReviewIssue(
+            finding.node_id,
+            KIND_CRITERIA[finding.kind],
+            round(finding.weight, 3),
+            _describe_finding(finding),
+            is_blocking=scores[finding.node_id] < thresholds.pass_score,
+            instruction=f"Do not repeat this fault: {_describe_finding(finding)}",
+            check=f"judge: {finding.kind}",
+        )
+        for finding in sample.findings
+    ]
+
+
+def _describe_finding(finding: JudgeFinding) -> str:
+    against = f' is at odds with "{finding.against}"' if finding.against else ""
+    return f'"{finding.quote}"{against}: {finding.explanation}'
+
+
+def build_brief(objective: str, evidence: Sequence[Evidence]) -> JudgeBrief:
+    """Build what the judge is given: each text that a model wrote, and measures of what is none."""
+    texts = [
+        JudgedText(item.node.id, item.brief, item.text, item.upstream_text or "")
+        for item in evidence
+        if item.status == "completed" and item.brief and item.text
+    ]
+    media = [
+        _describe_medium(item)
+        for item in evidence
+        if item.blob is not None and item.blob.media_type.startswith(("image/", "audio/"))
+    ]
+    return JudgeBrief(objective, texts, media)
+
+
+def _describe_medium(item: Evidence) -> str:
+    kind = item.blob.media_type if item.blob is not None else ""
+    measures = [
+        f"{name.replace('_', ' ')} {value}"
+        for name, value in (item.output or {}).items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    ]
+    return f"{item.node.id}: {', '.join([kind, *measures])}"

@@ -8,7 +8,11 @@ from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, PlannerChoice
+from toolkit.display.records.objective import describe_reading, render_reading
+
+# What the service waits for a model at most: three answers.
+MODEL_PLANNING_S = 180.0
 
 
 class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
@@ -38,9 +42,19 @@ class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
         return self.record.estimated_cost_usd
 
     @property
+    def reading(self) -> plans.PlanReading:
+        """How much of the objective was understood, and the words that were not."""
+        return self.record.reading
+
+    @property
     def rationale(self) -> str:
         """The reasons for it, in a few sentences."""
         return self.record.rationale
+
+    def __repr__(self) -> str:
+        told = super().__repr__().removesuffix(">")
+        read = "" if self.reading.understood >= 1 else f", {describe_reading(self.reading)}"
+        return f"{told}{read}{f', asks: {self.question}' if self.question else ''}>"
 
     def _list_rows(self) -> list[plans.PlanNode]:
         return self.record.nodes
@@ -52,11 +66,13 @@ class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
     def _repr_mimebundle_(self, **_: object) -> Any:
-        if self.executable:
+        if self.executable and self.reading.understood >= 1:
             return super()._repr_mimebundle_()
-        # The graph alone would look as if it could be run.
+        # The graph alone would look as if it could be run, and was all that is wanted.
         graph = self.picture() if self.nodes else ""
-        return {"text/plain": repr(self), "text/html": f"{graph}{self._render_html()}"}
+        read = render_reading(self.objective, self.reading, self.question)
+        facts = "" if self.executable else self._render_html()
+        return {"text/plain": repr(self), "text/html": f"{read}{graph}{facts}"}
 
 
 class AsyncPlans(AsyncResource[AsyncPlan]):
@@ -70,7 +86,7 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         *,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
-        planner: plans.PlannerChoice | None = None,
+        planner: PlannerChoice | None = None,
     ) -> AsyncPlan:
         """Plan an objective without doing it.
 
@@ -84,4 +100,5 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         constraints = drop_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
-        return await self._create({"objective": objective, "constraints": constraints})
+        hold_s = MODEL_PLANNING_S if planner in ("auto", "llm") else 0.0
+        return await self._create({"objective": objective, "constraints": constraints}, hold_s)

@@ -6,17 +6,16 @@ from typing import Self
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._async.resources.plans import AsyncPlan
+from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
-from toolkit.contract.choices import Decision, OptimizeFor
+from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.plans import PlannerChoice
 from toolkit.display.progress import EventProgress
 
 
@@ -50,6 +49,11 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
     def attempts(self) -> list[tasks.TaskAttempt]:
         """Every workflow that was run, oldest first: what it made, and the last verdict on it."""
         return self.record.attempts
+
+    @property
+    def llm_job_ids(self) -> list[str]:
+        """The jobs by which a language model planned it or judged its results."""
+        return self.record.llm_job_ids
 
     @property
     def final_attempt(self) -> int | None:
@@ -150,6 +154,16 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return await AsyncWorkflows(self._http).get(chosen)
 
+    async def plan(self) -> AsyncPlan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return await AsyncPlans(self._http).get(self.plan_id)
+
     async def review(
         self,
         decision: Decision,
@@ -226,18 +240,22 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
+        review: ReviewMode | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed.
 
         Args:
-            objective: what is wanted; that of the plan, or the workflow's name, by default.
+            objective: what is wanted, in plain words; that of the plan, or the workflow's name, by
+                default.
             plan: is run as it is: one that was previewed, edited or not, its JSON, or a workflow.
-            max_cost_usd: spend at most this, in US dollars.
-            optimize_for: what the router favours.
-            endpoint_id: the endpoint that GPU work runs on.
-            compute_id: the pod that GPU work runs on.
-            planner: who plans.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what providers are chosen by.
+            endpoint_id, compute_id: where GPU work runs.
+            capabilities: the only ones that may be used; all of them by default.
+            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
+            review: `checks`, or `judge`: a language model as well.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -247,7 +265,9 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            capabilities=capabilities and list(capabilities),
             planner=planner,
+            review=review,
         )
         record = plan.record if isinstance(plan, AsyncPlan) else plan
         return await self._create(make_task_body(objective, constraints, record))

@@ -9,15 +9,14 @@ from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
-from toolkit.client._sync.resources.plans import Plan
+from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
-from toolkit.contract.choices import Decision, OptimizeFor
+from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.plans import PlannerChoice
 from toolkit.display.progress import EventProgress
 
 
@@ -151,6 +150,16 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no workflow yet: wait for it.")
         return Workflows(self._http).get(chosen)
 
+    def plan(self) -> Plan:
+        """Read the plan that it follows.
+
+        Raises:
+            RequestError: `NOT_FOUND` while there is none.
+        """
+        if not self.plan_id:
+            raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
+        return Plans(self._http).get(self.plan_id)
+
     def review(
         self,
         decision: Decision,
@@ -227,18 +236,22 @@ class Tasks(WorkResource[Task]):
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
         compute_id: str | None = None,
+        capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
+        review: ReviewMode | None = None,
     ) -> Task:
         """Have an objective planned, run and reviewed.
 
         Args:
-            objective: what is wanted; that of the plan, or the workflow's name, by default.
+            objective: what is wanted, in plain words; that of the plan, or the workflow's name, by
+                default.
             plan: is run as it is: one that was previewed, edited or not, its JSON, or a workflow.
-            max_cost_usd: spend at most this, in US dollars.
-            optimize_for: what the router favours.
-            endpoint_id: the endpoint that GPU work runs on.
-            compute_id: the pod that GPU work runs on.
-            planner: who plans.
+            max_cost_usd: what all of it may cost.
+            optimize_for: what providers are chosen by.
+            endpoint_id, compute_id: where GPU work runs.
+            capabilities: the only ones that may be used; all of them by default.
+            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
+            review: `checks`, or `judge`: a language model as well.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -248,7 +261,9 @@ class Tasks(WorkResource[Task]):
             optimize_for=optimize_for,
             endpoint_id=endpoint_id,
             compute_id=compute_id,
+            capabilities=capabilities and list(capabilities),
             planner=planner,
+            review=review,
         )
         record = plan.record if isinstance(plan, Plan) else plan
         return self._create(make_task_body(objective, constraints, record))

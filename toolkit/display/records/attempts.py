@@ -1,0 +1,242 @@
+"""A task's attempts beside each other: what each made, how it was judged, and what changed."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from html import escape
+from typing import TYPE_CHECKING
+
+from toolkit.display.records import html
+from toolkit.display.text import format_money, truncate_line
+
+if TYPE_CHECKING:
+    from toolkit.contract.tasks import RecommendedAction, Review
+
+MIN_LIKENESS = 0.3  # of two texts, below which every word would be marked
+MAX_COMPARED_CHARACTERS = 6_000
+CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
+_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownArtifact:
+    """An artifact, ready to be shown.
+
+    Attributes:
+        look: it as HTML, to see or to hear.
+        sha256: of its bytes, by which two are the same.
+        text: what it says, where it is a text.
+    """
+
+    id: str
+    look: str
+    sha256: str
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptView:
+    """An attempt, ready to be shown.
+
+    Attributes:
+        n: its number, from 1.
+        status: of its workflow.
+        reviews: its verdicts, oldest first.
+        artifacts: what it made of what the task delivers, by node id.
+        is_best: whether it scored best.
+        is_delivered: whether the task delivers what it made.
+    """
+
+    n: int
+    workflow_id: str
+    status: str = ""
+    reviews: "Sequence[Review]" = ()
+    artifacts: Mapping[str, ShownArtifact] = field(default_factory=dict)
+    cost_usd: float | None = None
+    is_best: bool = False
+    is_delivered: bool = False
+
+    @property
+    def review(self) -> "Review | None":
+        """The verdict that counts: the last one."""
+        return self.reviews[-1] if self.reviews else None
+
+    @property
+    def title(self) -> str:
+        """Its number, and what sets it apart.
+
+        >>> AttemptView(2, "wfl_1", is_best=True).title
+        'Attempt 2 ★ best'
+        """
+        marks = (" ★ best" * self.is_best) + (" ✓ delivered" * self.is_delivered)
+        return f"Attempt {self.n}{marks}"
+
+
+def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
+    """Render attempts as the columns of a table; what differs from the one before is marked.
+
+    A score is drawn only where somebody gave one.
+
+    >>> "Attempt 1" in render_attempts([AttemptView(1, "wfl_1")])
+    True
+    """
+    if not attempts:
+        return ""
+    nodes = dict.fromkeys(node for attempt in attempts for node in attempt.artifacts)
+    rows = [
+        ("verdict", [_render_verdict(each) for each in attempts]),
+        *((node, _render_across(attempts, _show_artifact, node)) for node in nodes),
+        *(
+            (name.replace("_", " "), _render_across(attempts, _show_score, name))
+            for name in ("score", *CRITERIA)
+        ),
+        ("issues", _render_across(attempts, _show_issues)),
+        ("runs again", [_render_actions(each.review) for each in attempts]),
+        ("cost", [escape(format_money(each.cost_usd)) for each in attempts]),
+        ("workflow", [escape(f"{each.workflow_id} {each.status}") for each in attempts]),
+    ]
+    head = "".join(_render_head(each) for each in attempts)
+    body = "".join(_render_row(name, cells, attempts) for name, cells in rows if any(cells))
+    return (
+        f'<div class="tk-scroll"><table class="tk tk-attempts"><caption>{escape(caption)}</caption>'
+        f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def describe_attempts(attempts: Sequence[AttemptView]) -> str:
+    """Describe attempts in plain text, a line each.
+
+    >>> describe_attempts([AttemptView(1, "wfl_1", "completed", cost_usd=0.25, is_best=True)])
+    'Attempt 1 ★ best: not reviewed, $0.25'
+    """
+    return "\n".join(_describe_attempt(each) for each in attempts)
+
+
+def _describe_attempt(attempt: AttemptView) -> str:
+    parts = ["not reviewed"]
+    if (review := attempt.review) is not None:
+        parts = [f"{review.decision} by {review.reviewer}"]
+        parts += [] if (score := read_score(review, "score")) is None else [f"score {score:.2f}"]
+    parts.append(format_money(attempt.cost_usd))
+    parts += [truncate_line(issue) for issue in (review.issues if review is not None else [])]
+    return f"{attempt.title}: {parts[0]}, {'; '.join(parts[1:])}"
+
+
+def read_score(review: "Review", name: str) -> float | None:
+    """Read the score of a review, or that of one criterion; none where nobody gave it."""
+    holder: object = review if name == "score" else review.criteria
+    value: object = getattr(holder, name, None)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _render_across(
+    attempts: Sequence[AttemptView],
+    show: Callable[[AttemptView, Sequence[AttemptView], str], str],
+    name: str = "",
+) -> list[str]:
+    """Render a row's cells, each with the attempts before it to compare with."""
+    return [show(attempt, attempts[:n], name) for n, attempt in enumerate(attempts)]
+
+
+def _render_head(attempt: AttemptView) -> str:
+    return f'<th scope="col"{_style_column(attempt)}>{escape(attempt.title)}</th>'
+
+
+def _render_row(name: str, cells: Sequence[str], attempts: Sequence[AttemptView]) -> str:
+    shown = "".join(
+        f"<td{_style_column(attempt)}>{cell}</td>"
+        for attempt, cell in zip(attempts, cells, strict=True)
+    )
+    return f'<tr><th scope="row">{escape(name)}</th>{shown}</tr>'
+
+
+def _style_column(attempt: AttemptView) -> str:
+    return ' class="tk-best"' if attempt.is_best else ""
+
+
+def _render_verdict(attempt: AttemptView) -> str:
+    if not attempt.reviews:
+        return '<span class="tk-quiet">not reviewed</span>'
+    return "<br>".join(
+        f"<b>{escape(review.decision)}</b> by {escape(review.reviewer)}"
+        for review in attempt.reviews
+    )
+
+
+def _show_artifact(attempt: AttemptView, before: Sequence[AttemptView], node_id: str) -> str:
+    """Show what an attempt made at a node: as before in few words, a text with its changes."""
+    made = attempt.artifacts.get(node_id)
+    if made is None:
+        return '<span class="tk-quiet">nothing</span>'
+    there = [(each.n, each.artifacts[node_id]) for each in before if node_id in each.artifacts]
+    for n, other in there:
+        if made.sha256 == other.sha256:
+            return f'<span class="tk-quiet">the same as in attempt {n}</span>'
+    if there and made.text is not None and there[-1][1].text is not None:
+        told = f'<div class="tk-quiet">{escape(made.id)}</div>'
+        return f"<pre>{mark_changes(there[-1][1].text, made.text)}</pre>{told}"
+    return made.look
+
+
+def mark_changes(old: str, new: str) -> str:
+    """Render a text with the words marked that the one before it has not.
+
+    >>> mark_changes("Tides turn <daily>.", "Tides turn <weekly>.")
+    'Tides turn &lt;<ins>weekly</ins>&gt;.'
+    """
+    if max(len(old), len(new)) > MAX_COMPARED_CHARACTERS:
+        return escape(new)
+    words = _WORDS.findall(new)
+    changes = SequenceMatcher(None, _WORDS.findall(old), words, autojunk=False)
+    if changes.ratio() < MIN_LIKENESS:
+        return escape(new)
+    shown = ""
+    for kind, _, _, start, stop in changes.get_opcodes():
+        piece = escape("".join(words[start:stop]))
+        shown += piece if kind == "equal" or not piece.strip() else f"<ins>{piece}</ins>"
+    return shown
+
+
+def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) -> str:
+    """Show a score as a bar with its number, and how far it is from that of the attempt before."""
+    value = None if attempt.review is None else read_score(attempt.review, name)
+    if value is None:
+        return ""
+    last = before[-1].review if before else None
+    old = None if last is None else read_score(last, name)
+    change = "" if old is None or abs(value - old) < 0.005 else f" ({value - old:+.2f})"
+    return f"{html.render_bar(value)}{value:.2f}{escape(change)}"
+
+
+def _show_issues(attempt: AttemptView, before: Sequence[AttemptView], _: str) -> str:
+    """Show the issues of all of an attempt's verdicts; those that stayed are said to."""
+    known = {issue for each in before[-1:] for review in each.reviews for issue in review.issues}
+    items = "".join(
+        f"<li>{'<b>still:</b> ' if issue in known else ''}{escape(issue)}</li>"
+        for issue in dict.fromkeys(i for review in attempt.reviews for i in review.issues)
+    )
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _render_actions(review: "Review | None") -> str:
+    return "<br>".join(escape(describe_action(each)) for each in list_actions(review))
+
+
+def list_actions(review: "Review | None") -> "Sequence[RecommendedAction]":
+    """List what a review has run again."""
+    if review is None or review.recommended_action is None:
+        return []
+    return review.recommended_actions or [review.recommended_action]
+
+
+def describe_action(action: "RecommendedAction") -> str:
+    """Describe what a retry runs again, and with what.
+
+    >>> from toolkit.contract.tasks import RecommendedAction
+    >>> describe_action(RecommendedAction(node_id="card", action="retry", constraints={"n": 1}))
+    'retry card with {"n": 1}'
+    """
+    told = json.dumps(action.constraints, ensure_ascii=False) if action.constraints else ""
+    return f"{action.action} {action.node_id}{f' with {told}' if told else ''}"

@@ -1,0 +1,64 @@
+"""An objective as it was understood, its other words marked; plans and tasks show it."""
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from toolkit.contract.plans import PlanReading
+
+
+def render_objective(objective: str, words: Sequence[str] = ()) -> str:
+    """Render an objective with the words marked that were not understood.
+
+    >>> render_objective("A <b> card on frobs", ["frobs"])
+    'A &lt;b&gt; card on <mark title="not understood">frobs</mark>'
+    """
+    shown, end = [], 0
+    for start, stop in _find_words(objective, words):
+        mark = f'<mark title="not understood">{escape(objective[start:stop])}</mark>'
+        shown += [escape(objective[end:start]), mark]
+        end = stop
+    return "".join([*shown, escape(objective[end:])])
+
+
+def describe_reading(reading: "PlanReading") -> str:
+    """Say how much of an objective was understood, and which words were not.
+
+    >>> from toolkit.contract.plans import PlanReading
+    >>> describe_reading(PlanReading())
+    'understood: all of it'
+    >>> describe_reading(PlanReading(understood=0.75, words=["frobs"]))
+    'understood: 75 % of its words; not: “frobs”'
+    """
+    if not reading.words and reading.understood >= 1:
+        return "understood: all of it"
+    not_read = ", ".join(f"“{word}”" for word in reading.words)
+    return f"understood: {reading.understood:.0%} of its words".replace("%", " %") + (
+        f"; not: {not_read}" if not_read else ""
+    )
+
+
+def render_reading(objective: str, reading: "PlanReading", question: str | None = None) -> str:
+    """Render an objective as it was understood, and what has to be answered before it is done."""
+    asked = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
+    return (
+        f"<p><b>{render_objective(objective, reading.words)}</b><br>"
+        f"<small>{escape(describe_reading(reading))}</small></p>{asked}"
+    )
+
+
+def _find_words(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
+    """Find where words stand: whole ones, or their letters in scripts that put no space between."""
+    found: list[tuple[int, int]] = []
+    for word in dict.fromkeys(filter(None, words)):
+        spelled = re.escape(word)
+        whole = list(re.finditer(rf"(?<!\w){spelled}(?!\w)", text))
+        places = whole or ([] if word.isascii() else list(re.finditer(spelled, text)))
+        found += [place.span() for place in places]
+    apart: list[tuple[int, int]] = []
+    for start, stop in sorted(found):
+        if not apart or start >= apart[-1][1]:
+            apart.append((start, stop))
+    return apart

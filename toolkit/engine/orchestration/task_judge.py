@@ -1,0 +1,142 @@
+"""The judge of a task's texts: asks a language model, and says so where it could not be asked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.jobs import Options
+from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
+from toolkit.engine.context import EngineContext
+from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, ModelCalls, TaskModelCalls
+from toolkit.engine.routing.router import is_servable
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.judge import (
+    MAX_SAMPLES,
+    JudgeBrief,
+    JudgeSample,
+    build_brief,
+    build_judge_input,
+    is_near_line,
+    make_issues,
+    merge_samples,
+    read_answer,
+)
+from toolkit.planning.review.reviewer import judge_issues
+from toolkit.review_thresholds import ReviewThresholds
+from toolkit.store import Lease
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The judge's opinion of a task's texts.
+
+    Attributes:
+        is_given: whether it gave any; the checks alone decide where it did not.
+        notes: what a person should know of how it came about.
+    """
+
+    is_given: bool
+    issues: Sequence[ReviewIssue] = ()
+    notes: Sequence[str] = ()
+
+
+class TaskJudge:
+    """The judge: asked by jobs of the task, under its budget, about what the checks let pass."""
+
+    def __init__(self, core: EngineContext, executor: JobExecutor) -> None:
+        self._core = core
+        self._executor = executor
+
+    async def reconsider(
+        self,
+        verdict: Review,
+        task: Task,
+        lease: Lease,
+        evidence: Sequence[Evidence],
+        issues: Sequence[ReviewIssue],
+        retries_left: int,
+    ) -> Review:
+        """Reconsider what the checks let pass, where the task or else the operator wants it.
+
+        Args:
+            verdict: the checks'.
+            task: whose results are reviewed; its record names the jobs by which the judge is asked.
+            lease: the task's.
+            evidence: the results.
+            issues: what the checks found and let pass.
+            retries_left: how many times it may still be run again.
+        """
+        wanted = task.constraints.review or self._core.settings.reviewer
+        if wanted != JUDGE_REVIEWER or verdict.decision != "pass":
+            return verdict
+        judgement = await self._judge(task, lease, evidence)
+        if judgement.is_given:
+            verdict = judge_issues(
+                [*issues, *judgement.issues],
+                evidence,
+                attempt=task.review_attempts,
+                retries_left=retries_left,
+                thresholds=self._core.settings.review,
+            )
+            verdict.reviewer = JUDGE_REVIEWER
+        verdict.issues += judgement.notes
+        return verdict
+
+    async def _judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
+        brief = build_brief(task.objective, evidence)
+        options = Options(optimize_for=task.constraints.optimize_for)
+        obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
+        if obstacle is not None:
+            return _fall_back(obstacle)
+        calls = TaskModelCalls(self._core, self._executor, task, lease, options)
+        return await judge_texts(brief, calls, self._core.settings.review)
+
+    async def _find_obstacle(
+        self, task: Task, account_id: str, brief: JudgeBrief, options: Options
+    ) -> str | None:
+        """Find why the judge cannot be asked at all; none if it can."""
+        if not brief.texts:
+            return "there is no text to judge"
+        allowed = task.constraints.capabilities
+        if allowed is not None and ASKED_CAPABILITY.id not in allowed:
+            return f"the task may not use {ASKED_CAPABILITY.id}"
+        pool = await self._core.find_providers(account_id, ASKED_CAPABILITY, options)
+        if not is_servable(ASKED_CAPABILITY, options, pool):
+            return "no language model is connected"
+        return None
+
+
+async def judge_texts(
+    brief: JudgeBrief, calls: ModelCalls, thresholds: ReviewThresholds
+) -> Judgement:
+    """Have a model judge texts; where they score near what passes, a second time."""
+    samples: list[JudgeSample] = []
+    failure = ""
+    while len(samples) < MAX_SAMPLES and not failure:
+        sample, failure = await _ask(brief, calls, len(samples))
+        samples += [] if sample is None else [sample]
+        if samples and not is_near_line(merge_samples(samples), thresholds):
+            break
+    if not samples:
+        return _fall_back(failure)
+    merged = merge_samples(samples)
+    told = [f"judge: it was asked again, but {failure}."] if failure else []
+    if merged.dropped:
+        told.append(f"judge: {merged.dropped} of its findings quote what is not there.")
+    return Judgement(True, make_issues(merged, thresholds), told)
+
+
+async def _ask(brief: JudgeBrief, calls: ModelCalls, sample: int) -> tuple[JudgeSample | None, str]:
+    """Ask once; without an answer that can be read, say why."""
+    job = await calls.ask(build_judge_input(brief, sample))
+    if job.output is None:
+        return None, f"it did not answer ({job.error.code if job.error else job.status})"
+    try:
+        return read_answer(str(job.output["text"]), brief), ""
+    except ValueError:
+        return None, "its answer is not what it was asked for"
+
+
+def _fall_back(reason: str) -> Judgement:
+    return Judgement(False, notes=[f"judge: {reason}; the checks decide."])
