@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.tasks import RecommendedAction
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import (
     Evidence,
     find_instructed_field,

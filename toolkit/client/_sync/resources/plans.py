@@ -48,6 +48,11 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
         return self.record.reading
 
     @property
+    def cost_usd(self) -> float:
+        """The US dollars that planning it cost: a language model's tokens."""
+        return self.record.cost_usd
+
+    @property
     def rationale(self) -> str:
         """The reasons for it, in a few sentences."""
         return self.record.rationale

@@ -52,6 +52,11 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         return self.record.attempts
 
     @property
+    def llm_job_ids(self) -> list[str]:
+        """The jobs by which a language model planned it or judged its results."""
+        return self.record.llm_job_ids
+
+    @property
     def final_attempt(self) -> int | None:
         """Which of its attempts it delivers, counted from 1; none until its review has passed."""
         return self.record.final_attempt
