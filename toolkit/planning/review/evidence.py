@@ -15,6 +15,7 @@ from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 if TYPE_CHECKING:
+    from toolkit.planning.review.picture_measures import PictureMeasures
     from toolkit.planning.review.sound_measures import SoundMeasures
 
 
@@ -65,6 +66,14 @@ class Evidence:
         from toolkit.planning.review.sound_measures import measure_samples
 
         return measure_samples(self.blob.data) if self.blob is not None else None
+
+    @cached_property
+    def picture(self) -> "PictureMeasures | None":
+        """The measures of its artifact as a picture; none where it does not open."""
+        from toolkit.planning.review.picture_measures import measure_picture
+
+        is_picture = self.blob is not None and self.blob.media_type.startswith("image/")
+        return measure_picture(self.blob.data) if self.blob is not None and is_picture else None
 
     @cached_property
     def text(self) -> str | None:

@@ -10,6 +10,7 @@ from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
+from toolkit.planning.review.picture_checks import check_variety
 from toolkit.plugins import Capability
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
@@ -63,6 +64,8 @@ def find_issues(
             continue  # the workflow went on without it, and warns of it
         look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds)
         issues += check_node(look)
+    same_bits = thresholds.picture.max_same_bits
+    issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
     return issues + _find_absent(evidence, deliverables)
 
 
