@@ -142,6 +142,11 @@ def find_mappings(wanted: Graph, made: Graph, *, strict: bool) -> Iterator[dict[
     yield from _lay(wanted, made, [(wanted.nodes[i].id, choices[i]) for i in order], {})
 
 
+def can_lay(wanted: Graph, made: Graph, *, strict: bool) -> bool:
+    """Tell whether one graph can be laid upon another, as `find_mappings` finds."""
+    return next(find_mappings(wanted, made, strict=strict), None) is not None
+
+
 def _lay(
     wanted: Graph, made: Graph, open_nodes: list[tuple[str, list[str]]], laid: dict[str, str]
 ) -> Iterator[dict[str, str]]:

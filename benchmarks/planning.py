@@ -3,7 +3,8 @@
 Run `python -m benchmarks.planning`; `--lang en` for one language, `--split work` for one half of
 the set, `--ablate` for a line on each mechanism that is left out, `--show work-failures` for what
 went wrong. Of the half that figures are told of, `report`, no line is ever shown: rules that were
-worked out on it would make its figures worthless. After the figures comes the table of
+worked out on it would make its figures worthless. `--planner llm` has a language model plan, which
+is named as `benchmarks/_language_model.py` says. After the figures comes the table of
 `docs/planning.md`. Every standard capability is there and every provider is connected.
 """
 
@@ -18,17 +19,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
+from benchmarks._language_model import add_model_arguments, open_model_client, report_skipped
 from benchmarks._planning_lines import (
     LANGUAGES,
     Graph,
     GraphNode,
     SetLine,
+    can_lay,
     find_mappings,
     fold,
     read_lines,
     read_pairs,
 )
 from benchmarks._report import report, report_share
+from toolkit import Client
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Constraints
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
@@ -79,6 +83,7 @@ class Outcome:
     draft: PlanDraft
     graph: Graph
     seconds: float
+    by_model: bool = False
 
     @property
     def blocked(self) -> bool:
@@ -94,8 +99,7 @@ class Outcome:
         """Tell whether the plan is right, and with `strict` in its fields and counts, too."""
         if (self.blocked, self.question) != (self.line.blocked, self.line.question):
             return False
-        wanted = self.line.plans
-        return any(True for one in wanted for _ in find_mappings(one, self.graph, strict=strict))
+        return any(can_lay(one, self.graph, strict=strict) for one in self.line.plans)
 
     @property
     def delivers(self) -> bool:
@@ -112,6 +116,21 @@ def plan_line(line: SetLine, without: frozenset[str] = frozenset()) -> Outcome:
     draft = make_plan(line.objective, Constraints(), build_view(), without=without)
     took = time.perf_counter() - started
     return Outcome(line, draft, make_graph(draft), took)
+
+
+def plan_line_by_model(line: SetLine, client: Client) -> Outcome:
+    """Plan an objective by a model, and by rules where it makes no plan that can be used."""
+    started = time.perf_counter()
+    plan = client.plans.create(line.objective, planner="llm").record
+    took = time.perf_counter() - started
+    draft = PlanDraft(
+        nodes=plan.nodes,
+        missing_capabilities=tuple(plan.missing_capabilities),
+        rationale=plan.rationale,
+        deliverables=tuple(plan.deliverables),
+        question=plan.question,
+    )
+    return Outcome(line, draft, make_graph(draft), took, by_model=plan.planner == "llm")
 
 
 def make_graph(draft: PlanDraft) -> Graph:
@@ -198,7 +217,7 @@ def _follows(relation: str, before: Outcome, after: Outcome) -> bool:
     if (before.blocked, before.question) != (after.blocked, after.question):
         return False
     if change == "same":
-        return any(find_mappings(before.graph, after.graph, strict=False))
+        return can_lay(before.graph, after.graph, strict=False)
     less, more = (before, after) if change == "plus" else (after, before)
     gone = more.graph.count_kinds() - less.graph.count_kinds()
     return set(gone) == {kind} and not less.graph.count_kinds() - more.graph.count_kinds()
@@ -264,6 +283,29 @@ def tell_ablations(lines: Sequence[SetLine]) -> list[tuple[str, dict[str, float]
     return rows
 
 
+def tell_model(args: argparse.Namespace) -> int:
+    """Tell how right the plans of a language model are; nothing has to be reached."""
+    if not (args.base_url and args.model):
+        report_skipped("planning.llm")
+        return 0
+    rows = []
+    with open_model_client(args.base_url, args.model) as client:
+        for lang in args.lang or LANGUAGES:
+            lines = read_lines([lang], "work" if args.show else args.split)
+            outcomes = [plan_line_by_model(line, client) for line in lines]
+            if args.show:
+                show_failures(outcomes)
+            figures = measure(outcomes)
+            rows.append((lang, figures))
+            report_share(f"planning.llm.{lang}.by_model", find_share(o.by_model for o in outcomes))
+            for figure, value in figures.items():
+                report_share(f"planning.llm.{lang}.{figure}", value)
+            took = statistics.median(1000 * o.seconds for o in outcomes)
+            report(f"planning.llm.{lang}.time", took, "ms", floor=0, limit=None)
+    print_table(rows)
+    return 0
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Measure every language; exit code 1 if a target is missed on the half it is told of."""
     parser = argparse.ArgumentParser(prog="benchmarks.planning")
@@ -272,7 +314,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--show", choices=("work-failures",))
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--planner", choices=("rules", "llm"), default="rules")
+    add_model_arguments(parser)
     args = parser.parse_args(argv)
+    if args.planner == "llm":
+        return tell_model(args)
     languages = args.lang or LANGUAGES
     lines = read_lines(languages, "work" if args.show else args.split)
     outcomes = [plan_line(line) for line in lines]

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, get_args
 
+from pydantic import BaseModel
 from typer.main import get_command
 
 from toolkit.cli import app as command_line
@@ -21,10 +22,25 @@ from toolkit.client import Client, _sync
 from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.table import OPERATIONS
+from toolkit.planning.review.card_checks import CARD_CHECKS
+from toolkit.planning.review.node_checks import check_shape
+from toolkit.planning.review.picture_checks import PICTURE_CHECKS
+from toolkit.planning.review.research_checks import RESEARCH_CHECKS
+from toolkit.planning.review.sound_checks import SOUND_CHECKS
+from toolkit.planning.review.text_checks import TEXT_CHECKS
+from toolkit.review_thresholds import ReviewThresholds
 from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
+CHECKS = {
+    "Any result": (check_shape,),
+    "Texts": TEXT_CHECKS,
+    "Research": RESEARCH_CHECKS,
+    "Sounds": SOUND_CHECKS,
+    "Pictures": PICTURE_CHECKS,
+    "Cards": CARD_CHECKS,
+}
 MARKER = "<!-- From here on: scripts/reference.py. -->\n"
 
 
@@ -114,9 +130,34 @@ def settings() -> Iterator[str]:
         yield "| setting | type | default | is |\n|---|---|---|---|"
         for name, field in kind.model_fields.items():
             default = field.get_default(call_default_factory=True)
-            shown = "" if isinstance(default, Timeouts) else default_of(default)
+            shown = "" if isinstance(default, BaseModel) else default_of(default)
             what = (field.description or said[name]).rstrip(".")
             yield f"| `{name}` | {type_of(field.annotation)} | {shown} | {what} |"
+
+
+def checks() -> Iterator[str]:
+    """The checks of the reviewer, by kind of result, then the thresholds that they go by."""
+    for title, functions in CHECKS.items():
+        if not functions:
+            continue
+        yield f"\n## {title}\n\n| check | does |\n|---|---|"
+        for function in functions:
+            name = function.__name__.removeprefix("check_").replace("_", " ")
+            yield f"| {name} | {text_of(function).rstrip('.')} |"
+    yield "\n## Thresholds\n\n| setting | default | is |\n|---|---|---|"
+    yield from thresholds(ReviewThresholds, "review")
+
+
+def thresholds(kind: type[BaseModel], path: str) -> Iterator[str]:
+    """Each threshold of a model and of those within it, by the path of its setting."""
+    said = attributes_of(inspect.getdoc(kind) or "")
+    for name, field in kind.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from thresholds(inner, f"{path}.{name}")
+            continue
+        what = (field.description or said[name]).rstrip(".")
+        yield f"| `{path}.{name}` | {default_of(field.get_default())} | {what} |"
 
 
 def type_of(annotation: Any) -> str:
@@ -289,7 +330,7 @@ def cli() -> Iterator[str]:
 def main() -> int:
     """Write the pages, or check them."""
     stale = []
-    for made in (http, client, cli, errors, settings, models):
+    for made in (http, client, cli, errors, settings, checks, models):
         page = PAGES / f"{made.__name__}.md"
         old = page.read_text(encoding="utf-8")
         new = old.partition(MARKER)[0] + MARKER + "\n" + "\n".join(made()).strip() + "\n"

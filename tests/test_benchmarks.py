@@ -126,6 +126,17 @@ def test_planning(capsys: pytest.CaptureFixture[str]) -> None:
     assert row.count("|") == heads.count("|")
 
 
+def test_a_model_that_is_not_named_is_skipped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given no address of a model, then the benchmark says that it leaves the model out."""
+    monkeypatch.delenv("BENCHMARK_BASE_URL", raising=False)
+    assert planning.main(["--planner", "llm"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["figure"] == "planning.llm"
+    assert "--base-url" in told["skipped"]
+
+
 def test_planning_shows_no_line_that_it_tells_figures_of(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import wave
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,19 @@ def test_only_what_succeeded_is_recorded(
     with cut_off(monkeypatch), open_tape(tape, "b") as client:
         assert run_capability(client, *asked) == first
         assert len(client.runs.list()[0].record.attempts) == 1
+
+
+def test_a_plan_by_a_model_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a recorded plan of a language model, then its replay is the same plan."""
+    made = []
+    for mode in ("record", "replay"):
+        with cut_off(monkeypatch) if mode == "replay" else nullcontext():
+            client = open_tape(tape, mode, mode)
+            plan = client.plans.create("A social card about tea", planner="llm").record
+            client.close()
+        assert plan.planner == "llm"
+        made.append((plan.nodes, plan.deliverables, plan.cost_usd))
+    assert made[0] == made[1]
 
 
 def test_what_failed_to_the_end_leaves_no_cassette(tape: Path) -> None:

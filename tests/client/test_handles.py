@@ -18,7 +18,7 @@ from toolkit.contract.operations.table import OPERATIONS
 RECORD_ALONE = {
     "options", "constraints", "agent", "compute_id", "endpoint_id", "max_retries", "forked_from",
     "connection_id", "queue_ms", "cached_from", "cost_source", "run_id", "job_id", "target",
-    "started_at", "planner", "from_artifacts",
+    "started_at", "planner", "from_artifacts", "llm_job_ids",
 }  # fmt: skip
 # What a record calls otherwise: pydantic has `model_…`, and `task.review()` makes a review.
 NAMED = {"model": "model_name", "review": "last_review"}

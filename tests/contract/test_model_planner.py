@@ -27,7 +27,7 @@ def author(
         clear_environment(patch)
         settings = Settings(
             data_dir=tmp_path_factory.mktemp("planner"), sandbox=True, retries=0,
-            retry_base_s=0.001, first_byte_timeout_s=0.2, breaker_failures=1_000_000, **SETTINGS,
+            retry_base_s=0.001, first_byte_timeout_s=3.0, breaker_failures=1_000_000, **SETTINGS,
         )  # fmt: skip
         with open_door(request.param, settings) as door:
             yield door.sign_up("openai", "elevenlabs")
@@ -288,9 +288,10 @@ def test_a_task_pays_for_its_planner(author: RawCaller) -> None:
 def test_a_budget_that_no_answer_fits_leaves_it_to_the_rules(author: RawCaller) -> None:
     """Given hardly any money, then no model is called, and with none, none is asked."""
     script(author)
-    for limit in (1e-6, 0):
+    for limit, reason in ((1e-6, "could not be asked"), (0, "nothing may be paid for")):
         made = draw_up(author, max_cost_usd=limit)
         assert (made["planner"], made["cost_usd"], made["asked"]) == ("rules", 0.0, [])
+        assert reason in made["rationale"]
 
 
 def test_rules_spend_nothing_and_auto_trusts_what_they_understood(author: RawCaller) -> None:
@@ -300,6 +301,17 @@ def test_rules_spend_nothing_and_auto_trusts_what_they_understood(author: RawCal
         body = {"objective": "A poem about tea", "constraints": constraints}
         made = author.create("/v1/plans", body)["data"]
         assert (made["planner"], made["cost_usd"]) == ("rules", 0.0)
+
+
+def test_a_request_that_is_sent_again_asks_no_model_again(author: RawCaller) -> None:
+    """Given the same idempotency key, then the same plan is answered, and paid for once."""
+    script(author, answer(RIGHT))
+    before = len(author.get("/v1/runs?limit=200")["data"]["items"])
+    body = {"objective": OBJECTIVE, "constraints": {"planner": "llm"}}
+    plans = [author.send("POST", "/v1/plans", body, Idempotency_Key="once") for _ in range(2)]
+    assert plans[0].json() == plans[1].json()
+    assert plans[0].json()["data"]["planner"] == "llm"
+    assert len(author.get("/v1/runs?limit=200")["data"]["items"]) == before + 1
 
 
 def test_without_a_model_the_rules_plan(author: RawCaller) -> None:

@@ -43,7 +43,11 @@ class LayoutInput(Request):
     template: TemplateName | None = Field(
         default=None, description="the arrangement; `split` with a picture and `classic` without"
     )
-    theme: ThemeName = Field(default="dawn", description="the palette")
+    theme: ThemeName = Field(
+        default="dawn",
+        description="the palette",
+        json_schema_extra={"x-names": {"dark": "midnight", "light": "paper"}},
+    )
     width: int = Field(default=1200, ge=200, le=4096, description="in pixels")
     height: int = Field(default=630, ge=200, le=4096, description="in pixels")
     format: Literal["png", "svg"] = Field(default="png", description="what is made")

@@ -1,69 +1,23 @@
 """The capability graph: capabilities as producers and consumers of media types."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TypeAlias
 
-from pydantic.fields import FieldInfo
-
-from toolkit.planning import lexicon
-from toolkit.planning.tokens import make_phrase_key
-from toolkit.plugins import Capability, InputBinding
+from toolkit.planning.capability_kinds import (
+    KINDS,
+    find_makers,
+    find_role_field,
+    get_field_role,
+    is_caller_supplied,
+)
+from toolkit.planning.reading.capability_names import CapabilityNames
+from toolkit.plugins import Capability
 
 # Connections that are missing, then nodes: the lower, the better.
 PathCost: TypeAlias = tuple[float, float]
 _UNREACHABLE: PathCost = (math.inf, math.inf)
-_ROLES = ("topic", "objective", "text", "prompt", "title")
-_ROLES_BY_NAME = {
-    **dict(zip(_ROLES, _ROLES, strict=True)),
-    "query": "topic",
-    "subject": "topic",
-    "instruction": "objective",
-    "instructions": "objective",
-    "headline": "title",
-    "name": "title",
-}
-
-
-def get_field_role(name: str, info: FieldInfo) -> str | None:
-    """Return the part of an objective that fills a field: its `x-role`, or one by its name."""
-    extra = info.json_schema_extra
-    role = extra.get("x-role") if isinstance(extra, dict) else None
-    if isinstance(role, str):
-        return role if role in _ROLES else None
-    return _ROLES_BY_NAME.get(name) if info.is_required() else None
-
-
-def find_role_field(capability: Capability, role: str) -> str | None:
-    """Return the field of a capability that has a role, if there is one."""
-    fields = capability.input_model.model_fields.items()
-    return next((name for name, info in fields if get_field_role(name, info) == role), None)
-
-
-def shorten_to_field(text: str, info: FieldInfo) -> str:
-    """Cut a text, between words, to a field's maximum length."""
-    limits = (getattr(rule, "max_length", None) for rule in info.metadata)
-    longest = next((limit for limit in limits if isinstance(limit, int)), None)
-    if longest is None or len(text) <= longest:
-        return text
-    return text[:longest].rpartition(" ")[0] or text[:longest]
-
-
-def is_caller_supplied(name: str, info: FieldInfo) -> bool:
-    """Tell whether only the caller can supply a field, such as a recording of a person's voice."""
-    extra = info.json_schema_extra
-    role = extra.get("x-role") if isinstance(extra, dict) else None
-    return role == "reference" or name.startswith("reference")
-
-
-def _is_distinctive(key: tuple[str, ...]) -> bool:
-    """Tell whether a keyword is more than a preposition or a question, which any text may have."""
-    return (
-        bool(key)
-        and key[-1] not in lexicon.ABOUT_WORDS
-        and not all(word in lexicon.FILLER_WORDS for word in key)
-    )
 
 
 class CapabilityGraph:
@@ -83,14 +37,32 @@ class CapabilityGraph:
     ) -> None:
         self.available = [c for c in capabilities if c.status == "available"]
         self._by_id = {c.id: c for c in self.available}
-        self._unavailable = [c for c in capabilities if c.status != "available"]
         self._connected = connected
         self._providers = providers
         self.free_only = free_only
 
-    def get(self, capability_id: str) -> Capability | None:
-        """Return an available capability by its id."""
-        return self._by_id.get(capability_id)
+    @cached_property
+    def _makers(self) -> dict[str, Capability]:
+        """Who makes each kind: the first that can run now, or else the first, of no alias."""
+        found = find_makers(self.available)
+        by_need = {
+            kind: sorted(makers, key=lambda c: (c.alias_of in self._by_id, not self.is_usable(c)))
+            for kind, makers in found.items()
+        }
+        return {kind: makers[0] for kind, makers in by_need.items() if makers}
+
+    @cached_property
+    def _kinds_by_id(self) -> dict[str, str]:
+        makers = find_makers(self.available).items()
+        return {maker.id: kind for kind, every in makers for maker in every}
+
+    def find_maker(self, kind: str) -> Capability | None:
+        """Find the capability that makes a kind, or the one of that id."""
+        return self._makers.get(kind) or self._by_id.get(kind)
+
+    def find_kind(self, capability: Capability) -> str:
+        """Find the kind that a capability makes; its id, where that is none of the known ones."""
+        return self._kinds_by_id.get(capability.id, capability.id)
 
     def is_usable(self, capability: Capability) -> bool:
         """Tell whether it can run with the connected vendors (and the money allowed)."""
@@ -110,89 +82,67 @@ class CapabilityGraph:
         return sorted(self._providers.get(capability.id, ()), key=lambda v: (v != default, v))
 
     @cached_property
-    def vocabulary(self) -> dict[tuple[str, ...], str]:
-        """The capability id by phrase: keywords first, in registry order, then common names."""
-        words: dict[tuple[str, ...], str] = {}
-        for capability in [*self.available, *self._unavailable]:
-            for key in filter(_is_distinctive, map(make_phrase_key, capability.keywords)):
-                # Two claim it: the one that can build on the other's result wins.
-                earlier = words.setdefault(key, capability.id)
-                if capability.alias_of is None and self.can_fill(earlier, capability.id):
-                    words[key] = capability.id
-        for common in lexicon.COMMON_DELIVERABLES:
-            maker = self._find_producer_id(common)
-            for phrase in common.phrases:
-                words.setdefault(make_phrase_key(phrase), maker)
-        words.pop((), None)
-        return words
-
-    def _find_producer_id(self, common: lexicon.CommonDeliverable) -> str:
-        """Find who makes a common deliverable: by type and role, whatever its id."""
-        if common.id in self._by_id or not common.media:
-            return common.id
-        kind = InputBinding((common.media,), "text")
-        made = (
-            c
-            for c in self.available
-            if kind.matches(c.produces) and find_role_field(c, common.role)
-        )
-        return next((c.id for c in made), common.id)
-
-    def can_fill(self, producer_id: str, consumer_id: str) -> bool:
-        """Tell whether the artifact of one capability can fill a field of another."""
-        producer, consumer = self.get(producer_id), self.get(consumer_id)
-        if producer is None or consumer is None or producer is consumer:
-            return False
-        return any(
-            binding.matches(producer.produces)
-            and not is_caller_supplied(field, consumer.input_model.model_fields[field])
-            for field, binding in consumer.accepts.items()
-        )
-
-    def requires(self, consumer_id: str, producer_id: str) -> bool:
-        """Tell whether a capability requires an artifact of the kind that another produces."""
-        producer, consumer = self.get(producer_id), self.get(consumer_id)
-        if producer is None or consumer is None or producer is consumer:
-            return False
-        return any(
-            binding.mode == "artifact" and binding.matches(producer.produces)
-            for field, binding in consumer.accepts.items()
-            if consumer.input_model.model_fields[field].is_required()
-            and not is_caller_supplied(field, consumer.input_model.model_fields[field])
-        )
-
-    def find_writer(self, binding: InputBinding | None = None) -> Capability | None:
-        """Find the first capability that writes text to an objective, one that can run first."""
-        return self._find_by_role("objective", binding)
-
-    def find_researcher(self, binding: InputBinding | None = None) -> Capability | None:
-        """Find the first capability that researches a topic, if it can run now."""
-        found = self._find_by_role("topic", binding)
-        return found if found is not None and self.is_usable(found) else None
-
-    def _find_by_role(self, role: str, binding: InputBinding | None) -> Capability | None:
-        wanted = binding or InputBinding(("text/*", "application/json"), "text")
-        found = [
-            c
-            for c in self.available
-            if c.alias_of is None
-            and wanted.matches(c.produces)
-            and find_role_field(c, role) is not None
-            and self._costs[c.id] != _UNREACHABLE
-            and not self._list_required_fields(c)
+    def names(self) -> CapabilityNames:
+        """The names that the capabilities go by in an objective, for the reader."""
+        by_kind = {
+            kind: found
+            for kind in [*KINDS, *self._by_id]
+            if (found := self.find_maker(kind)) is not None and self.find_kind(found) == kind
+        }
+        phrases = {
+            keyword.lower(): kind
+            for kind, capability in by_kind.items()
+            if kind not in KINDS and capability.alias_of is None
+            for keyword in capability.keywords
+        }
+        fields = {
+            kind: frozenset(capability.input_model.model_fields)
+            for kind, capability in by_kind.items()
+        }
+        pairs = [
+            (first, then, list(self.find_filled(producer, consumer)))
+            for first, producer in by_kind.items()
+            for then, consumer in by_kind.items()
         ]
-        return min(found, key=lambda c: not self.is_usable(c), default=None)
+        return CapabilityNames(
+            phrases=phrases,
+            kinds=frozenset(by_kind),
+            fields={name.replace("_", " "): name for names in fields.values() for name in names},
+            fields_by_kind=fields,
+            feeds=frozenset((first, then) for first, then, filled in pairs if filled),
+            needs=frozenset(
+                (then, first)
+                for first, then, filled in pairs
+                if any(self._needs_artifact(by_kind[then], field) for field in filled)
+            ),
+        )
+
+    @staticmethod
+    def _needs_artifact(consumer: Capability, field: str) -> bool:
+        required = consumer.input_model.model_fields[field].is_required()
+        return required and consumer.accepts[field].mode == "artifact"
+
+    def find_filled(self, producer: Capability, consumer: Capability) -> Iterator[str]:
+        """Find the fields of a capability that the artifact of another fills."""
+        for field, binding in consumer.accepts.items():
+            if is_caller_supplied(field, consumer.input_model.model_fields[field]):
+                continue
+            if binding.mode == "text":
+                has_text = "text" in producer.output_model.model_fields
+                if producer.produces == "application/json" and not has_text:
+                    continue
+            elif producer.id == consumer.id:
+                continue  # a text can be made of a text, a card is not made of a card
+            if producer.can_fill(consumer, field):
+                yield field
 
     def find_cheapest_producer(self, consumer: Capability, field: str) -> Capability | None:
         """Find the producer that fills a field at the least cost; registry order breaks ties."""
-        if is_caller_supplied(field, consumer.input_model.model_fields[field]):
-            return None
-        binding = consumer.accepts[field]
         found = [
             c
             for c in self.available
             if c is not consumer
-            and binding.matches(c.produces)
+            and field in self.find_filled(c, consumer)
             and self._costs[c.id] < _UNREACHABLE
         ]
         return min(found, key=lambda c: self._costs[c.id], default=None)
@@ -215,21 +165,16 @@ class CapabilityGraph:
         fields = capability.input_model.model_fields
         missing, nodes = 0.0 if self.is_usable(capability) else 1.0, 1.0
         for field in self._list_required_fields(capability):
-            info = fields[field]
             ways = [
                 costs[c.id]
                 for c in self.available
-                if c is not capability
-                and capability.accepts[field].matches(c.produces)
-                and not is_caller_supplied(field, info)
+                if c is not capability and field in self.find_filled(c, capability)
             ]
             least = min(ways, default=_UNREACHABLE)
-            if least == _UNREACHABLE and get_field_role(field, info) == "text":
+            if least == _UNREACHABLE and get_field_role(field, fields[field]) == "text":
                 continue  # its topic can be used as the text
             missing, nodes = missing + least[0], nodes + least[1]
-        if any(
-            self._is_unfillable(capability, field) for field in capability.input_model.model_fields
-        ):
+        if any(self._is_unfillable(capability, field) for field in fields):
             return _UNREACHABLE
         return missing, nodes
 
@@ -244,7 +189,13 @@ class CapabilityGraph:
             and get_field_role(name, fields[name]) in {None, "text"}
         ]
 
-    def _is_unfillable(self, capability: Capability, field: str) -> bool:
+    @staticmethod
+    def _is_unfillable(capability: Capability, field: str) -> bool:
         info = capability.input_model.model_fields[field]
         known = field in capability.accepts or get_field_role(field, info) is not None
         return info.is_required() and not known
+
+
+def is_writer(capability: Capability) -> bool:
+    """Tell whether a capability writes to an objective."""
+    return find_role_field(capability, "objective") is not None

@@ -261,7 +261,7 @@ def _make_draft(
     graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
     gaps = dict.fromkeys(gap.capability for gap in reply.missing)
     unconnected: dict[str, list[str]] = {}
-    for capability in (graph.get(node.capability.partition("@")[0]) for node in nodes):
+    for capability in (graph.find_maker(node.capability.partition("@")[0]) for node in nodes):
         if capability is None or not capability.needs_connection or graph.is_connected(capability):
             continue
         providers = graph.list_missing_providers(capability)

@@ -1,28 +1,30 @@
 """The rule-based planner: turns an objective into a graph of capabilities; `Plans` calls it."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
-from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
+from toolkit.planning.capability_graph import CapabilityGraph, is_writer
+from toolkit.planning.capability_kinds import KINDS, find_role_field
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.objective import MentionedOutput, ParsedObjective, parse_objective
 from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.prompts import Purpose
+from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
+from toolkit.planning.reading.reader import read_objective
 from toolkit.plugins import Capability
 
 # A topic longer than this is a request and not the name of something to look up.
 MAX_LOOKUP_WORDS = 8
+MAX_QUOTED_CHARS = 120
 _NODE_IDS = {
-    "research.gather": "facts",
-    "llm.generate": "copy",
-    "text.generate": "copy",
-    "speech.generate": "narration",
-    "image.generate": "illustration",
-    "composition.layout": "card",
-    "voice.clone": "voice",
+    "research": "facts",
+    "text": "copy",
+    "speech": "narration",
+    "image": "illustration",
+    "card": "card",
+    "clone": "voice",
 }
 
 
@@ -53,8 +55,8 @@ class PlanDraft:
         missing: each capability that is unavailable, with the provider ids that would enable it.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
-        question: what a person has to be asked first; none where nothing has.
         reading: how much of the objective was understood.
+        question: what a person has to be asked first; none where nothing has.
         banned: the ids of the capabilities that the objective says not to use.
     """
 
@@ -64,8 +66,8 @@ class PlanDraft:
     missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
+    reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
-    reading: PlanReading = dataclasses.field(default_factory=PlanReading)
     banned: frozenset[str] = frozenset()
 
 
@@ -74,7 +76,7 @@ def make_plan(
     constraints: Constraints,
     view: PlannerView,
     *,
-    without: frozenset[str] = frozenset(),  # noqa: ARG001 - the passes follow
+    without: frozenset[str] = frozenset(),
 ) -> PlanDraft:
     """Plan an objective; the same arguments always give the same plan.
 
@@ -83,44 +85,71 @@ def make_plan(
         constraints: with a `max_cost_usd` of 0, nothing is planned that a vendor bills for where
             this machine's CPU can stand in.
         view: the capabilities and connections to plan with.
+        without: passes of the reader to leave out, for benchmarks only.
 
-    >>> make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {})).missing
-    (Missing(capability='video.generate', any_of=[]),)
+    >>> draft = make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
+    >>> draft.nodes, draft.missing_capabilities
+    ([], ('video.generate',))
     """
     graph = CapabilityGraph(
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
-    parsed = parse_objective(objective, graph.vocabulary, graph.can_fill, graph.requires)
-    return _Planner(objective, parsed, graph).plan()
+    reading = read_objective(objective, graph.names, without=without)
+    return plan_reading(objective, reading, graph)
+
+
+def plan_reading(objective: str, reading: ObjectiveReading, graph: CapabilityGraph) -> PlanDraft:
+    """Plan what an objective was read as."""
+    return _Planner(objective, reading, graph).plan()
 
 
 class _Planner:
     """Builder of one plan: plans each request together with the nodes that it needs before it."""
 
-    def __init__(self, objective: str, parsed: ParsedObjective, graph: CapabilityGraph) -> None:
-        self._parsed = parsed
+    def __init__(self, objective: str, reading: ObjectiveReading, graph: CapabilityGraph) -> None:
+        self._reading = reading
         self._graph = graph
-        self._inputs = NodeInputBuilder(objective, parsed, graph)
+        self._inputs = NodeInputBuilder(objective, reading, graph)
+        self._notes = self._inputs.notes
+        self._requests = self._collect_requests()
+        self._made: dict[int, str] = {}
         self._nodes: dict[str, PlanNode] = {}
         self._node_ids_by_content: dict[str, str] = {}
         self._missing: dict[str, None] = {}
         self._missing_providers: dict[str, list[str]] = {}
-        self._notes: dict[str, None] = {}
+
+    def _collect_requests(self) -> list[RequestedOutput]:
+        """Collect what is asked for, with what only a capability of a stranger offers."""
+        offered = [
+            RequestedOutput(act.capability, act.phrase, wording=act.phrase)
+            for act in self._reading.unavailable
+            if self._graph.find_maker(act.capability) is not None
+        ]
+        return [*self._reading.requests, *offered]
 
     def plan(self) -> PlanDraft:
-        """Plan every request, the main one last: the last sink is the final artifact."""
-        requests = [m for m in self._parsed.mentions if m.delivered] or [
-            self._make_default_request()
+        """Plan every request, or say what is missing, or what a person has to be asked."""
+        for act in self._reading.unavailable:
+            if self._graph.find_maker(act.capability) is None:
+                self._missing[act.capability] = None
+                self._add_note(f"Nothing here can do “{act.phrase}” (`{act.capability}`).")
+        question = None if self._missing else self._reading.question
+        if question is not None:
+            return self._ask(question)
+        delivered = [
+            i
+            for i, request in enumerate(self._requests)
+            if request.is_delivered and request.kind not in self._reading.banned
         ]
-        made: dict[int, str] = {}
-        for i in reversed(range(len(requests))):
-            node_id = self._plan_request(requests[i])
-            if node_id is not None:
-                made[i] = node_id
-        deliverables = tuple(dict.fromkeys(made[i] for i in sorted(made)))
-        self._explain(deliverables)
+        if not (delivered or self._missing):
+            question = "What should be made of it: a text, a picture, a card or a recording?"
+            return self._ask(question)
+        for i in delivered:
+            self._plan_request(i)
+        self._note_unused_artifacts(delivered)
+        deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
-            nodes=list(self._nodes.values()),
+            nodes=self._mark_optional(deliverables),
             missing_capabilities=tuple(self._missing),
             missing_connections=tuple(dict.fromkeys(chain(*self._missing_providers.values()))),
             missing=(
@@ -130,163 +159,261 @@ class _Planner:
                     for one, ids in self._missing_providers.items()
                 ),
             ),
-            rationale=" ".join(self._notes),
+            rationale=self._explain(deliverables),
             deliverables=deliverables,
+            reading=self._report_reading(),
+            banned=self._list_banned(),
         )
 
-    def _make_default_request(self) -> MentionedOutput:
-        """Return a request for text, for an objective that names no deliverable."""
-        writer = self._graph.find_writer()
-        self._add_note("No deliverable is named, so the objective is answered in text.")
-        return MentionedOutput(
-            id=writer.id if writer else "llm.generate",
-            phrase="",
-            start=0,
-            end=0,
-            topic=self._parsed.topic,
-        )
+    def _ask(self, question: str) -> PlanDraft:
+        reading, banned = self._report_reading(), self._list_banned()
+        return PlanDraft([], question=question, reading=reading, banned=banned)
 
-    def _plan_request(self, mention: MentionedOutput) -> str | None:
+    def _list_banned(self) -> frozenset[str]:
+        makers = map(self._graph.find_maker, self._reading.banned)
+        return frozenset(maker.id for maker in makers if maker is not None)
+
+    def _note_unused_artifacts(self, delivered: Iterable[int]) -> None:
+        """Note artifacts that something is asked of and that no capability here can take."""
+        used = {
+            value
+            for node in self._nodes.values()
+            for value in node.input.values()
+            if isinstance(value, str)
+        }
+        for i in delivered:
+            for artifact_id in self._requests[i].artifact_ids:
+                if i in self._made and artifact_id not in used:
+                    self._missing["artifact.read"] = None
+                    self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
+
+    def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
+        """Mark the look-ups that texts only rest on: they are written without them if they must."""
+        needed = set(deliverables)
+        for node in self._nodes.values():
+            writer = self._graph.find_maker(node.capability)
+            if writer is None or not is_writer(writer):
+                needed.update(node.depends_on)
+        kinds = {
+            node.id: self._graph.find_kind(maker)
+            for node in self._nodes.values()
+            if (maker := self._graph.find_maker(node.capability)) is not None
+        }
+        return [
+            node.model_copy(update={"optional": True})
+            if kinds[node.id] == "research" and node.id not in needed
+            else node
+            for node in self._order_nodes(deliverables)
+        ]
+
+    def _order_nodes(self, deliverables: Sequence[str]) -> list[PlanNode]:
+        """Order nodes by what they need, and the main deliverable last: the final artifact."""
+        ordered: dict[str, PlanNode] = {}
+
+        def add(node_id: str) -> None:
+            for up in self._nodes[node_id].depends_on:
+                add(up)
+            ordered.setdefault(node_id, self._nodes[node_id])
+
+        for node_id in reversed(deliverables):
+            add(node_id)
+        return list(ordered.values())
+
+    def _plan_request(self, index: int) -> None:
         """Plan one deliverable; note as missing what cannot be planned."""
-        before = dict(self._nodes), dict(self._node_ids_by_content)
+        before = dict(self._nodes), dict(self._node_ids_by_content), dict(self._made)
+        request = self._requests[index]
         try:
-            capability = self._choose_capability(mention)
-            node_id = self._plan_node(capability, mention, purpose="deliver")
+            self._make_request(index, ())
         except Unplannable as reason:
-            self._nodes, self._node_ids_by_content = before
-            self._add_note(str(reason))
-            return None
-        if len(self._nodes) > MAX_NODES:
-            self._nodes, self._node_ids_by_content = before
-            self._add_note(f"A plan has at most {MAX_NODES} nodes; `{mention.phrase}` is left out.")
-            return None
-        return node_id
+            note = str(reason)
+        else:
+            if len(self._nodes) <= MAX_NODES:
+                return
+            note = f"A plan has at most {MAX_NODES} nodes; “{request.phrase}” is left out."
+        self._nodes, self._node_ids_by_content, self._made = before
+        self._add_note(note)
 
-    def _choose_capability(self, mention: MentionedOutput) -> Capability:
-        """Choose the capability that makes a mention, or one that can replace it."""
-        capability = self._graph.get(mention.id)
+    # One request, and everything before it.
+
+    def _make_request(self, index: int, path: tuple[int, ...]) -> str:
+        """Make the node of a request, once."""
+        if index in path:
+            raise Unplannable(f"“{self._requests[index].phrase}” would need its own result.")
+        if index not in self._made:
+            request = self._requests[index]
+            capability = self._choose_capability(request)
+            upstream = self._make_inputs(index, capability, (*path, index))
+            purpose: Purpose = "deliver" if request.is_delivered else "asked"
+            self._made[index] = self._make_node(capability, request, purpose, upstream, index=index)
+        return self._made[index]
+
+    def _make_inputs(self, index: int, capability: Capability, path: tuple[int, ...]) -> list[str]:
+        """Make what the objective itself says a request is made from."""
+        made = []
+        for i in self._requests[index].inputs:
+            if self._requests[i].kind in self._reading.banned:
+                continue
+            node_id = self._make_request(i, path)
+            producer = self._graph.find_maker(self._nodes[node_id].capability)
+            fits = producer and any(self._graph.find_filled(producer, capability))
+            # Facts are written up before they can be spoken.
+            made.append(node_id if fits else self._bridge(node_id, index, capability))
+        return [node_id for node_id in made if node_id is not None]
+
+    def _bridge(self, node_id: str, index: int, consumer: Capability) -> str | None:
+        """Make the text through which one node's result reaches another, if a text can."""
+        writer = self._graph.find_maker("text")
+        producer = self._graph.find_maker(self._nodes[node_id].capability)
+        if writer is None or producer is None:
+            return None
+        if any(self._graph.find_filled(producer, writer)) and any(
+            self._graph.find_filled(writer, consumer)
+        ):
+            part = _make_part(self._requests[index], "text")
+            return self._make_node(writer, part, _choose_purpose(consumer), [node_id])
+        return None
+
+    def _choose_capability(self, request: RequestedOutput) -> Capability:
+        """Choose the capability that makes a request, or one that can replace it."""
+        capability = self._graph.find_maker(request.kind)
         if capability is None:
-            self._missing[mention.id] = None
-            raise Unplannable(f"Nothing here makes `{mention.id}`.")
-        if self._graph.is_usable(capability) or mention.is_creative:
-            return capability
-        digest = self._graph.find_researcher() if self._can_look_up(mention.topic) else None
-        written = find_role_field(capability, "objective") is not None
-        feeders = any(m.input_of is not None for m in self._parsed.mentions)
-        if written and digest is not None and self._graph.is_usable(digest) and not feeders:
-            self._add_note(
-                f"No connection serves `{capability.id}`, so the digest of `{digest.id}`, made on "
-                "this machine's CPU, stands in for written text."
-            )
-            return digest
+            shape = KINDS.get(request.kind)
+            name = shape.conventional_id if shape else request.kind
+            self._missing[name] = None
+            raise Unplannable(f"Nothing here makes `{name}`.")
+        if is_writer(capability) and not request.inputs:
+            return self._find_stand_in(capability, request) or capability
         return capability
 
-    def _can_look_up(self, topic: str) -> bool:
-        return bool(topic) and (
-            self._parsed.explicit_topic or len(topic.split()) <= MAX_LOOKUP_WORDS
+    def _find_stand_in(
+        self, writer: Capability, request: RequestedOutput, consumer: Capability | None = None
+    ) -> Capability | None:
+        """Find who gives facts where nothing that is connected writes, if facts can do."""
+        digest = self._graph.find_maker("research")
+        topic = request.topic or self._reading.topic
+        if self._graph.is_usable(writer) or request.is_creative or "research" in self._banned:
+            return None
+        if digest is None or not self._graph.is_usable(digest):
+            return None
+        if not topic or len(topic.split()) > MAX_LOOKUP_WORDS:
+            return None
+        if consumer is not None and not any(self._graph.find_filled(digest, consumer)):
+            return None
+        self._add_note(
+            f"No connection serves `{writer.id}`, so the digest of `{digest.id}`, made on this "
+            "machine's CPU, stands in for written text."
         )
+        return digest
 
-    # One node, and everything before it.
+    @property
+    def _banned(self) -> frozenset[str]:
+        return self._reading.banned
 
-    def _plan_node(
+    # One node, and the parts that nobody named.
+
+    def _make_node(
         self,
         capability: Capability,
-        mention: MentionedOutput,
-        purpose: str,
+        request: RequestedOutput,
+        purpose: Purpose,
+        upstream: Iterable[str] = (),
         path: tuple[str, ...] = (),
+        index: int | None = None,
     ) -> str:
         if capability.id in path or len(path) > MAX_NODES:
             raise Unplannable(f"`{capability.id}` would need its own result.")
         path = (*path, capability.id)
-        given = self._inputs.fill_from_objective(capability, mention, purpose)
-        upstream: dict[str, None] = {}
-        filled: set[str] = set()
-        for field, binding in capability.accepts.items():
-            if field in given:
+        variant = "" if index is None else self._name_variant(index)
+        filled_input = self._inputs.fill_from_request(capability, request, purpose, variant)
+        given = filled_input.given
+        needed = dict.fromkeys(upstream)
+        filled = self._find_filled(capability, needed, given)
+        part = replace(request, measures=filled_input.left)
+        for name, binding in capability.accepts.items():
+            if name in given or name in filled:
                 continue
-            for producer, what, why in self._choose_producers(capability, field, mention, purpose):
-                if producer.id in path:
-                    continue
-                upstream[self._plan_node(producer, what, why, path)] = None
-                filled.add(field)
-            required = capability.input_model.model_fields[field].is_required()
-            if required and field not in filled:
-                self._reject_missing_input(capability, field, binding.media[0])
+            made = self._make_part_for(capability, name, part, path)
+            if made is not None:
+                needed[made] = None
+                filled.add(name)
+            elif capability.input_model.model_fields[name].is_required():
+                self._reject_missing_input(capability, name, binding.media[0])
         try:
             valid = self._inputs.drop_invalid_fields(capability, given, filled)
         except Unplannable:
             self._missing[capability.id] = None
             raise
         self._note_missing_connection(capability)
-        return self._add_node(capability, valid, list(upstream), mention, purpose)
+        return self._add_node(capability, valid, list(needed), request, purpose, index)
 
-    def _reject_missing_input(self, capability: Capability, field: str, media: str) -> None:
+    def _name_variant(self, index: int) -> str:
+        """Name which one of several alike a request is, such as `2/3`; nothing for only one."""
+        alike = [i for i, other in enumerate(self._requests) if other == self._requests[index]]
+        return f"{alike.index(index) + 1}/{len(alike)}" if len(alike) > 1 else ""
+
+    def _find_filled(
+        self, capability: Capability, upstream: Iterable[str], given: JsonObject
+    ) -> set[str]:
+        producers = [self._graph.find_maker(self._nodes[up].capability) for up in upstream]
+        found = (self._graph.find_filled(p, capability) for p in producers if p is not None)
+        return set(chain.from_iterable(found)) - set(given)
+
+    def _reject_missing_input(self, capability: Capability, name: str, media: str) -> None:
         need = f"{media.partition('/')[0]}.upload"
         self._missing[need] = None
         raise Unplannable(
-            f"`{capability.id}` needs `{field}`: upload an artifact and name its id in the "
+            f"`{capability.id}` needs `{name}`: upload an artifact and name its id in the "
             "objective."
         )
 
-    def _choose_producers(
-        self, capability: Capability, field: str, mention: MentionedOutput, purpose: str
-    ) -> list[tuple[Capability, MentionedOutput, str]]:
-        """Choose what fills a field from upstream, with the purpose it is made for."""
-        asked = self._find_requested_parts(capability, field, mention, purpose)
-        if asked:
-            return asked
-        binding = capability.accepts[field]
-        required = capability.input_model.model_fields[field].is_required()
-        if not required and (purpose == "part" or not mention.topic):
-            return []
-        if binding.mode == "artifact":
-            found = self._graph.find_cheapest_producer(capability, field) if required else None
-            return [(found, _make_part_request(mention, found), "part")] if found else []
-        digest = self._graph.find_researcher(binding) if self._can_look_up(mention.topic) else None
-        if find_role_field(capability, "objective") is not None and not required:
-            return [(digest, mention, "ground")] if digest else []
-        writer = self._graph.find_writer(binding)
-        if writer is not None and (self._graph.is_usable(writer) or (required and digest is None)):
-            return [
-                (writer, _make_part_request(mention, writer), _choose_purpose(capability, field))
-            ]
-        if digest is not None:
-            self._add_note(f"`{digest.id}` stands in for written text in `{capability.id}`.")
-            return [(digest, mention, "ground")]
-        found = self._graph.find_cheapest_producer(capability, field) if required else None
-        return [(found, _make_part_request(mention, found), "part")] if found else []
+    def _make_part_for(
+        self,
+        capability: Capability,
+        name: str,
+        request: RequestedOutput,
+        path: tuple[str, ...],
+    ) -> str | None:
+        """Make what fills a field and nobody named: a card's text, facts that are asked for."""
+        required = capability.input_model.model_fields[name].is_required()
+        binding = capability.accepts[name]
+        if is_writer(capability) and not required:
+            return self._make_facts(capability, name, request, path)
+        if binding.mode == "text" and (required or self._needs_words(capability, request)):
+            writer = self._graph.find_maker("text")
+            if writer is not None and name in self._graph.find_filled(writer, capability):
+                part = _make_part(request, "text")
+                chosen = self._find_stand_in(writer, part, capability) or writer
+                return self._make_node(chosen, part, _choose_purpose(capability), path=path)
+        if not required:
+            return None
+        producer = self._graph.find_cheapest_producer(capability, name)
+        if producer is None or producer.id in path:
+            return None
+        part = _make_part(request, self._graph.find_kind(producer))
+        return self._make_node(producer, part, "part", path=path)
 
-    def _find_requested_parts(
-        self, capability: Capability, field: str, mention: MentionedOutput, purpose: str
-    ) -> list[tuple[Capability, MentionedOutput, str]]:
-        """Find the parts that the objective itself names for this request."""
-        mentions = self._parsed.mentions
-        if purpose not in {"deliver", "asked"} or mention not in mentions:
-            return []
-        here = mentions.index(mention)
-        parts = []
-        for part in mentions:
-            producer = self._graph.get(part.id) if part.input_of == here else None
-            if producer is None or not capability.accepts[field].matches(producer.produces):
-                continue
-            written = find_role_field(producer, "objective") is not None
-            why = "asked"
-            if written and not part.delivered:
-                why = _choose_purpose(capability, field)
-                producer = self._choose_stand_in(producer, part, capability, field)
-            parts.append((producer, part, why))
-        return parts
+    def _needs_words(self, capability: Capability, request: RequestedOutput) -> bool:
+        """Tell whether a thing with a headline lacks the words under it."""
+        return (
+            find_role_field(capability, "title") is not None
+            and request.literal is None
+            and "text" not in self._banned
+            and bool(request.topic or self._reading.topic)
+            and not _has_words(request)
+        )
 
-    def _choose_stand_in(
-        self, producer: Capability, part: MentionedOutput, consumer: Capability, field: str
-    ) -> Capability:
-        if self._graph.is_usable(producer) or part.is_creative:
-            return producer
-        digest = self._graph.find_researcher(consumer.accepts[field])
-        if digest is None or not self._can_look_up(part.topic):
-            return producer
-        self._add_note(f"`{digest.id}` stands in for written text in `{consumer.id}`.")
-        return digest
+    def _make_facts(
+        self, capability: Capability, name: str, request: RequestedOutput, path: tuple[str, ...]
+    ) -> str | None:
+        """Make the facts that a text is asked to rest on; it is written without them if it must."""
+        researcher = self._graph.find_maker("research")
+        if researcher is None or not request.needs_facts or "research" in self._banned:
+            return None
+        if researcher.id in path or name not in self._graph.find_filled(researcher, capability):
+            return None
+        part = _make_part(request, "research")
+        return self._make_node(researcher, part, "part", path=path)
 
     def _note_missing_connection(self, capability: Capability) -> None:
         if not capability.needs_connection or self._graph.is_connected(capability):
@@ -300,58 +427,83 @@ class _Planner:
         self._add_note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
 
     def _add_node(
-        self, capability: Capability, given: JsonObject, upstream: list[str],
-        mention: MentionedOutput, purpose: str,
-    ) -> str:  # fmt: skip
+        self,
+        capability: Capability,
+        given: JsonObject,
+        upstream: list[str],
+        request: RequestedOutput,
+        purpose: Purpose,
+        index: int | None,
+    ) -> str:
         same = to_canonical_json([capability.id, given, upstream])
-        if same in self._node_ids_by_content:
-            return self._node_ids_by_content[same]
-        base = "script" if purpose == "speak" and find_role_field(capability, "objective") else None
-        base = base or _NODE_IDS.get(capability.id) or capability.id.rpartition(".")[2]
-        base = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in base)
-        base = base.lstrip("-_")[:48] or "node"
-        node_id, n = base, 2
-        while node_id in self._nodes:
-            node_id, n = f"{base}-{n}", n + 1
-        named = f" ({mention.phrase})" if mention.phrase else ""
-        reasons = {
-            "deliver": f"The objective asks for it{named}.",
-            "asked": f"The objective asks for it{named}.",
-            "ground": "Gives what is written a source.",
-            "speak": "Writes what is spoken.",
-            "show": "Writes what stands on it.",
-            "part": "Makes what the next node takes.",
-        }
+        known = self._node_ids_by_content.get(same)
+        if known is not None and (index is None or known not in self._made.values()):
+            return known
+        kind = self._graph.find_kind(capability)
+        node_id = self._choose_id(capability, "script" if purpose == "speak" else kind)
         self._nodes[node_id] = PlanNode(
             id=node_id,
             capability=capability.id,
             input=given,
             depends_on=upstream,
-            reason=reasons[purpose],
+            reason=_explain_node(request, purpose),
         )
         self._node_ids_by_content[same] = node_id
         return node_id
 
+    def _choose_id(self, capability: Capability, kind: str) -> str:
+        base = _NODE_IDS.get(kind) or (kind if kind == "script" else None)
+        base = base or capability.id.rpartition(".")[2]
+        base = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in base)
+        base = base.lstrip("-_")[:48] or "node"
+        node_id, n = base, 2
+        while node_id in self._nodes:
+            node_id, n = f"{base}-{n}", n + 1
+        return node_id
+
+    # What the plan says of itself.
+
+    def _report_reading(self) -> PlanReading:
+        return PlanReading(
+            understood=self._reading.understood, words=list(self._reading.unknown_words)
+        )
+
     def _add_note(self, sentence: str) -> None:
         self._notes[sentence] = None
 
-    def _explain(self, deliverables: Sequence[str]) -> None:
-        if not deliverables:
-            return
-        topic = self._parsed.topic
+    def _explain(self, deliverables: Sequence[str]) -> str:
+        topic = self._reading.topic
         about = f" about {topic}" if topic else ""
-        first = f"Delivers {', '.join(deliverables)}{about}."
-        self._notes = {first: None, **self._notes}
+        first = [f"Delivers {', '.join(deliverables)}{about}."] if deliverables else []
+        return " ".join([*first, *self._notes])
 
 
-def _choose_purpose(consumer: Capability, field: str) -> str:
+def _choose_purpose(consumer: Capability) -> Purpose:
     """Return the purpose of a text, by the capability that takes it."""
-    if find_role_field(consumer, "text") == field and consumer.produces.startswith("audio/"):
+    if consumer.produces.startswith("audio/"):
         return "speak"
-    return "show" if find_role_field(consumer, "title") is not None else "asked"
+    return "show" if find_role_field(consumer, "title") is not None else "part"
 
 
-def _make_part_request(mention: MentionedOutput, producer: Capability) -> MentionedOutput:
-    """Make a request for something that the objective needs without naming it."""
-    keep = find_role_field(producer, "objective") is None
-    return replace(mention, id=producer.id, phrase="", words=None if keep else mention.words)
+def _make_part(request: RequestedOutput, kind: str) -> RequestedOutput:
+    """Make a request for something that another needs without naming it."""
+    return replace(request, kind=kind, literal=None, inputs=(), artifact_ids=(), is_delivered=False)
+
+
+def _has_words(request: RequestedOutput) -> bool:
+    """Tell whether a request gives the words of a text field itself, such as a body."""
+    return any(m.name in {"body", "bullets"} and isinstance(m.value, str) for m in request.measures)
+
+
+def _explain_node(request: RequestedOutput, purpose: Purpose) -> str:
+    said = " ".join((request.wording or request.phrase).split())
+    if len(said) > MAX_QUOTED_CHARS:
+        said = said[:MAX_QUOTED_CHARS].rpartition(" ")[0] + "…"
+    lead = {
+        "deliver": "Asked for",
+        "asked": "Asked for, as a part",
+        "speak": "Writes what is spoken",
+        "show": "Writes what stands on it",
+        "part": "Makes what the next node takes",
+    }[purpose]
+    return f"{lead}: “{said}”." if said else f"{lead}."

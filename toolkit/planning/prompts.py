@@ -1,81 +1,163 @@
-"""Prompts for the nodes of a plan: what to write, say and show; used by the planner."""
+"""Prompts for the nodes of a plan: what to write, to say and to show, in the person's own words."""
 
-from toolkit.planning.tokens import singularize
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
+from toolkit.planning.reading.tokens import fold_text
+
+Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
-DEFAULT_SPOKEN_WORDS = 60
-# Words that ask for text without saying which form it has.
-_FORMLESS_WORDS = frozenset(
-    {"summarise", "summarize", "explain", "describe", "write", "draft", "answer", "text", "copy"}
-)
-_PICTURE_FORMS = {
-    "photo": "A photo",
-    "photograph": "A photo",
-    "painting": "A painting",
-    "drawing": "A drawing",
-    "draw": "A drawing",
-    "sketch": "A sketch",
-    "logo": "A logo",
-    "icon": "An icon",
-    "artwork": "An artwork",
+WORDS_A_SECOND = 2.5
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
+# What is asked of a text that nobody asked for by itself, after the person's own words.
+_MANNERS: Mapping[str, Mapping[str, str]] = {
+    "speak": {
+        "en": "in plain sentences", "de": "in einfachen Sätzen", "fr": "en phrases simples",
+        "es": "en frases sencillas", "it": "in frasi semplici", "pt": "em frases simples",
+        "ja": "平易な文で", "zh": "用简单的句子", "ar": "بجمل بسيطة",
+    },
+    "show": {
+        "en": "in few words", "de": "in wenigen Worten", "fr": "en peu de mots",
+        "es": "en pocas palabras", "it": "in poche parole", "pt": "em poucas palavras",
+        "ja": "短い言葉で", "zh": "用几句话", "ar": "بكلمات قليلة",
+    },
+}  # fmt: skip
+_UNITS: Mapping[str, Mapping[str, str]] = {
+    "en": {
+        "words": "words", "characters": "characters", "sentences": "sentences",
+        "paragraphs": "paragraphs", "lines": "lines", "bullets": "bullet points",
+    },
+    "de": {
+        "words": "Wörter", "characters": "Zeichen", "sentences": "Sätze",
+        "paragraphs": "Absätze", "lines": "Zeilen", "bullets": "Stichpunkte",
+    },
+    "fr": {
+        "words": "mots", "characters": "caractères", "sentences": "phrases",
+        "paragraphs": "paragraphes", "lines": "lignes", "bullets": "puces",
+    },
+    "es": {
+        "words": "palabras", "characters": "caracteres", "sentences": "frases",
+        "paragraphs": "párrafos", "lines": "líneas", "bullets": "viñetas",
+    },
+    "it": {
+        "words": "parole", "characters": "caratteri", "sentences": "frasi",
+        "paragraphs": "paragrafi", "lines": "righe", "bullets": "punti",
+    },
+    "pt": {
+        "words": "palavras", "characters": "caracteres", "sentences": "frases",
+        "paragraphs": "parágrafos", "lines": "linhas", "bullets": "tópicos",
+    },
+    "ja": {
+        "words": "語", "characters": "字", "sentences": "文", "paragraphs": "段落",
+        "lines": "行", "bullets": "項目の箇条書き",
+    },
+    "zh": {
+        "words": "词", "characters": "字", "sentences": "句", "paragraphs": "段",
+        "lines": "行", "bullets": "个要点",
+    },
+    "ar": {
+        "words": "كلمة", "characters": "حرفًا", "sentences": "جمل", "paragraphs": "فقرات",
+        "lines": "أسطر", "bullets": "نقاط",
+    },
+}  # fmt: skip
+_BOUNDS: Mapping[str, Mapping[str, str]] = {
+    "en": {"about": "about {}", "at_most": "at most {}", "at_least": "at least {}"},
+    "de": {"about": "etwa {}", "at_most": "höchstens {}", "at_least": "mindestens {}"},
+    "fr": {"about": "environ {}", "at_most": "au plus {}", "at_least": "au moins {}"},
+    "es": {"about": "unas {}", "at_most": "como máximo {}", "at_least": "al menos {}"},
+    "it": {"about": "circa {}", "at_most": "al massimo {}", "at_least": "almeno {}"},
+    "pt": {"about": "cerca de {}", "at_most": "no máximo {}", "at_least": "pelo menos {}"},
+    "ja": {"about": "約{}", "at_most": "{}以内", "at_least": "{}以上"},
+    "zh": {"about": "约{}", "at_most": "不超过{}", "at_least": "至少{}"},
+    "ar": {"about": "نحو {}", "at_most": "{} على الأكثر", "at_least": "{} على الأقل"},
 }
+_LANGUAGE_NAMES = {
+    "ar": "العربية", "da": "Dansk", "de": "Deutsch", "en": "English", "es": "Español",
+    "fr": "Français", "it": "Italiano", "ja": "日本語", "ko": "한국어", "nl": "Nederlands",
+    "pl": "Polski", "pt": "Português", "ru": "Русский", "tr": "Türkçe", "zh": "中文",
+}  # fmt: skip
+_QUOTES = {"de": "„{}“", "fr": "« {} »", "ja": "「{}」", "ar": "«{}»"}
 
 
-def write_text_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """Write the objective of a text that is one of several requested outputs.
+def write_brief(
+    reading: ObjectiveReading, request: RequestedOutput, purpose: Purpose, variant: str = ""
+) -> str:
+    """Write what a text is to be: the objective's own words, and what these do not say.
 
-    >>> write_text_prompt("teaser", "tidal power", 20, None)
-    'A 20-word teaser about tidal power.'
+    Args:
+        reading: the objective as it was read.
+        request: what the text serves.
+        purpose: whether it was asked for, or is what another thing says or shows.
+        variant: which one of several alike it is.
+
+    >>> reading = ObjectiveReading("en")
+    >>> write_brief(reading, RequestedOutput("text", wording="A teaser", topic="tea"), "deliver")
+    'A teaser: tea'
     """
-    return (
-        f"{_describe_form(form or 'text', words)} about {topic}{_format_language_clause(language)}."
-    )
+    wording = add_topic(request.wording.strip(), request.topic or reading.topic)
+    measures = list(request.measures)
+    if purpose == "show" and not any(m.name in _UNITS["en"] for m in measures):
+        measures.append(Measure("words", DEFAULT_CARD_WORDS, "at_most"))
+    said = [*_state_measures(measures, wording, reading.language)]
+    manner = _MANNERS.get(purpose, {}).get(reading.language)
+    said += [manner] if manner else []
+    if request.language not in {None, reading.language}:
+        said.append(_LANGUAGE_NAMES.get(request.language or "", request.language or ""))
+    if request.literal and fold_text(request.literal) not in fold_text(wording):
+        said.append(_QUOTES.get(reading.language, "“{}”").format(request.literal))
+    said += [variant] if variant else []
+    return _add_sentence(wording, ", ".join(said), reading.language) if said else wording
 
 
-def write_card_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """Write the objective of a text for a card: short enough to be read at a glance.
+def _add_sentence(brief: str, said: str, language: str) -> str:
+    """Add what a brief does not say as a sentence of its own, so that no topic runs into it."""
+    stop = "。" if language in {"ja", "zh"} else "."
+    gap = "" if stop == "。" else " "
+    end = "" if brief.endswith(_SENTENCE_ENDS) else stop
+    return f"{brief.rstrip(' ,;:')}{end}{gap}{said[:1].upper()}{said[1:]}{stop}"
 
-    >>> write_card_prompt("", "tidal power", None, None)
-    'A 30-word teaser about tidal power, in plain sentences without a heading.'
+
+def add_topic(wording: str, topic: str) -> str:
+    """Add a topic to the words of a request that do not have it.
+
+    >>> add_topic("an illustration", "bees"), add_topic("a photo of bees", "bees")
+    ('an illustration: bees', 'a photo of bees')
     """
-    head = _describe_form(_choose_form(form, "teaser"), words or DEFAULT_CARD_WORDS)
-    adjective = _format_language_adjective(language)
-    return f"{head} about {topic}, in plain{adjective} sentences without a heading."
+    if not wording or not topic or fold_text(topic) in fold_text(wording):
+        return wording or topic
+    return f"{wording.rstrip(' .,:;')}: {topic}"
 
 
-def write_spoken_prompt(form: str, topic: str, words: int | None, language: str | None) -> str:
-    """Write the objective of a text that is to be spoken.
-
-    >>> write_spoken_prompt("", "tidal power", None, "French")
-    'A 60-word spoken summary about tidal power, in plain French sentences.'
-    """
-    head = _describe_form(f"spoken {_choose_form(form, 'summary')}", words or DEFAULT_SPOKEN_WORDS)
-    return f"{head} about {topic}, in plain{_format_language_adjective(language)} sentences."
-
-
-def write_image_prompt(form: str, topic: str) -> str:
-    """Write the prompt of an image.
-
-    >>> write_image_prompt("photo", "a turbine")
-    'A photo of a turbine'
-    """
-    return f"{_PICTURE_FORMS.get(singularize(form.lower()), 'An illustration')} of {topic}"
+def estimate_tokens(measures: Iterable[Measure]) -> int:
+    """Estimate the most tokens that a text of the length asked for takes, in any language."""
+    each = {
+        "words": 4, "characters": 2, "sentences": 80, "lines": 40, "bullets": 80,
+        "paragraphs": 400, "seconds": 4 * WORDS_A_SECOND, "minutes": 240 * WORDS_A_SECOND,
+    }  # fmt: skip
+    lengths = [
+        each[m.name] * m.value
+        for m in measures
+        if m.name in each and isinstance(m.value, int | float)
+    ]
+    return round(max(lengths, default=0)) + 200
 
 
-def _choose_form(phrase: str, default: str) -> str:
-    form = singularize(phrase.lower())
-    return default if not form or form in _FORMLESS_WORDS else phrase.lower()
-
-
-def _describe_form(form: str, words: int | None) -> str:
-    if words is not None:
-        return f"{'An' if str(words)[0] == '8' or words in {11, 18} else 'A'} {words}-word {form}"
-    return f"{'An' if form[0] in 'aeiou' else 'A'} {form}"
-
-
-def _format_language_clause(language: str | None) -> str:
-    return f", in {language}" if language else ""
-
-
-def _format_language_adjective(language: str | None) -> str:
-    return f" {language}" if language else ""
+def _state_measures(measures: Iterable[Measure], brief: str, language: str) -> Iterable[str]:
+    """State what a brief does not say in digits of how long it has to be."""
+    units = _UNITS.get(language, _UNITS["en"])
+    bounds = _BOUNDS.get(language, _BOUNDS["en"])
+    folded = fold_text(brief)
+    for measure in measures:
+        value, name, bound = measure.value, measure.name, measure.bound
+        if not isinstance(value, int | float):
+            continue
+        if name in {"seconds", "minutes"}:
+            value = value * WORDS_A_SECOND * (60 if name == "minutes" else 1)
+            name, bound = "words", "about"
+        elif f"{value:g}" in folded:
+            continue
+        if name in units:
+            gap = "" if language in {"ja", "zh"} else " "
+            yield bounds.get(bound, "{}").format(f"{value:g}{gap}{units[name]}")

@@ -39,10 +39,12 @@ class AsyncResource(Generic[H]):
         """Return the ids seen so far, newest last: completing sends no request."""
         return list(self._known_ids)
 
-    async def _create(self, body: Mapping[str, object]) -> H:
+    async def _create(self, body: Mapping[str, object], hold_s: float = 0.0) -> H:
         path = f"/{self.handle.resource}"
         return self._wrap(
-            await self._http.request_record(self.handle.model, "POST", path, json=body)
+            await self._http.request_record(
+                self.handle.model, "POST", path, json=body, hold_s=hold_s
+            )
         )
 
     async def _call(

@@ -74,8 +74,6 @@ class Planning:
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
         """Choose who plans: as the constraints say, else as the operator does."""
-        if request.constraints.max_cost_usd == 0:
-            return "rules"  # a model would be billed
         return request.constraints.planner or self._core.settings.planner
 
     async def _plan(self, account_id: str, request: PlanCreate, calls: ModelCalls) -> Plan:
@@ -124,6 +122,9 @@ class _ModelPlanning:
             draft: the plan by rules, which knows what the objective says not to use.
             calls: the ways to ask a model.
         """
+        if self._request.constraints.max_cost_usd == 0:
+            self._stopped_by = "nothing may be paid for"
+            return None
         if not await self._is_connected():
             self._stopped_by = "no language model is connected"
             return None

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from toolkit.contract.base import JsonObject
 from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import RecommendedAction
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Evidence, is_field_valid
 from toolkit.planning.review.issues import Remedy, ReviewIssue
 

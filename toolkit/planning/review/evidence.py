@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from toolkit.contract.base import JsonObject
 from toolkit.contract.plans import PlanNode
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.card_checks import CARD_CHECKS
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue

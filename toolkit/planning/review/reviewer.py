@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from toolkit.contract.tasks import Criteria, Review
-from toolkit.planning.capability_graph import CapabilityGraph, find_role_field
-from toolkit.planning.objective import parse_objective
+from toolkit.planning.capability_graph import CapabilityGraph
+from toolkit.planning.capability_kinds import find_role_field
+from toolkit.planning.reading.reader import read_objective
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
@@ -108,7 +109,7 @@ def _find_absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> l
 def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:
     unique = list({capability.id: capability for capability in capabilities}.values())
     graph = CapabilityGraph(unique, frozenset(), {})
-    return parse_objective(objective, graph.vocabulary, graph.can_fill, graph.requires).topic
+    return read_objective(objective, graph.names).topic
 
 
 def _choose_topic(item: Evidence, topic: str) -> str:

@@ -6,7 +6,7 @@ Nothing is understood of what is said: that it is the right text, no program can
 from collections.abc import Iterator
 
 from toolkit.media.signatures import match_signature
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.speaking_time import SpeakingTime, estimate_speaking_time

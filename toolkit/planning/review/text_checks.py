@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from toolkit.contract.base import JsonObject
 from toolkit.planning import lexicon
-from toolkit.planning.capability_graph import find_role_field
+from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review import text_measures
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, is_field_valid
 from toolkit.planning.review.issues import Remedy, ReviewIssue

@@ -11,6 +11,9 @@ from toolkit.contract import plans, workflows
 from toolkit.contract.choices import OptimizeFor
 from toolkit.display.records.objective import describe_reading, render_reading
 
+# What the service waits for a model at most: three answers.
+MODEL_PLANNING_S = 180.0
+
 
 class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
@@ -42,6 +45,11 @@ class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
     def reading(self) -> plans.PlanReading:
         """How much of the objective was understood, and the words that were not."""
         return self.record.reading
+
+    @property
+    def cost_usd(self) -> float:
+        """The US dollars that planning it cost: a language model's tokens."""
+        return self.record.cost_usd
 
     @property
     def rationale(self) -> str:
@@ -97,4 +105,5 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         constraints = drop_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
-        return await self._create({"objective": objective, "constraints": constraints})
+        hold_s = MODEL_PLANNING_S if planner in ("auto", "llm") else 0.0
+        return await self._create({"objective": objective, "constraints": constraints}, hold_s)

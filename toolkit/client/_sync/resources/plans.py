@@ -12,6 +12,9 @@ from toolkit.contract import plans, workflows
 from toolkit.contract.choices import OptimizeFor
 from toolkit.display.records.objective import describe_reading, render_reading
 
+# What the service waits for a model at most: three answers.
+MODEL_PLANNING_S = 180.0
+
 
 class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
@@ -43,6 +46,11 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     def reading(self) -> plans.PlanReading:
         """How much of the objective was understood, and the words that were not."""
         return self.record.reading
+
+    @property
+    def cost_usd(self) -> float:
+        """The US dollars that planning it cost: a language model's tokens."""
+        return self.record.cost_usd
 
     @property
     def rationale(self) -> str:
@@ -98,4 +106,5 @@ class Plans(Resource[Plan]):
         constraints = drop_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
-        return self._create({"objective": objective, "constraints": constraints})
+        hold_s = MODEL_PLANNING_S if planner in ("auto", "llm") else 0.0
+        return self._create({"objective": objective, "constraints": constraints}, hold_s)

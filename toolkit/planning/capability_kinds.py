@@ -1,0 +1,115 @@
+"""Kinds of capabilities, told by their metadata; the planner finds by them who makes what."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from pydantic.fields import FieldInfo
+
+from toolkit.plugins import Capability
+
+_ROLES = ("topic", "objective", "text", "prompt", "title")
+_ROLES_BY_NAME = {
+    **dict(zip(_ROLES, _ROLES, strict=True)),
+    "query": "topic",
+    "subject": "topic",
+    "instruction": "objective",
+    "instructions": "objective",
+    "headline": "title",
+    "name": "title",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CapabilityKind:
+    """A kind of thing that objectives ask for, as a capability that makes it looks.
+
+    Attributes:
+        conventional_id: what a capability for it is called where none is there.
+        media: a pattern of what it produces.
+        role: the role of the field that it is asked through.
+        words: of which it claims one: by its keywords, its id or its title.
+    """
+
+    conventional_id: str
+    media: str
+    role: str
+    words: frozenset[str]
+
+
+KINDS: Mapping[str, CapabilityKind] = {
+    "text": CapabilityKind(
+        "llm.generate", "text/*", "objective", frozenset({"text", "copy", "write"})
+    ),
+    "image": CapabilityKind(
+        "image.generate", "image/*", "prompt", frozenset({"image", "picture", "illustration"})
+    ),
+    "speech": CapabilityKind(
+        "speech.generate", "audio/*", "text", frozenset({"speech", "spoken", "speak", "narration"})
+    ),
+    "card": CapabilityKind("composition.layout", "image/*", "title", frozenset({"card"})),
+    "research": CapabilityKind(
+        "research.gather", "*/*", "topic", frozenset({"research", "facts", "encyclopedia"})
+    ),
+    "clone": CapabilityKind("voice.clone", "*/*", "reference", frozenset({"clone", "cloning"})),
+}
+
+
+def get_field_role(name: str, info: FieldInfo) -> str | None:
+    """Return the part of an objective that fills a field: its `x-role`, or one by its name."""
+    extra = info.json_schema_extra
+    role = extra.get("x-role") if isinstance(extra, dict) else None
+    if isinstance(role, str):
+        return role if role in _ROLES else None
+    return _ROLES_BY_NAME.get(name) if info.is_required() else None
+
+
+def find_role_field(capability: Capability, role: str) -> str | None:
+    """Return the field of a capability that has a role, if there is one."""
+    fields = capability.input_model.model_fields.items()
+    return next((name for name, info in fields if get_field_role(name, info) == role), None)
+
+
+def is_caller_supplied(name: str, info: FieldInfo) -> bool:
+    """Tell whether only the caller can supply a field, such as a recording of a person's voice."""
+    extra = info.json_schema_extra
+    role = extra.get("x-role") if isinstance(extra, dict) else None
+    return role == "reference" or name.startswith("reference")
+
+
+def find_makers(capabilities: Sequence[Capability]) -> dict[str, list[Capability]]:
+    """Find who makes each kind: of the right type and role, and claiming a word of it.
+
+    A stranger that writes haiku on a topic looks like a researcher by its types alone; it is not
+    one, as it claims no word of research.
+    """
+    return {
+        kind: [c for c in capabilities if _makes(c, shape)] or _find_alike(capabilities, shape)
+        for kind, shape in KINDS.items()
+    }
+
+
+def _makes(capability: Capability, shape: CapabilityKind) -> bool:
+    alike = _is_alike(capability, shape)
+    return alike and bool(shape.words & _collect_claims(capability))
+
+
+def _find_alike(capabilities: Iterable[Capability], shape: CapabilityKind) -> list[Capability]:
+    """Find who could make a kind by type and role, and claims no words at all for anything else."""
+    return [c for c in capabilities if not c.keywords and _is_alike(c, shape)]
+
+
+def _is_alike(capability: Capability, shape: CapabilityKind) -> bool:
+    fields = capability.input_model.model_fields
+    if shape.role == "reference":
+        asked = any(is_caller_supplied(name, info) for name, info in fields.items())
+    else:
+        asked = find_role_field(capability, shape.role) is not None
+    return (
+        asked and capability.status == "available" and fnmatchcase(capability.produces, shape.media)
+    )
+
+
+def _collect_claims(capability: Capability) -> set[str]:
+    words = {*capability.id.lower().split("."), *capability.title.lower().split()}
+    return words.union(*(keyword.lower().split() for keyword in capability.keywords))
