@@ -17,6 +17,7 @@ from toolkit.planning.reading.objective_reading import (
 )
 from toolkit.planning.reading.requests import RequestFinder
 from toolkit.planning.reading.scan import KINDS, Break, Scan
+from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
@@ -33,11 +34,13 @@ def assemble_reading(
     artifacts: Sequence[tuple[int, str]],
     measures: Sequence[PlacedMeasure],
     lists: Sequence[ItemList],
+    addresses: Sequence[int],
     without: frozenset[str] = frozenset(),
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
     places = [literal.start for literal in literals]
-    mentions = _add_implied_text(scan, finder.mentions, measures)
+    mentions = _drop_unreadable(scan, finder, addresses, artifacts)
+    mentions = _add_implied_text(scan, mentions, measures)
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
     _turn_voices_to_clones(mentions, artifacts)
@@ -50,6 +53,10 @@ def assemble_reading(
         UnavailableAct(UNAVAILABLE_IDS[one.key], scan.text(one.start, one.end))
         for one in finder.unavailable
     )
+    if not requests and not unavailable and finder.unknown_verb is not None:
+        verb = finder.unknown_verb
+        last = scan.find_sentence_end(verb, Break.COMMA)
+        unavailable = (UnavailableAct(UNAVAILABLE_IDS["handle"], scan.text(verb, last)),)
     unknown = _list_unknown(scan, finder, bool(requests or unavailable))
     topic = next((one.topic for one in requests if one.topic), "")
     return ObjectiveReading(
@@ -64,14 +71,39 @@ def assemble_reading(
     )
 
 
+def _drop_unreadable(
+    scan: Scan,
+    finder: RequestFinder,
+    addresses: Sequence[int],
+    artifacts: Sequence[tuple[int, str]],
+) -> list[Mention]:
+    """Report requests whose source nothing here can read, instead of making something up."""
+    kept = list(finder.mentions)
+    for mention, needed in find_unreadable(scan, kept, addresses, artifacts):
+        if UNAVAILABLE_IDS[needed.key] in scan.names.kinds:
+            continue
+        finder.unavailable.append(needed)
+        if mention in kept:
+            kept.remove(mention)
+    for mention in find_source_nouns(scan, kept, artifacts):
+        kept.remove(mention)
+    return kept
+
+
 def _add_implied_text(
     scan: Scan, mentions: Sequence[Mention], measures: Sequence[PlacedMeasure]
 ) -> list[Mention]:
     """Add the text that only its length asks for: `Look up bats. 200 words for a label.`"""
     if any(one.kind in {"text", "speech", "card"} for one in mentions):
         return list(mentions)
+    drawn = any(one.kind == "image" for one in mentions)
     for placed in measures:
-        if placed.measure.name in _TEXT_LENGTHS:
+        negated = any(
+            scan.has(k, "negation.before") for k in range(max(0, placed.start - 3), placed.start)
+        )
+        if placed.measure.name in _TEXT_LENGTHS and not negated:
+            if drawn and placed.measure.name in {"bullets", "lines"}:
+                continue
             clause = placed.start
             while clause > 0 and scan.breaks[clause] < Break.CLAUSE:
                 clause -= 1

@@ -22,6 +22,9 @@ class Grammar:
         wants: verbs by which the first person asks for something.
         now: words for this moment, which make a question one about live data.
         means: prepositions of the way that something is sent by.
+        leading: prepositions between a verb and its object or the place where it is brought to.
+        causatives: verbs that have others do something: `have it framed`.
+        styling: verbs that say how something is to be, and not what is done with it.
         conditions: words that open a condition, and no question where none is asked.
         times: words that say how often.
         listed: nouns that are counted within one text: `five questions`.
@@ -40,6 +43,9 @@ class Grammar:
     wants: frozenset[str] = frozenset()
     now: tuple[str, ...] = ()
     means: frozenset[str] = frozenset()
+    leading: frozenset[str] = frozenset()
+    causatives: frozenset[str] = frozenset()
+    styling: frozenset[str] = frozenset()
     conditions: frozenset[str] = frozenset()
     times: Mapping[str, int] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
@@ -55,7 +61,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         possessive=_words("my our your his her their"),
         finite=_words(
             "is are was were am has had will would shall should can could may might must isn't "
-            "aren't wasn't won't can't goes becomes comes gets does did wants keeps that's it's "
+            "aren't wasn't won't can't goes becomes comes gets do does did wants keeps that's it's "
             "there's belongs needs"
         ),
         relative=_words("that which who whose where when while because since if as so"),
@@ -78,6 +84,14 @@ GRAMMARS: Mapping[str, Grammar] = {
             "just now",
         ),
         means=_words("by via"),
+        leading=_words("through to into onto in on at over under for"),
+        causatives=_words("have get"),
+        styling=_words(
+            "keep make set address sign base aim tailor start end begin open close let phrase "
+            "word call title name format structure dedicate limit pitch cap hold leave use have "
+            "take treat put turn bring split divide mix blend tone do get see find want give add "
+            "include mention finish stick round write call spell"
+        ),
         conditions=_words("if whether"),
         times={"once": 1, "twice": 2, "thrice": 3},
         listed=_words(

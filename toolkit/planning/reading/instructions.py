@@ -2,7 +2,9 @@
 
 import re
 
+from toolkit.planning.reading.noun_phrases import read_noun_phrase
 from toolkit.planning.reading.scan import Break, Scan
+from toolkit.planning.reading.verbs import find_verb
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,30})[^<>]{0,100}>.{0,4000}?</\1>|<!--.{0,4000}?-->", re.S)
 # How far into a clause the first word of an instruction may stand.
@@ -15,7 +17,7 @@ def cut_instructions(scan: Scan) -> None:
     _cut_tagged(scan)
     for start, end in scan.split_words(Break.CLAUSE):
         if _is_instruction(scan, start, end):
-            scan.consume(start, _extend_label(scan, end), "instruction")
+            scan.consume(start, _find_work(scan, start, _extend_label(scan, end)), "instruction")
 
 
 def _cut_tagged(scan: Scan) -> None:
@@ -46,6 +48,21 @@ def _is_instruction(scan: Scan, start: int, end: int) -> bool:
         if act is not None and not act.is_ambiguous:
             return False
     return False
+
+
+def _find_work(scan: Scan, start: int, end: int) -> int:
+    """Return where work is asked for after an instruction: `… and write a poem`."""
+    for k in range(start + 2, end - 1):
+        join = scan.find(k, "join.and", "join.then")
+        verb = find_verb(scan, join.end) if join is not None and join.end < end else None
+        if verb is None or not verb.category.startswith(("act.", "make")) or verb.end >= end:
+            continue
+        phrase = read_noun_phrase(scan, verb.end)
+        last = scan.find_sentence_end(verb.end, Break.COMMA)
+        told = any(scan.has(n, "instruction") for n in range(k, min(last, end)))
+        if not told and (phrase.head is not None or verb.category.startswith("act.")):
+            return k
+    return end
 
 
 def _is_machine_word(scan: Scan, word: str) -> bool:

@@ -16,7 +16,7 @@ def link_mentions(
         names: says what can be made from what.
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
-    kept = _drop_idle(_merge_questions(list(mentions)), literal_places)
+    kept = _drop_repeated(_drop_idle(_merge_questions(list(mentions)), literal_places))
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -56,6 +56,9 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
     kept: list[Mention] = []
     question: Mention | None = None
     for mention in mentions:
+        if mention.is_question and question is not None and question in kept:
+            question.topics += mention.topics
+            continue
         if mention.is_question:
             question = mention
         elif question is not None and _lacks_topic(mention) and mention.kind == "research":
@@ -71,6 +74,19 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             kept.remove(question)
             question = None
         kept.append(mention)
+    return kept
+
+
+def _drop_repeated(mentions: list[Mention]) -> list[Mention]:
+    """Drop verbs that only say again what is asked for: `a story, just tell it`, `record it`."""
+    kept: list[Mention] = []
+    for mention in mentions:
+        kinds = {one.kind for one in kept}
+        spoken = mention.kind == "speech" and mention.refers and "speech" in kinds - {"text"}
+        bare = not (mention.form or mention.topics or mention.refers or mention.language)
+        written = mention.kind == "text" and bare and mention.act not in {None, *TRANSFORMING_ACTS}
+        if not (spoken and "text" not in kinds) and not (written and "text" in kinds):
+            kept.append(mention)
     return kept
 
 

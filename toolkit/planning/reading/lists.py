@@ -80,7 +80,7 @@ def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
         if not 2 <= len(items) <= _MAX_ITEMS:
             continue
         counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
-        is_each = any(scan.find(k, "join.for_each") for k in range(start, i))
+        is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
         if counted or is_each:
             return ItemList(i, end, tuple(items), is_each)
     return None

@@ -148,6 +148,8 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
     for i in range(1, len(scan)):
         if scan.breaks[i] < Break.CLAUSE or not scan.gap(i).lstrip().startswith((":", "：")):
             continue
+        if scan.gap(i).startswith("://"):
+            continue
         if not scan.is_free(i):
             continue
         opening = _find_clause_start(scan, i)

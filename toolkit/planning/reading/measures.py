@@ -101,7 +101,7 @@ def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
         # "seed = 99", "seed of 99", "language de"
         skip = end + (1 if scan.word(end) in {"of", "is", "to", "von", "de", "di"} else 0)
         number, last = read_quantity(scan, skip)
-        if number is not None:
+        if number is not None and not any(scan.breaks[end : skip + 1]):
             return [PlacedMeasure(i, last, Measure(name, number))]
         if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
             return [PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))]

@@ -51,6 +51,7 @@ UNAVAILABLE_IDS = {
     "database": "database.query",
     "print": "document.print",
     "translate_audio": "speech.translate",
+    "handle": "task.perform",
 }
 
 
@@ -69,6 +70,7 @@ class Mention:
         refers_to: the kind of that, where the words say it.
         is_part: whether it is asked for as a part of another.
         count: how many of it.
+        listed: how many things one of it is to list.
         each: whether one is to be made for each of something.
         language: the code of the language it is to be in.
         attributes: tokens where words stand that say how it looks or sounds.
@@ -88,6 +90,7 @@ class Mention:
     is_part: bool = False
     is_creative: bool = False
     count: int = 1
+    listed: int = 1
     each: bool = False
     is_plural_reference: bool = False
     language: str | None = None

@@ -107,7 +107,9 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
         head = find_head(scan, k)
         if head is not None:
             found.modifier = found.head
-            found.head, k = head, head.end
+            if found.head is None or found.head.category != "unavailable.qr_code":
+                found.head = head
+            k = head.end
             found.end, found.tail = k, None
             continue
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)

@@ -12,6 +12,7 @@ from toolkit.planning.reading.measures import find_measures
 from toolkit.planning.reading.objective_reading import ObjectiveReading
 from toolkit.planning.reading.requests import RequestFinder
 from toolkit.planning.reading.scan import Scan
+from toolkit.planning.reading.sources import find_addresses
 from toolkit.planning.reading.tokens import WITHOUT_SPACES
 
 # Passes that a benchmark may leave out, to tell what each brings.
@@ -51,7 +52,8 @@ def read_objective(
         cut_instructions(scan)
     measures = [] if "measures" in without else find_measures(scan)
     lists = [] if "counts" in without else find_lists(scan)
+    addresses = find_addresses(scan)
     make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else RequestFinder
     finder = make_finder(scan, without)
     finder.find()
-    return assemble_reading(scan, finder, literals, artifacts, measures, lists, without)
+    return assemble_reading(scan, finder, literals, artifacts, measures, lists, addresses, without)

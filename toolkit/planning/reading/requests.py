@@ -2,6 +2,7 @@
 
 import enum
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolkit.planning.reading.grammar import get_grammar
 from toolkit.planning.reading.mentions import (
@@ -13,7 +14,7 @@ from toolkit.planning.reading.mentions import (
 )
 from toolkit.planning.reading.noun_phrases import NounPhrase, find_head, read_noun_phrase
 from toolkit.planning.reading.scan import Break, Phrase, Scan
-from toolkit.planning.reading.verbs import find_verb, has_object
+from toolkit.planning.reading.verbs import find_verb, has_clitic, has_object, is_unknown_verb
 
 # Acts whose object is what they are about, even where it names something that can be made.
 _TALKING_ACTS = frozenset(
@@ -23,6 +24,19 @@ _TALKING_ACTS = frozenset(
 
 # What says how something is made, wherever it stands.
 _DETAILS = ("join.", "attribute.", "language", "act.clone")
+
+
+# Pictures that have to be right, and not only to look like what they show.
+_DRAWN_BY_NUMBERS = frozenset({"unavailable.chart", "unavailable.qr_code"})
+_FILES = frozenset(
+    {
+        "unavailable.document",
+        "unavailable.spreadsheet",
+        "unavailable.slides",
+        "unavailable.website",
+        "unavailable.read_file",
+    }
+)
 
 
 class Place(enum.Enum):
@@ -70,6 +84,8 @@ class RequestFinder:
         self._unknown_count = 1
         self._wants = False
         self._hands_over = False
+        self.unknown_verb: int | None = None
+        self._verb_place: int | None = None
 
     def find(self) -> None:
         """Walk through all sentences."""
@@ -79,6 +95,7 @@ class RequestFinder:
     def _read_sentence(self, start: int, end: int) -> None:
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
+        self._verb_place = None
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         steps = {
@@ -100,10 +117,23 @@ class RequestFinder:
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
         self._check_question(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_edit(start, end)
+
+    def _check_edit(self, start: int, end: int) -> None:
+        """Take a sentence that does something else with an artifact for an edit of it."""
+        scan = self.scan
+        owners = scan.owners[start:end]
+        if "artifact" not in owners or "negation" in owners or self._verb_place is None:
+            return
+        stated = any(scan.word(k) in self.grammar.finite for k in range(start, end))
+        if not stated:
+            self.unavailable.append(UnavailableMention("edit_image", start, end))
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
-        if any(self.scan.is_free(k) and not self.scan.has(k, "polite") for k in range(start, end)):
+        known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
+        if any(not self.scan.has(k, "polite") for k in known):
             self._start_clause(start, "start")
             self._open_question(start)
             self._note_topic(start, end)
@@ -156,6 +186,8 @@ class RequestFinder:
         only = scan.find(i, "negation.only")
         if only is not None:
             self._is_only = True
+            if only.end - i > 1 and find_head(scan, only.end - 1) is not None:
+                return i + 1, Place.OPEN
             limited = read_noun_phrase(scan, only.end) if only.end < self._end else None
             if limited is not None and limited.head is not None:
                 kind = get_kind(scan, limited.head)
@@ -169,6 +201,8 @@ class RequestFinder:
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
             return pronoun.end, Place.SUBJECT
         phrase = read_noun_phrase(scan, i)
+        if is_unknown_verb(scan, i) and not self._find_reference(i):
+            return self._open_unknown_verb(i)
         if phrase.head is not None and not self._is_statement(phrase):
             if self._is_mentioned(phrase):
                 self._refers, self._refers_to = True, get_kind(scan, phrase.head)
@@ -176,23 +210,22 @@ class RequestFinder:
             self._add_noun(phrase, phrase.head)
             return self._leave_noun(phrase)
         question = scan.find(i, "question")
-        if question is not None and self._is_question(i):
+        if question is not None and self._opens_question(i):
             return self._open_question(i)
         fact = self._find_fact(i)
         if fact is not None:
             return fact, Place.OPEN
+        if phrase.head is None and phrase.language and self._wants and self.mentions:
+            return self._add_translation(phrase)
         if phrase.head is None and self._wants and phrase.has_article:
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
-            if phrase.language and not phrase.unknown and self.mentions:
-                return self._add_translation(phrase)
             if phrase.unknown:
                 self.unknown += phrase.unknown
                 self._current = None
                 return phrase.end, Place.AFTER
         if self._is_unknown_verb(i):
-            self._verb = None
-            return i + 1, Place.OBJECT
+            return self._hand_over(i)
         opening = self._skip_opening_phrase(i)
         if opening is not None:
             return opening, Place.OPEN
@@ -219,18 +252,66 @@ class RequestFinder:
                 return fact.end
         return None
 
+    def _open_unknown_verb(self, i: int) -> tuple[int, Place]:
+        """Look for what nothing here does among the objects of a verb that nobody knows."""
+        scan = self.scan
+        end = scan.find_sentence_end(i, Break.COMMA)
+        for k in range(i + 1, min(end, self._end)):
+            head = find_head(scan, k)
+            if head is not None and head.category.startswith("unavailable."):
+                self._add_unavailable(head)
+                return end, Place.TOPIC
+        if not self.mentions and self.unknown_verb is None and scan.has(i + 1, "article"):
+            self.unknown_verb = i
+        self._verb, self._verb_place = None, i
+        return i + 1, Place.OBJECT
+
+    def _hand_over(self, i: int) -> tuple[int, Place]:
+        """Read a verb that no lexicon knows and whose object was mentioned before.
+
+        It may lead to something known: `set it on a card`. If it takes what was made somewhere
+        else, as in `hang it up in the hallway`, nothing here does that.
+        """
+        scan = self.scan
+        self._verb, self._verb_place = None, i
+        causes = scan.word(i) in self.grammar.causatives
+        styles = scan.owners[i + 1] == "artifact" or scan.word(i) in self.grammar.styling
+        if (styles and not causes) or not self.mentions:
+            return i + 1, Place.OBJECT
+        k = i + 2
+        while k < self._end and not scan.breaks[k] and scan.word(k) in self.grammar.particles:
+            k += 1
+        end = scan.find_sentence_end(i, Break.COMMA)
+        known = any(
+            find_head(scan, n) or scan.has(n, "act.", "unavailable.") for n in range(i + 1, end)
+        )
+        causes = scan.word(i) in self.grammar.causatives and k < end and not scan.has(k, "article")
+        if (
+            self.mentions
+            and not known
+            and (causes or (k < end and scan.word(k) in self.grammar.leading))
+        ):
+            self.unavailable.append(UnavailableMention("handle", i, min(k + 1, self._end)))
+            return min(k + 1, self._end), Place.TOPIC
+        return i + 1, Place.OBJECT
+
     def _skip_items(self, i: int) -> int:
         """Return where the words after a list begin: `for each of the rivers Ebro and Po, …`."""
         items = [k for k in range(i, self._end) if self.scan.owners[k] == "item"]
         return items[-1] + 1 if items else i
 
-    def _is_question(self, i: int) -> bool:
+    def _opens_question(self, i: int) -> bool:
         """Tell whether a question begins at a word: with a question mark, or with `why`."""
         if self._has_question_mark():
             return True
         if self.scan.word(i) in self.grammar.conditions:
             return False
-        return any(one.category == "question" and one.end == i + 1 for one in self.scan.phrases(i))
+        if self.scan.word(i) in self.grammar.finite:
+            return False
+        return any(
+            one.category == "question" and (one.end == i + 1 or self.scan.has(i, "act."))
+            for one in self.scan.phrases(i)
+        )
 
     def _has_question_mark(self) -> bool:
         last = self.scan.tokens[self._end - 1].end
@@ -315,11 +396,11 @@ class RequestFinder:
     # Verbs.
 
     def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
-        self._verb = verb
+        self._verb, self._verb_place = verb, verb.start
         self._current = None
         if verb.particle is not None:
             self.scan.consume(verb.particle, verb.particle + 1, "act")
-        inner = self._find_inner_reference(verb)
+        inner = self._find_inner_reference(verb) or has_clitic(self.scan, verb)
         if inner:
             self._refers = True
         if verb.category.startswith("unavailable."):
@@ -421,7 +502,7 @@ class RequestFinder:
         if phrase.head is not None:
             return self._read_object_noun(phrase, phrase.head)
         self._current = None
-        if phrase.end < self._end and self._names_work(phrase):
+        if self._names_work(phrase):
             return self._add_unknown_work(phrase)
         if phrase.language and not phrase.unknown:
             return self._add_translation(phrase)
@@ -445,8 +526,10 @@ class RequestFinder:
         """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
         if self._verb is not None and self._verb.category.startswith("act."):
             return False
-        if not phrase.unknown or phrase.end >= self._end:
+        if not phrase.unknown:
             return False
+        if phrase.count > 1 and self._verb is not None:
+            return True
         about = self.scan.find(phrase.end, "about")
         return about is not None and not self.scan.has(phrase.end, "join.")
 
@@ -454,9 +537,9 @@ class RequestFinder:
         self._verb = None
         first, last = phrase.unknown[-1], phrase.end
         mention = Mention("text", first, last, self._clause, form=self.scan.text(first, last))
-        mention.count = phrase.count
+        mention.listed = phrase.count
         self._add(mention)
-        return self._read_after(phrase.end)
+        return phrase.end, Place.AFTER
 
     def _add_translation(self, phrase: NounPhrase) -> tuple[int, Place]:
         """Add what `a French version` asks for: a translation of what was made before."""
@@ -499,18 +582,25 @@ class RequestFinder:
         if made == kind or (act == "write" and kind is not None and kind != "research"):
             self._add_noun(phrase, head, act)
             return self._leave_noun(phrase)
-        if act == "write" and head.category == "unavailable.music":
-            self._add_noun(phrase, head, act, kind="text")
-            return self._leave_noun(phrase)
-        if kind is None and act not in _TALKING_ACTS and act not in TRANSFORMING_ACTS:
+        if kind is None and self._reads_file(phrase, head, act):
+            self._add_unavailable(replace(head, category="unavailable.read_file"))
+            return phrase.end, Place.TOPIC
+        is_motif = act == "draw" and head.category not in _DRAWN_BY_NUMBERS
+        if kind is None and act not in _TALKING_ACTS | TRANSFORMING_ACTS and not is_motif:
             self._add_unavailable(head)
             return phrase.end, Place.TOPIC
         if made == "research" and kind == "text" and not phrase.tail:
             self._finish_act(verb, phrase)
             return phrase.start, Place.TOPIC
+        if act == "list" and kind == "research":
+            self._add_noun(phrase, head)
+            return self._leave_noun(phrase)
         if made == "text" and kind == "research":
             mention = self._add_act(verb)
             mention.needs_facts = True
+            return phrase.end, Place.AFTER
+        if made in {"speech", "card"} and "literal" in scan.owners[phrase.end : self._end]:
+            self._add_act(verb)
             return phrase.end, Place.AFTER
         if made in {"speech", "card"} and kind is not None and scan.names.can_feed(kind, made):
             part = self._add_noun(phrase, head)
@@ -524,6 +614,11 @@ class RequestFinder:
         self._finish_act(verb, phrase)
         return phrase.end, Place.TOPIC
 
+    def _reads_file(self, phrase: NounPhrase, head: Phrase, act: str) -> bool:
+        """Tell whether a verb works on a file of somebody's: `sum the PDF up`."""
+        is_file = head.category in _FILES and (phrase.is_definite or phrase.is_possessive)
+        return is_file and act not in {"write", "draw", "lay_out", "research"}
+
     def _finish_act(self, verb: Phrase, phrase: NounPhrase) -> None:
         self._add_act(verb)
         self._note_topic(phrase.start, phrase.end)
@@ -534,6 +629,13 @@ class RequestFinder:
         """Add what a noun asks for; `quote card` asks for a card made of a quote."""
         scan = self.scan
         kind = kind or get_kind(scan, head)
+        if kind == "text" and self._labels_quote(phrase):
+            self.scan.consume(head.start, head.end, "label")
+            return Mention("", head.start, head.end, self._clause)
+        music = self._find_music(phrase, head) if act != "write" else None
+        if music is not None and "music.generate" not in scan.names.kinds:
+            self._add_unavailable(music)
+            return Mention("", head.start, head.end, self._clause)
         if kind is None:
             self._add_unavailable(head)
             return Mention("", head.start, head.end, self._clause)
@@ -555,6 +657,24 @@ class RequestFinder:
                 language=phrase.language,
                 attributes=phrase.attributes,
             )
+        )
+
+    def _labels_quote(self, phrase: NounPhrase) -> bool:
+        """Tell whether a noun only names the quoted words after it: `title “Sold out”`."""
+        is_quoted = phrase.end < self._end and self.scan.owners[phrase.end] == "literal"
+        return is_quoted and bool(self.mentions) and not phrase.count > 1
+
+    def _find_music(self, phrase: NounPhrase, head: Phrase) -> Phrase | None:
+        """Return the song that a noun asks for, unless its words alone are wanted."""
+        if head.start > phrase.start and phrase.modifier is not None:
+            return None
+        return next(
+            (
+                one
+                for one in self.scan.phrases(head.start)
+                if one.category == "unavailable.music" and one.end == head.end
+            ),
+            None,
         )
 
     def _leave_noun(self, phrase: NounPhrase) -> tuple[int, Place]:
@@ -590,6 +710,12 @@ class RequestFinder:
                 self._current.refers_to = self._get_reference_kind(pronoun)
                 return pronoun.end, Place.AFTER
             return about.end, Place.TOPIC
+        same = scan.find(i, "join.with", "join.from")
+        given = self._find_reference(same.end) if same and same.end < self._end else None
+        if given is not None and self._current is not None and self._current.kind != "text":
+            self._current.refers = True
+            self._current.refers_to = self._get_reference_kind(given)
+            return given.end, Place.AFTER
         said = scan.find(i, "title", "polite", "filler")
         if said is not None:
             return said.end, Place.AFTER
@@ -690,6 +816,9 @@ class RequestFinder:
             return negated
         gap = scan.breaks[i]
         k, join = i, "and" if gap else ""
+        head = find_head(scan, i) if self._current is not None and scan.has(i, "join.as") else None
+        if head is not None and head.end - i > 1:
+            return self._try_request(i, i, "as", firm=False, strict=strict)
         while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
             step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
             if step is None:
@@ -720,8 +849,7 @@ class RequestFinder:
             return self._open_verb(verb)
         if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
             self._start_clause(i, "and")
-            self._verb = None
-            return k + 1, Place.OBJECT
+            return self._hand_over(k)
         only = scan.find(k, "negation.only")
         k = only.end if only is not None and only.end < self._end else k
         if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
@@ -733,6 +861,10 @@ class RequestFinder:
             return None
         if self._is_statement(phrase):
             return None
+        if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:
+            self.facts.append(phrase.head.start)
+            scan.consume(phrase.head.start, phrase.head.end, "fact")
+            return self._leave_noun(phrase)
         if only is not None and any(
             _is_same_kind(get_kind(scan, phrase.head), one) for one in self.mentions
         ):
@@ -812,8 +944,15 @@ class RequestFinder:
         current = self._current
         if current is None or join not in {"with", "as"} or not self.mentions:
             return None
-        if get_kind(self.scan, head) != current.kind or current.kind == "text":
+        if get_kind(self.scan, head) != current.kind:
             return None
+        if current.kind == "text":
+            if join != "as" or current.act in TRANSFORMING_ACTS:
+                return None
+            spread = any(self.scan.has(k, "join.for_each") for k in range(phrase.start, head.start))
+            current.count = max(current.count, current.listed) if spread else 1
+            self.scan.consume(head.start, head.end, "request")
+            return self._leave_noun(phrase)
         if join == "with" and current.form:
             return None
         current.count = max(current.count, phrase.count)
@@ -832,7 +971,7 @@ class RequestFinder:
         kind = get_kind(self.scan, phrase.head)
         if kind is None:
             known = {"unavailable.video", "unavailable.document"}
-            return self._refers or phrase.head.category in known
+            return self._refers or self._current is None or phrase.head.category in known
         if not self.mentions and not self._refers:
             return True
         if kind == "clone":
@@ -844,6 +983,8 @@ class RequestFinder:
     def _is_asked(self, verb: Phrase, join: str, firm: bool, strict: bool) -> bool:
         """Tell whether a verb in the middle of a sentence asks for something."""
         k = verb.end
+        if has_clitic(self.scan, verb):
+            return True
         if strict:
             return join == "want" or (not verb.is_ambiguous and self._has_requested_object(k))
         if join in {"then", "want"} or firm:
@@ -851,6 +992,8 @@ class RequestFinder:
         if self._find_inner_reference(verb):
             return True
         if k >= self._end or self.scan.breaks[k]:
+            if verb.category == "act.speak" and self.scan.breaks[verb.start]:
+                return True
             return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
         scan = self.scan
         if scan.owners[min(k + 1, self._end - 1)] == "measure":
@@ -936,7 +1079,8 @@ class RequestFinder:
             return
         text = self.scan.text(start, end).casefold()
         key = None
-        if any(now in text for now in self.grammar.now):
+        personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
+        if any(now in text for now in self.grammar.now) and not personal:
             key = "live_data"
         elif "artifact" in self.scan.owners[start:end]:
             key = "look_at_image"

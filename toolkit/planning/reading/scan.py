@@ -13,7 +13,7 @@ from toolkit.planning.reading.spelling import mend_tokens
 from toolkit.planning.reading.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
-_CLAUSE_END = re.compile(r"[:;：；؛—–]|\s-+\s")
+_CLAUSE_END = re.compile(r":(?!/)|[;：；؛—–]|\s-+\s")
 _COMMA = re.compile(r"[,、，،()\[\]]")
 # Entries of these say nothing of what is asked for: a shorter entry beside them is not hidden.
 _WEAK_CATEGORIES = frozenset({"function_word", "filler", "article", "fact", "instruction"})

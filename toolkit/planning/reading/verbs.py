@@ -20,9 +20,32 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return None
     if verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous and verb.end - i == 1:
         return None
+    if has_clitic(scan, verb):
+        return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
     return _prefer_available(scan, verb)
+
+
+def is_unknown_verb(scan: Scan, i: int) -> bool:
+    """Tell whether an unknown word stands where only a verb can: before a determiner."""
+    k = i + 1
+    if k >= len(scan) or scan.breaks[k] or scan.is_known(i) or not scan.is_free(i):
+        return False
+    if not scan.word(i).isalpha() or scan.word(k).isdigit():
+        return False
+    grammar = get_grammar(scan.lexicon.code)
+    if scan.word(k) in grammar.particles and not scan.breaks[k]:
+        k += 1
+        if k >= len(scan) or scan.breaks[k]:
+            return False
+    determiners = grammar.definite | grammar.possessive | grammar.objects | grammar.pronouns
+    return scan.word(k) in determiners or scan.has(k, "article")
+
+
+def has_clitic(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a verb has its object written on to it: `traducilo`."""
+    return verb.is_tail and bool(scan.lexicon.enclitics)
 
 
 def has_object(scan: Scan, i: int) -> bool:

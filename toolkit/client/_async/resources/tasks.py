@@ -18,6 +18,8 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.display.progress import EventProgress
+from toolkit.display.records.attempt_view import list_attempts
+from toolkit.display.records.attempts import render_attempts
 
 
 class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
@@ -164,8 +166,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         return await self._call("POST", "/resume")
 
     def _render_html(self) -> str:
-        review = self.last_review
-        return super()._render_html() + ("" if review is None else review._render_html())
+        return super()._render_html() + render_attempts(list_attempts(self.record))
 
     async def _follow_event(self, event: Event, shown: EventProgress) -> None:
         """Show the workflow's nodes while the task executes."""
