@@ -16,7 +16,7 @@ def link_mentions(
         names: says what can be made from what.
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
-    kept = _drop_repeated(_drop_idle(_merge_questions(list(mentions)), literal_places))
+    kept = _drop_repeated(_merge_questions(list(mentions)))
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -28,21 +28,6 @@ def link_mentions(
     for mention in kept:
         if mention.kind == "research" and any(mention in one.inputs for one in kept):
             mention.is_delivered = False
-    return kept
-
-
-def _drop_idle(mentions: list[Mention], literal_places: Sequence[int]) -> list[Mention]:
-    """Drop verbs that only say again that the text before them be written: `just tell it`."""
-    kept: list[Mention] = []
-    for mention in mentions:
-        is_idle = (
-            mention.kind == "text"
-            and mention.act in {"write", "explain"}
-            and not (mention.form or mention.topics or mention.refers or mention.language)
-            and not any(mention.clause <= place for place in literal_places)
-        )
-        if not is_idle or all(one.kind != "text" for one in kept):
-            kept.append(mention)
     return kept
 
 

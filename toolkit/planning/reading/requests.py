@@ -1114,6 +1114,9 @@ class RequestFinder:
         last = None
         k = start
         while k < end:
+            if scan.owners[k] == "measure":
+                k += 1
+                continue
             head = find_head(scan, k)
             verb = find_verb(scan, k) or scan.find(k, "act.")
             named = head or (verb if verb is not None and verb.category != "make" else None)
