@@ -43,7 +43,9 @@ def review_results(
         thresholds: of the checks.
     """
     issues = find_issues(objective, evidence, deliverables, attempt=attempt, thresholds=thresholds)
-    return judge_issues(issues, evidence, retries_left=retries_left, thresholds=thresholds)
+    return judge_issues(
+        issues, evidence, attempt=attempt, retries_left=retries_left, thresholds=thresholds
+    )
 
 
 def find_issues(
@@ -71,6 +73,7 @@ def judge_issues(
     issues: Sequence[ReviewIssue],
     evidence: Sequence[Evidence],
     *,
+    attempt: int,
     retries_left: int,
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> Review:
@@ -79,13 +82,21 @@ def judge_issues(
     score = round(
         sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
     )
-    decision, action = decide(score, issues, evidence, retries_left, thresholds.pass_score)
+    verdict = decide(
+        score,
+        issues,
+        evidence,
+        attempt=attempt,
+        retries_left=retries_left,
+        pass_score=thresholds.pass_score,
+    )
     return Review(
-        decision=decision,
+        decision=verdict.decision,
         score=score,
         criteria=criteria,
-        issues=[f"{issue.node_id}: {issue.message}" for issue in issues],
-        recommended_action=action,
+        issues=[*(f"{issue.node_id}: {issue.message}" for issue in issues), *verdict.reasons],
+        recommended_action=next(iter(verdict.actions), None),
+        recommended_actions=list(verdict.actions),
     )
 
 
