@@ -56,7 +56,7 @@ def test_an_answer_that_says_too_little_is_asked_on(client: Client) -> None:
     again = task.resume(answer="Surprise me").wait()
     if again.status == "blocked":
         again = again.resume(answer=ANSWER).wait(check=False)
-    assert [one.answer for one in again.answers][0] == "Surprise me"
+    assert again.answers[0].answer == "Surprise me"
     assert again.status != "blocked"
 
 

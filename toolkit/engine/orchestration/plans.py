@@ -138,10 +138,9 @@ class Plans:
             RequestError: `INVALID_WORKFLOW` with every fault.
         """
         by_name = self._core.registry.by_name
-        nodes = [
-            PlanNode(**{**dict(node), "options": None if node.options == Options() else node.options})
-            for node in given.nodes
-        ]
+        nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        for node in nodes:
+            node.options = None if node.options == Options() else node.options
         deliverables = given.deliverables or find_sinks(nodes)
         allowed = None
         if constraints.capabilities is not None:
