@@ -399,7 +399,7 @@ class _Planner:
             find_role_field(capability, "title") is not None
             and request.literal is None
             and "text" not in self._banned
-            and bool(request.topic or self._reading.topic)
+            and self._inputs.has_topic(request)
             and not _has_words(request)
         )
 
