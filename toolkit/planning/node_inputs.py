@@ -10,7 +10,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field, get_field_role, is_caller_supplied
 from toolkit.planning.field_values import describe_fields, fill_measured_fields, fit_value
-from toolkit.planning.prompts import Purpose, add_topic, estimate_tokens, write_brief
+from toolkit.planning.prompts import Purpose, add_topic, cut_join, estimate_tokens, write_brief
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
 from toolkit.plugins import Capability
 
@@ -56,7 +56,8 @@ class NodeInputBuilder:
         fields = capability.input_model.model_fields
         measured, left = fill_measured_fields(capability, request.measures, self.notes)
         given: JsonObject = {k: v for k, v in measured.items() if v is not None}
-        unsaid = replace(request, measures=left)
+        wording = cut_join(request.wording.strip(), self.reading.language)
+        unsaid = replace(request, measures=left, wording=wording)
         artifact_ids = list(request.artifact_ids)
         for name in sorted(fields, key=lambda n: not is_caller_supplied(n, fields[n])):
             info = fields[name]
