@@ -21,7 +21,7 @@ class Grammar:
         wants: verbs by which the first person asks for something.
         now: words for this moment, which make a question one about live data.
         means: prepositions of the way that something is sent by.
-        leading: prepositions between a verb and its object or the place where it is brought to.
+        leading: prepositions of where something is brought to.
         causatives: verbs that have others do something: `have it framed`.
         styling: verbs that say how something is to be, and not what is done with it.
         conditions: words that open a condition, and no question where none is asked.
@@ -55,7 +55,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
-        definite=_words("the this that these those its"),
+        definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
             "is are was were am has had will would shall should can could may might must isn't "
@@ -80,6 +80,13 @@ GRAMMARS: Mapping[str, Grammar] = {
             "as we speak",
             "right now",
             "just now",
+            "last night",
+            "yesterday",
+            "this morning",
+            "this afternoon",
+            "tonight",
+            "today",
+            "on time",
         ),
         means=_words("by via"),
         leading=_words("through to into onto in on at over under for"),

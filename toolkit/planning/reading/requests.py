@@ -86,6 +86,7 @@ class RequestFinder:
         self._hands_over = False
         self.unknown_verb: int | None = None
         self._verb_place: int | None = None
+        self._is_verb_unknown = False
 
     def find(self) -> None:
         """Walk through all sentences."""
@@ -95,7 +96,7 @@ class RequestFinder:
     def _read_sentence(self, start: int, end: int) -> None:
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
-        self._verb_place = None
+        self._verb_place, self._is_verb_unknown = None, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         steps = {
@@ -119,6 +120,20 @@ class RequestFinder:
         self._check_question(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_edit(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_objects(start, end)
+
+    def _check_objects(self, start: int, end: int) -> None:
+        """Look for what nothing here does in a sentence that asks for something unknown."""
+        scan = self.scan
+        stating = self.grammar.subject | self.grammar.finite
+        if self._verb_place is None or any(scan.word(k) in stating for k in range(start, end)):
+            return
+        for k in range(self._verb_place, end):
+            head = find_head(scan, k)
+            if head is not None and head.category.startswith("unavailable."):
+                self._add_unavailable(head)
+                return
 
     def _check_edit(self, start: int, end: int) -> None:
         """Take a sentence that does something else with an artifact for an edit of it."""
@@ -261,9 +276,9 @@ class RequestFinder:
             if head is not None and head.category.startswith("unavailable."):
                 self._add_unavailable(head)
                 return end, Place.TOPIC
-        if not self.mentions and self.unknown_verb is None and scan.has(i + 1, "article"):
+        if not self.mentions and self.unknown_verb is None:
             self.unknown_verb = i
-        self._verb, self._verb_place = None, i
+        self._verb, self._verb_place, self._is_verb_unknown = None, i, True
         return i + 1, Place.OBJECT
 
     def _hand_over(self, i: int) -> tuple[int, Place]:
@@ -558,6 +573,10 @@ class RequestFinder:
         kind = get_kind(scan, head)
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
+        is_there = phrase.is_definite or phrase.is_possessive
+        if self._is_verb_unknown and is_there and not self.mentions:
+            self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
+            return phrase.end, Place.TOPIC
         if verb is None or act is None:
             if self._is_mentioned(phrase):
                 self._refers, self._refers_to = True, kind
