@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import clear_environment
 from tests.contract.raw_http import SETTINGS, Json, RawCaller, open_door
+from tests.support.timing import wait_until
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings
 
@@ -283,6 +284,21 @@ def test_a_task_pays_for_its_planner(author: RawCaller) -> None:
     assert author.get(f"/v1/plans/{task['plan_id']}")["data"]["planner"] == "llm"
     assert planned > 0
     assert task["cost_usd"] + planned <= task["cost_incurred_usd"] + 1e-9 <= 0.5
+
+
+def test_a_task_that_is_being_planned_is_cancelled_with_its_call(author: RawCaller) -> None:
+    """Given a model at work, when its task is cancelled, then so is the call; not by itself."""
+    script(author, Fault("openai", CHAT, delay_ms=60_000))
+    made = author.create("/v1/tasks", {"objective": OBJECTIVE, "constraints": {"planner": "llm"}})
+    path = f"/v1/tasks/{made['id']}"
+    wait_until(lambda: author.get(path)["data"]["llm_job_ids"], "the model is asked")
+    (job_id,) = author.get(path)["data"]["llm_job_ids"]
+    refused = author.send("POST", f"/v1/jobs/{job_id}/cancel")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "CONFLICT")
+    assert made["id"] in refused.json()["error"]["message"]
+    assert author.send("POST", f"{path}/cancel").json()["status"] == "failed"
+    assert author.get(path)["error"]["code"] == "CANCELLED"
+    assert author.get(f"/v1/jobs/{job_id}")["status"] == "cancelled"
 
 
 def test_a_budget_that_no_answer_fits_leaves_it_to_the_rules(author: RawCaller) -> None:

@@ -22,12 +22,17 @@ class PlainFallback:
         """Do nothing, as nothing is open."""
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        picture = getattr(self._arguments[0], "picture", None) if self._arguments else None
         told = f"<p>{escape(repr(self))}</p>"
-        return {
-            "text/plain": repr(self),
-            "text/html": f"{picture()}{told}" if callable(picture) else told,
-        }
+        return {"text/plain": repr(self), "text/html": f"{self._render_twin()}{told}"}
+
+    def _render_twin(self) -> str:
+        """Render what the widget was to show, as it shows itself."""
+        shown = self._arguments[0] if self._arguments else None
+        picture = getattr(shown, "picture", None)
+        if callable(picture):
+            return str(picture())
+        show = getattr(shown, "_repr_mimebundle_", None)
+        return str(show().get("text/html", "")) if callable(show) else ""
 
 
 def make_fallback(name: str) -> type[PlainFallback]:

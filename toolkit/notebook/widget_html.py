@@ -7,7 +7,7 @@ from html import escape
 
 from toolkit.client import Artifact
 from toolkit.display import text
-from toolkit.display.records.attempts import ShownArtifact
+from toolkit.display.records.attempt_view import ShownArtifact
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
 

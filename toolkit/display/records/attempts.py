@@ -2,13 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from html import escape
 from typing import TYPE_CHECKING
 
 from toolkit.display.records import html
+from toolkit.display.records.attempt_view import AttemptView, read_score
 from toolkit.display.text import format_money, truncate_line
 
 if TYPE_CHECKING:
@@ -18,60 +18,6 @@ MIN_LIKENESS = 0.3  # of two texts, below which every word would be marked
 MAX_COMPARED_CHARACTERS = 6_000
 CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
-
-
-@dataclass(frozen=True, slots=True)
-class ShownArtifact:
-    """An artifact, ready to be shown.
-
-    Attributes:
-        look: it as HTML, to see or to hear.
-        sha256: of its bytes, by which two are the same.
-        text: what it says, where it is a text.
-    """
-
-    id: str
-    look: str
-    sha256: str
-    text: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptView:
-    """An attempt, ready to be shown.
-
-    Attributes:
-        n: its number, from 1.
-        status: of its workflow.
-        reviews: its verdicts, oldest first.
-        artifacts: what it made of what the task delivers, by node id.
-        is_best: whether it scored best.
-        is_delivered: whether the task delivers what it made.
-    """
-
-    n: int
-    workflow_id: str
-    status: str = ""
-    reviews: "Sequence[Review]" = ()
-    artifacts: Mapping[str, ShownArtifact] = field(default_factory=dict)
-    cost_usd: float | None = None
-    is_best: bool = False
-    is_delivered: bool = False
-
-    @property
-    def review(self) -> "Review | None":
-        """The verdict that counts: the last one."""
-        return self.reviews[-1] if self.reviews else None
-
-    @property
-    def title(self) -> str:
-        """Its number, and what sets it apart.
-
-        >>> AttemptView(2, "wfl_1", is_best=True).title
-        'Attempt 2 ★ best'
-        """
-        marks = (" ★ best" * self.is_best) + (" ✓ delivered" * self.is_delivered)
-        return f"Attempt {self.n}{marks}"
 
 
 def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
@@ -122,13 +68,6 @@ def _describe_attempt(attempt: AttemptView) -> str:
     parts.append(format_money(attempt.cost_usd))
     parts += [truncate_line(issue) for issue in (review.issues if review is not None else [])]
     return f"{attempt.title}: {parts[0]}, {'; '.join(parts[1:])}"
-
-
-def read_score(review: "Review", name: str) -> float | None:
-    """Read the score of a review, or that of one criterion; none where nobody gave it."""
-    holder: object = review if name == "score" else review.criteria
-    value: object = getattr(holder, name, None)
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _render_across(

@@ -68,14 +68,21 @@ class Jobs:
         """Cancel a single job; one that has ended is returned as it is.
 
         Raises:
-            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node, which ends with it.
+            RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node or what a task asks of a
+                model, which end with it.
         """
-        job = await self.get(context, job_id)
+        jobs = self._core.records.jobs
+        row = await jobs.get_row(context.account_id, job_id)
+        job = jobs.read(row)
         if job.status in FINAL_STATUSES:
             return job
         if job.workflow_id is not None:
             raise RequestError(
                 ErrorCode.CONFLICT, f"It is a node of `{job.workflow_id}`: cancel that."
+            )
+        if row["root_id"] not in (job.run_id, job.id):
+            raise RequestError(
+                ErrorCode.CONFLICT, f"It is part of `{row['root_id']}`: cancel that."
             )
         await self._single_jobs.cancel(job.run_id or job.id)
         return await self.get(context, job_id)

@@ -19,7 +19,8 @@ class TaskDashboard(Panel):
         objective: the objective that the form suggests.
 
     Attributes:
-        objective, max_cost_usd, start: the form.
+        objective, max_cost_usd, preview, start: the form.
+        planned: the plan that was previewed, as HTML.
         task, graph, review: of the last task; none before the first.
     """
 
@@ -41,8 +42,18 @@ class TaskDashboard(Panel):
         self.start = make_button(
             "Start", "Have the objective planned, run and reviewed", self._start_task, "primary"
         )
+        self.preview = make_button(
+            "Preview", "Show what it would do, and spend nothing", self._start_preview
+        )
+        self.planned = ipywidgets.HTML()
         self.shown = ipywidgets.VBox()
-        super().__init__(self.objective, self.max_cost_usd, make_row(self.start), self.shown)
+        super().__init__(
+            self.objective,
+            self.max_cost_usd,
+            make_row(self.preview, self.start),
+            self.planned,
+            self.shown,
+        )
         guard_control(self.objective, self.show_message)
 
     def snapshot(self) -> str:
@@ -61,12 +72,22 @@ class TaskDashboard(Panel):
     def __repr__(self) -> str:
         return f"<TaskDashboard {self.task!r}>" if self.task else "<TaskDashboard, no task yet>"
 
+    def _start_preview(self) -> None:
+        objective, limit = str(self.objective.value), float(self.max_cost_usd.value)
+        self._background.start_action(lambda: self._create_plan(objective, limit))
+
+    def _create_plan(self, objective: str, limit: float) -> None:
+        plan = self._client.plans.create(objective, max_cost_usd=limit, planner="rules")
+        self.planned.value = plan.preview()
+        self.show_message("", fault=False)
+
     def _start_task(self) -> None:
         objective, limit = str(self.objective.value), float(self.max_cost_usd.value)
         self._background.start_action(lambda: self._create_task(objective, limit))
 
     def _create_task(self, objective: str, limit: float) -> None:
         self.task = self._client.tasks.create(objective, max_cost_usd=limit)
+        self.planned.value = ""
         self.show_message(f"{self.task.id} is under way.", fault=False)
         before = (self.graph, self.review)
         # Each reads the task for itself: both follow it, and neither waits for the other.

@@ -12,13 +12,12 @@ from toolkit.client import Task
 from toolkit.contract.choices import Decision
 from toolkit.contract.plans import Missing, PlanReading
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
+from toolkit.display.records.attempt_view import AttemptView, read_score
 from toolkit.display.records.attempts import (
     CRITERIA,
-    AttemptView,
     describe_action,
     describe_attempts,
     list_actions,
-    read_score,
     render_attempts,
 )
 from toolkit.display.records.objective import render_reading

@@ -1,6 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.plans`: objectives planned and not done."""
 
+from html import escape
 from typing import Any
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
@@ -9,8 +10,9 @@ from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, PlannerChoice
 from toolkit.display.records.objective import describe_reading, render_reading
+from toolkit.display.text import format_missing
 
 # What the service waits for a model at most: three answers.
 MODEL_PLANNING_S = 180.0
@@ -71,14 +73,19 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     def _list_nodes(self) -> list[workflows.Node]:
         return make_planned_nodes([node.model_dump() for node in self.record.nodes])
 
+    def preview(self) -> str:
+        """Render it as HTML: how the objective was understood, its graph, and what it lacks."""
+        read = render_reading(self.objective, self.reading, self.question)
+        graph = self.picture() if self.nodes else ""
+        lacks = f"<p>{escape(format_missing(self.missing))}</p>" if self.missing else ""
+        return f"{read}{lacks}{graph}"
+
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self.executable and self.reading.understood >= 1:
             return super()._repr_mimebundle_()
         # The graph alone would look as if it could be run, and was all that is wanted.
-        graph = self.picture() if self.nodes else ""
-        read = render_reading(self.objective, self.reading, self.question)
         facts = "" if self.executable else self._render_html()
-        return {"text/plain": repr(self), "text/html": f"{read}{graph}{facts}"}
+        return {"text/plain": repr(self), "text/html": f"{self.preview()}{facts}"}
 
 
 class Plans(Resource[Plan]):
@@ -92,7 +99,7 @@ class Plans(Resource[Plan]):
         *,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
-        planner: plans.PlannerChoice | None = None,
+        planner: PlannerChoice | None = None,
     ) -> Plan:
         """Plan an objective without doing it.
 
