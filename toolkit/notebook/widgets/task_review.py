@@ -59,7 +59,7 @@ class TaskReview(Panel):
         self.attempts = ipywidgets.HTML()
         self.answer = make_labelled(ipywidgets.Textarea, "your answer")
         self.resume = make_button("Resume", "Plan the task again", self._resume, "primary")
-        self.attempt = make_labelled(ipywidgets.Dropdown, "the attempt to pass")
+        self.attempt = make_labelled(ipywidgets.Dropdown, "pass attempt")
         self.issues = make_labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
         self.nodes = make_labelled(ipywidgets.SelectMultiple, "run again")
         self.constraints = make_labelled(
