@@ -134,7 +134,7 @@ def review_artifact(line: Row, *, good: bool) -> Outcome:
 def _find_needed(issues: Sequence[ReviewIssue], evidence: Evidence) -> Iterator[str]:
     for name in {issue.check for issue in issues}:
         others = [issue for issue in issues if issue.check != name]
-        if judge_issues(others, [evidence], retries_left=RETRIES).decision == "pass":
+        if judge_issues(others, [evidence], attempt=0, retries_left=RETRIES).decision == "pass":
             yield name
 
 

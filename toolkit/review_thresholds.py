@@ -39,6 +39,36 @@ class SoundThresholds(BaseModel):
     cut_end_share: float = Field(default=0.7, ge=0)
 
 
+class PictureThresholds(BaseModel):
+    """The thresholds of the checks of pictures; levels are of 255.
+
+    Attributes:
+        min_visible_share: the least share of pixels that are not transparent.
+        min_contrast: the least difference between the lightest and the darkest part, in levels.
+        max_noise: how little pixels may be like those beside them, of 1.
+        max_dead_share: the most that may be one colour from an edge on, cut off from the rest.
+        min_block: the side from which on blocks of one colour are told, in pixels.
+        min_finest_detail: the least that the sharpest places lose when it is made half as large.
+        min_turns: how often it has to turn from light to dark for detail to be missed.
+        min_detailed_contrast: the contrast from which on detail is missed.
+        min_checkers: how many squares of two colours are no chess board any more.
+        max_same_bits: by how many of 192 bits the fingerprints of equal pictures differ at most.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_visible_share: float = Field(default=0.005, ge=0, le=1)
+    min_contrast: float = Field(default=7.0, ge=0)
+    max_noise: float = Field(default=0.7, ge=0, le=1)
+    max_dead_share: float = Field(default=0.28, ge=0, le=1)
+    min_block: int = Field(default=4, ge=2)
+    min_finest_detail: float = Field(default=2.5, ge=0)
+    min_turns: float = Field(default=1.8, ge=0)
+    min_detailed_contrast: float = Field(default=30.0, ge=0)
+    min_checkers: int = Field(default=100, ge=1)
+    max_same_bits: int = Field(default=4, ge=0)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
@@ -47,6 +77,7 @@ class ReviewThresholds(BaseModel):
         topic_share: the least share of a topic's words that a text has.
         judge_margin: so near to `pass_score`, one answer of the judge does not decide.
         sound: of the checks of sounds.
+        picture: of the checks of pictures.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -56,6 +87,7 @@ class ReviewThresholds(BaseModel):
     # One major finding alone, or two minor ones.
     judge_margin: float = Field(default=0.15, ge=0, le=1)
     sound: SoundThresholds = SoundThresholds()
+    picture: PictureThresholds = PictureThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

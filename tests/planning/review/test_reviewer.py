@@ -225,7 +225,7 @@ def test_a_defect_is_found(
         (replace_blob("card", png(blank=True)), 0, {"template": "classic"}),
         (replace_blob("card", png(blank=True)), 1, {"template": "quote"}),
         (replace_blob("card", png((800, 800))), 0, {"width": 1200, "height": 630}),
-        (replace_blob("narration", b"x" * 99), 0, {}),
+        (replace_blob("narration", b"x" * 99), 0, {"speed": 0.95}),
     ],
 )  # fmt: skip
 def test_the_constraints_change_the_input(

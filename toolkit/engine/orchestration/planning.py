@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
+from toolkit.contract.choices import PlannerChoice
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.contract.plans import Plan, PlanCreate, PlannerChoice
-from toolkit.contract.tasks import Task, TaskCreate
+from toolkit.contract.plans import Plan, PlanCreate
+from toolkit.contract.tasks import PlanGiven, Task, TaskAnswer, TaskCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import (
@@ -68,9 +69,25 @@ class Planning:
 
     async def plan_task(self, task: Task, lease: Lease) -> Plan:
         """Plan a task; what a model is asked for it are jobs under its lease."""
-        request = TaskCreate(objective=task.objective, constraints=task.constraints)
+        request = await self.build_request(lease.account_id, task)
+        if request.plan is not None:
+            return await self._plans.make(lease.account_id, request)
         calls = TaskModelCalls(self._core, self._executor, task, lease, _choose_options(request))
         return await self._plan(lease.account_id, request, calls)
+
+    async def build_request(
+        self, account_id: str, task: Task, answers: Sequence[TaskAnswer] = ()
+    ) -> TaskCreate:
+        """Build the request that a task is planned by: its own, with what was answered since.
+
+        Raises:
+            ValidationError: objective and answers are too long together.
+        """
+        told = [task.objective, *(one.answer for one in (*task.answers, *answers))]
+        given = None
+        if task.plan_given and task.plan_id is not None:
+            given = PlanGiven.of(await self._core.records.plans.get(account_id, task.plan_id))
+        return TaskCreate(objective="\n\n".join(told), constraints=task.constraints, plan=given)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
         """Choose who plans: as the constraints say, else as the operator does."""

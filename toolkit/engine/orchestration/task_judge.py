@@ -75,6 +75,7 @@ class TaskJudge:
             verdict = judge_issues(
                 [*issues, *judgement.issues],
                 evidence,
+                attempt=task.review_attempts,
                 retries_left=retries_left,
                 thresholds=self._core.settings.review,
             )

@@ -51,7 +51,7 @@ class Entry:
     Attributes:
         category: `act.write`, `thing.text`, `unavailable.send`, `make`, `join.and`, …
         value: of an entry that has one: the number, the code of a language, the shape; of an
-            `about` that encloses its topic, what closes it.
+            `about` that encloses its topic, what closes it; of a verb, the pronoun that it ends in.
         length: of the phrase, in tokens.
         is_ambiguous: whether it can be a verb and a noun.
         particle: the index of the token that ends a verb whose parts stand apart.
@@ -131,6 +131,7 @@ class Lexicon:
         """Find the phrases that start at a token, read by one of its keys."""
         most = self.longest.get(first if self.separator else first[:1], 0)
         is_noun = is_tail and self.is_definite(tokens[i], first)
+        clitic = self.find_enclitic(tokens[i].key, first) if is_tail else ""
         paths = [first]
         for j in range(i, len(tokens)):
             if j > i:
@@ -149,10 +150,12 @@ class Lexicon:
             else:
                 matched = paths
             for path in matched:
-                is_ambiguous = path in self.ambiguous
+                is_ambiguous = path in self.ambiguous and not clitic
                 for category, value in self.meanings.get(path, ()):
                     if not (is_noun and category.startswith(VERBS)):
-                        yield Entry(category, value, j - i + 1, is_ambiguous, is_tail=is_tail)
+                        yield Entry(
+                            category, value or clitic, j - i + 1, is_ambiguous, is_tail=is_tail
+                        )
             if j - i > 12:
                 return
 
@@ -219,6 +222,19 @@ class Lexicon:
                     word = stem.removesuffix(lost) + ending
                     if stem.endswith(lost) and self.is_known(word):
                         yield word
+
+    def find_enclitic(self, key: str, stem: str) -> str:
+        """The pronoun that a word ends in besides a known word; empty where none does."""
+        return next(
+            (
+                clitic
+                for clitic in self.enclitics
+                if key.endswith(clitic)
+                and stem in self.drop_enclitics(key)
+                and key.removesuffix(clitic)[:-1] in stem
+            ),
+            "",
+        )
 
     def is_definite(self, token: Token, key: str) -> bool:
         """Tell whether a word was an article and a noun before its clitics were dropped."""

@@ -412,17 +412,25 @@ class RequestFinder:
             return verb.end, Place.AFTER
         self.scan.consume(verb.start, verb.end, "act")
         has_about = self._has_about_inside(verb)
+        end = verb.end + self._has_hyphen_pronoun(verb.end)
         if verb.category.startswith("act.") and (has_about or inner):
             self._finish_verb()
-            return verb.end, Place.TOPIC if has_about else Place.AFTER
-        return verb.end, Place.OBJECT
+            return end, Place.TOPIC if has_about else Place.AFTER
+        return end, Place.OBJECT
 
     def _find_inner_reference(self, verb: Phrase) -> bool:
-        """Tell whether a pronoun stands inside a verb: `read it aloud`."""
+        """Tell whether a pronoun is part of a verb: `read it aloud`, `léelo`, `lis-le`."""
+        if verb.value in self.grammar.enclitics or self._has_hyphen_pronoun(verb.end):
+            return True
         return any(
-            self.scan.has(k, "pronoun") and not find_head(self.scan, k + 1)
+            self._has_hyphen_pronoun(k)
+            or (self.scan.has(k, "pronoun") and not find_head(self.scan, k + 1))
             for k in range(verb.start + 1, verb.end)
         )
+
+    def _has_hyphen_pronoun(self, k: int) -> bool:
+        scan = self.scan
+        return k < len(scan) and scan.word(k) in self.grammar.enclitics and scan.gap(k) == "-"
 
     def _has_about_inside(self, verb: Phrase) -> bool:
         last = verb.end - 1
@@ -880,6 +888,9 @@ class RequestFinder:
         kind = get_kind(scan, phrase.head)
         if phrase.is_definite and join == "with" and kind is not None:
             return None
+        if kind == "research" and join == "with" and scan.has(phrase.head.start, "fact"):
+            self.facts.append(phrase.head.start)
+            return phrase.end, Place.AFTER
         if join == "as" and scan.has(i, "about") and not self._may_carry(kind, i):
             return None
         if self._is_mentioned(phrase):
@@ -1103,6 +1114,9 @@ class RequestFinder:
         last = None
         k = start
         while k < end:
+            if scan.owners[k] == "measure":
+                k += 1
+                continue
             head = find_head(scan, k)
             verb = find_verb(scan, k) or scan.find(k, "act.")
             named = head or (verb if verb is not None and verb.category != "make" else None)

@@ -15,6 +15,7 @@ from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 if TYPE_CHECKING:
+    from toolkit.planning.review.picture_measures import PictureMeasures
     from toolkit.planning.review.sound_measures import SoundMeasures
 
 
@@ -28,7 +29,12 @@ class Evidence:
         blob: its artifact, loaded.
         error_code: the name of the error it ended with.
         upstream_text: the text of the nodes before it, as it received it.
+        error_message: what that error says.
         planned_input: its input as planned, before any review; that of the node where not given.
+        instructions: what earlier reviews added to what it was asked.
+        remarks: what a person said of earlier results of it.
+        other_providers: who else could do it and has not been asked yet, the first choice first.
+        has_failed_before: whether an earlier attempt at it ended with the very same error.
         pictures: the bytes of pictures that its input names, by the field.
     """
 
@@ -39,14 +45,19 @@ class Evidence:
     blob: Blob | None
     error_code: str | None
     upstream_text: str | None
+    error_message: str | None = None
     planned_input: JsonObject | None = None
+    instructions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    other_providers: tuple[str, ...] = ()
+    has_failed_before: bool = False
     pictures: dict[str, Blob] = field(default_factory=dict)
 
     @property
     def brief(self) -> str:
         """The instruction that the plan gave it to write or paint by; empty if it has none."""
         told = self.node.input if self.planned_input is None else self.planned_input
-        name = find_role_field(self.capability, "objective")
+        name = find_instructed_field(self.capability)
         return str(told.get(name, "")) if name is not None else ""
 
     @cached_property
@@ -55,6 +66,14 @@ class Evidence:
         from toolkit.planning.review.sound_measures import measure_samples
 
         return measure_samples(self.blob.data) if self.blob is not None else None
+
+    @cached_property
+    def picture(self) -> "PictureMeasures | None":
+        """The measures of its artifact as a picture; none where it does not open."""
+        from toolkit.planning.review.picture_measures import measure_picture
+
+        is_picture = self.blob is not None and self.blob.media_type.startswith("image/")
+        return measure_picture(self.blob.data) if self.blob is not None and is_picture else None
 
     @cached_property
     def text(self) -> str | None:
@@ -85,6 +104,11 @@ class Inspection:
 
 
 NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]
+
+
+def find_instructed_field(capability: Capability) -> str | None:
+    """Find the field that says what to make, to which words can be added."""
+    return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
 
 
 def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:

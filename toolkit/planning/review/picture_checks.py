@@ -1,48 +1,179 @@
-"""Checks of pictures: whether they open, their size, and that they show something."""
+"""Checks of pictures: whether they open, their size, and that there is something to see.
 
-from collections.abc import Iterator
+Drawings of few lines, night scenes, fog and plain grounds are good pictures. What is looked for is
+what no picture has that was made for somebody: one colour, random pixels, a half that was never
+painted, a thumbnail blown up.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import get_args
 
 from toolkit.contract.base import JsonObject
-from toolkit.planning.review import picture_measures
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.svg_measures import read_svg_size
+
+_SVG = "image/svg+xml"
+# What makes a picture soft, or coarse, where it is asked for.
+_SOFT = re.compile(
+    r"gradient|blur|bokeh|ombr|haz[ey]|\bfog|mist|glow|\bsoft|defocus|out of focus|wallpaper|"
+    r"verlauf|unsch|verschwommen|weich|nebel|dégrad|\bflou|brume|lueur|degradad|difumin|desenfo|"
+    r"niebla|sfum|sfoc|nebbia|névoa|desfoc|グラデ|ぼか|ボケ|霧|渐变|漸變|模糊|雾|تدرج|ضباب",
+    re.I,
+)
+_COARSE = re.compile(
+    r"pixel|píxel|8.?bit|16.?bit|mosa|voxel|lego|minecraft|ピクセル|ドット|モザイク|像素|马赛克|"
+    r"بكسل|فسيفساء",
+    re.I,
+)
 
 
-def check_picture(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture opens, has the requested size and is not blank."""
+def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture opens, and is of a type that is asked for and that it is called."""
     item, blob = look.item, look.item.blob
     if blob is None:
         return
-    name = item.node.id
-    if blob.media_type == "image/svg+xml":
-        size = picture_measures.read_svg_size(blob.data)
-        blank = False
-    else:
-        measured = picture_measures.measure_image(blob.data)
-        size = (measured.width, measured.height) if measured else None
-        blank = measured is not None and measured.is_blank
-    if size is None:
-        yield ReviewIssue(
-            name, "technical_success", 1.0, "The image does not open.", is_blocking=True
-        )
+    if blob.media_type == _SVG:
+        if read_svg_size(blob.data) is None:
+            yield _block(item, 1.0, "The image does not open.")
         return
-    wanted = _find_expected_size(item)
-    if wanted is not None and size != wanted:
+    if item.picture is None:
+        yield _block(item, 1.0, "The image does not open.")
+        return
+    found = f"image/{item.picture.kind.lower()}"
+    if found not in {"image/png", "image/jpeg", "image/webp"}:
+        yield _block(item, 0.8, f"The image is {found}, which few programs show.")
+    elif found != blob.media_type:
+        yield _block(item, 0.8, f"The image is {found}, and not {blob.media_type} as it is called.")
+
+
+def check_picture_size(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture has the requested size."""
+    size, wanted = _find_size(look.item), _find_expected_size(look.item)
+    if size is not None and wanted is not None and size != wanted:
         message = f"The image is {size[0]} × {size[1]}, not {wanted[0]} × {wanted[1]}."
         changes: JsonObject = {"width": wanted[0], "height": wanted[1]}
-        yield ReviewIssue(
-            name, "technical_success", 0.7, message, is_blocking=True, changes=changes
-        )
-    if blank:
-        changes = _vary_input(item, look.attempt)
-        message = "The image is blank."
-        yield ReviewIssue(
-            name, "technical_success", 0.9, message, is_blocking=True, changes=changes
-        )
+        yield _block(look.item, 0.7, message, changes)
 
 
-PICTURE_CHECKS: tuple[NodeCheck, ...] = (check_picture,)
+def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture shows something: neither transparent nor one colour."""
+    item, limits = look.item, look.thresholds.picture
+    if (picture := item.picture) is None:
+        return
+    changes = _vary_input(item, look.attempt)
+    if picture.visible_share < limits.min_visible_share:
+        message = f"The image is transparent: {picture.visible_share:.1%} of it can be seen."
+        yield _block(item, 0.9, message, changes)
+    elif picture.contrast < limits.min_contrast:
+        message = f"The image is blank: its parts differ by {picture.contrast:.0f} of 255 levels."
+        yield _block(item, 0.9, message, changes)
+
+
+def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture is not made of random pixels."""
+    item, limits = look.item, look.thresholds.picture
+    picture = item.picture
+    if picture is not None and not _is_layout(item) and picture.noise > limits.max_noise:
+        message = (
+            f"The image is noise: its pixels have {1 - picture.noise:.0%} in common with those "
+            "beside them."
+        )
+        yield _block(item, 0.9, message, _vary_input(item, look.attempt))
+
+
+def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that no large part of a picture was left unpainted."""
+    item, limits = look.item, look.thresholds.picture
+    picture = item.picture
+    if picture is not None and not _is_layout(item) and picture.dead_share > limits.max_dead_share:
+        message = f"{picture.dead_share:.0%} of the image is one colour, cut off from the rest."
+        yield _block(item, 0.7, message, _vary_input(item, look.attempt))
+
+
+def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture is as fine as its size: no thumbnail that was blown up."""
+    item, limits = look.item, look.thresholds.picture
+    picture = item.picture
+    if picture is None or _is_layout(item):
+        return
+    asked = " ".join(value for value in item.node.input.values() if isinstance(value, str))
+    changes = _vary_input(item, look.attempt)
+    if picture.block >= limits.min_block and not _COARSE.search(asked):
+        message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
+        yield _block(item, 0.7, message, changes)
+    elif (
+        picture.finest_detail < limits.min_finest_detail
+        and picture.turns > limits.min_turns
+        and picture.contrast > limits.min_detailed_contrast
+        and not _SOFT.search(asked)
+    ):
+        message = (
+            "The image was blown up: half as large, it loses "
+            f"{picture.finest_detail:.0f} of 255 levels where it is sharpest."
+        )
+        yield _block(item, 0.7, message, changes)
+
+
+def check_pattern(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that a picture is more than the squares that stand for transparency."""
+    item, limits = look.item, look.thresholds.picture
+    picture = item.picture
+    if picture is not None and picture.checkers >= limits.min_checkers:
+        message = f"The image is nothing but {picture.checkers} squares of two colours."
+        yield _block(item, 0.9, message, _vary_input(item, look.attempt))
+
+
+PICTURE_CHECKS: tuple[NodeCheck, ...] = (
+    check_picture_file, check_picture_size, check_blank, check_picture_noise, check_dead_area,
+    check_detail, check_pattern,
+)  # fmt: skip
+
+
+def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> list[ReviewIssue]:
+    """Check that no two generated pictures look the same where several were asked for.
+
+    Args:
+        items: the evidence of all nodes.
+        attempt: how many reviews there were before.
+        max_bits: by how many of 192 bits the fingerprints of equal pictures differ at most.
+    """
+    known: list[tuple[Evidence, int]] = []
+    issues: list[ReviewIssue] = []
+    for item in items:
+        if item.status != "completed" or _is_layout(item) or item.picture is None:
+            continue
+        if item.capability.operation is None or item.picture.contrast < 1:
+            continue
+        mark = item.picture.fingerprint
+        twin = next((o for o, other in known if (mark ^ other).bit_count() <= max_bits), None)
+        if twin is not None:
+            message = f"The image looks the same as that of `{twin.node.id}`."
+            changes = _vary_input(item, attempt + len(known))
+            issues.append(replace(_block(item, 0.7, message, changes), check="variety"))
+        known.append((item, mark))
+    return issues
+
+
+def _block(
+    item: Evidence, weight: float, message: str, changes: JsonObject | None = None
+) -> ReviewIssue:
+    return ReviewIssue(
+        item.node.id, "technical_success", weight, message, is_blocking=True, changes=changes or {}
+    )
+
+
+def _is_layout(item: Evidence) -> bool:
+    """Tell whether a picture is a card: plain panels and soft grounds are right there."""
+    return "text_boxes" in item.capability.output_model.model_fields
+
+
+def _find_size(item: Evidence) -> tuple[int, int] | None:
+    if item.blob is not None and item.blob.media_type == _SVG:
+        return read_svg_size(item.blob.data)
+    return (item.picture.width, item.picture.height) if item.picture is not None else None
 
 
 def _find_expected_size(item: Evidence) -> tuple[int, int] | None:

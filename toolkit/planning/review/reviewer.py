@@ -10,6 +10,7 @@ from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
+from toolkit.planning.review.picture_checks import check_variety
 from toolkit.plugins import Capability
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
@@ -42,7 +43,9 @@ def review_results(
         thresholds: of the checks.
     """
     issues = find_issues(objective, evidence, deliverables, attempt=attempt, thresholds=thresholds)
-    return judge_issues(issues, evidence, retries_left=retries_left, thresholds=thresholds)
+    return judge_issues(
+        issues, evidence, attempt=attempt, retries_left=retries_left, thresholds=thresholds
+    )
 
 
 def find_issues(
@@ -61,6 +64,8 @@ def find_issues(
             continue  # the workflow went on without it, and warns of it
         look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds)
         issues += check_node(look)
+    same_bits = thresholds.picture.max_same_bits
+    issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
     return issues + _find_absent(evidence, deliverables)
 
 
@@ -68,6 +73,7 @@ def judge_issues(
     issues: Sequence[ReviewIssue],
     evidence: Sequence[Evidence],
     *,
+    attempt: int,
     retries_left: int,
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> Review:
@@ -76,13 +82,21 @@ def judge_issues(
     score = round(
         sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
     )
-    decision, action = decide(score, issues, evidence, retries_left, thresholds.pass_score)
+    verdict = decide(
+        score,
+        issues,
+        evidence,
+        attempt=attempt,
+        retries_left=retries_left,
+        pass_score=thresholds.pass_score,
+    )
     return Review(
-        decision=decision,
+        decision=verdict.decision,
         score=score,
         criteria=criteria,
-        issues=[f"{issue.node_id}: {issue.message}" for issue in issues],
-        recommended_action=action,
+        issues=[*(f"{issue.node_id}: {issue.message}" for issue in issues), *verdict.reasons],
+        recommended_action=next(iter(verdict.actions), None),
+        recommended_actions=list(verdict.actions),
     )
 
 
