@@ -18,6 +18,7 @@ from toolkit.plugins.fencing import fence_text
 
 # With `auto`, the rules plan what they understood so much of, and have nothing to ask about.
 MIN_UNDERSTOOD: Final = 0.8
+MAX_ASKED_WORDS: Final = 8
 MAX_TRIES: Final = 3  # the first answer, and at most two repairs
 MAX_TOKENS: Final = 4_096
 # Of the instructions with the catalogue, and of the repair: what `llm.generate` takes, and less.
@@ -74,6 +75,17 @@ def is_understood(reading: PlanReading, question: str | None) -> bool:
     False
     """
     return reading.understood >= MIN_UNDERSTOOD and question is None
+
+
+def write_question(reading: PlanReading) -> str:
+    """Write what a person is asked about an objective that nobody understood.
+
+    >>> write_question(PlanReading(understood=0.5, words=["frobnicate"]))
+    'What is meant by “frobnicate”? Say in other words what is to be made.'
+    """
+    words = ", ".join(f"“{word}”" for word in reading.words[:MAX_ASKED_WORDS])
+    meant = f"What is meant by {words}?" if words else "What is to be made?"
+    return f"{meant} Say in other words what is to be made."
 
 
 def build_planner_input(

@@ -79,6 +79,7 @@ class Lexicon:
         particles: the later parts of the verbs that begin with a word, and their categories.
         ambiguous: the phrases that are verb and noun.
         articles: words that are skipped within a phrase.
+        conjunction: the one that is written as one with the word after it.
         proclitics, enclitics: what can be written as one with a word.
         definite: the ends of proclitics that only a noun follows.
         endings: what a word ends in before an enclitic, and without it.
@@ -96,6 +97,7 @@ class Lexicon:
     ambiguous: frozenset[str]
     articles: frozenset[str]
     proclitics: tuple[str, ...] = ()
+    conjunction: str = ""
     enclitics: tuple[str, ...] = ()
     definite: tuple[str, ...] = ()
     endings: tuple[tuple[str, str], ...] = ()
@@ -111,6 +113,21 @@ class Lexicon:
     def is_known(self, key: str) -> bool:
         """Tell whether a word, or one that begins a phrase, is in the lexicon."""
         return key in self.meanings or key in self.longest
+
+    def split_conjunctions(self, tokens: Sequence[Token]) -> list[Token]:
+        """Split off the conjunctions that are written as one with a known word: `وصورة`."""
+        if not self.conjunction:
+            return list(tokens)
+        split: list[Token] = []
+        for token in tokens:
+            size = len(self.conjunction)
+            rest = Token(token.text[size:], token.key[size:], token.start + size, token.end)
+            is_joined = token.key.startswith(self.conjunction) and len(rest.key) >= MIN_STEM
+            if is_joined and not self.is_known(token.key) and self.find_entries([rest], 0):
+                split.append(Token(token.text[:size], token.key[:size], token.start, rest.start))
+                token = rest
+            split.append(token)
+        return split
 
     def find_entries(self, tokens: Sequence[Token], i: int) -> list[Entry]:
         """List what the phrases that start at a token can mean, the longest first."""
@@ -333,6 +350,7 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         ambiguous=list_keys_of(data, "ambiguous", code),
         articles=list_keys_of(data, "skipped", code),
         proclitics=tuple(list_words(data, "proclitics")),
+        conjunction=cast("str", data.get("conjunction", "")),
         enclitics=tuple(list_words(data, "enclitics")),
         definite=tuple(list_words(data, "definite")),
         endings=tuple(list_pairs(data, "endings")),

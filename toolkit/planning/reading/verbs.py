@@ -4,6 +4,13 @@ from toolkit.planning.reading.grammar import get_grammar
 from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
 from toolkit.planning.reading.scan import Break, Phrase, Scan
 
+# Keys that have verbs besides their nouns, as `print` has, stand for verbs, too.
+_NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
+    "unavailable.print",
+    "unavailable.schedule",
+    "unavailable.transcribe",
+    "unavailable.translate_audio",
+}
 _MAX_VERB_GAP = 5
 VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
 
@@ -18,7 +25,7 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return apart
     if verb is None:
         return None
-    if verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous and verb.end - i == 1:
+    if verb.category in _NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1:
         return None
     if has_clitic(scan, verb):
         return _prefer_available(scan, verb)
