@@ -1,6 +1,7 @@
 """Planning by rules or by a language model, for `POST /v1/plans` and for tasks alike."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
 from toolkit.contract.choices import PlannerChoice
@@ -29,6 +30,7 @@ from toolkit.planning.llm_planner import (
     build_planner_input,
     is_understood,
     list_plannable,
+    write_question,
 )
 from toolkit.planning.model_reply import ReadPlan, read_plan_reply
 from toolkit.planning.plan_validator import PlanRules
@@ -98,16 +100,21 @@ class Planning:
         view = await self._plans.find_view(account_id, request.constraints)
         draft = await self._plans.draft(request, view)
         choice = self.choose_planner(request)
-        if choice == "rules" or (choice == "auto" and is_understood(draft.reading, draft.question)):
-            return await self._plans.complete(account_id, request, draft)
+        is_clear = is_understood(draft)
+        if choice == "rules" or (choice == "auto" and is_clear):
+            plan, _ = await self._plans.complete(account_id, request, draft)
+            return plan
         attempt = _ModelPlanning(self._core, self._plans, self._workflows, account_id, request)
-        plan = await attempt.plan(view, draft, calls)
-        if plan is None:
-            plan = await self._plans.complete(account_id, request, draft)
+        made = await attempt.plan(view, draft, calls)
+        if made is None:
+            if not is_clear:  # neither understood it, so a person is asked
+                asked = draft.question or write_question(draft.reading)
+                draft = replace(draft, question=asked)
+            made, _ = await self._plans.complete(account_id, request, draft)
             if choice == "llm" or attempt.asked:
-                plan.rationale = f"{plan.rationale} {attempt.explain_failure()}".strip()
-        plan.cost_usd = to_wire_usd(attempt.cost)
-        return plan
+                made.rationale = f"{made.rationale} {attempt.explain_failure()}".strip()
+        made.cost_usd = to_wire_usd(attempt.cost)
+        return made
 
 
 class _ModelPlanning:
@@ -214,10 +221,9 @@ class _ModelPlanning:
             update={"max_cost_usd": None if left is None else to_wire_usd(left)}
         )
         request = self._request.model_copy(update={"constraints": constraints})
-        _, refusal = await self._plans.estimate_cost(self._account_id, request, read.draft)
+        plan, refusal = await self._plans.complete(self._account_id, request, read.draft, "llm")
         if refusal is not None:
             return None, [Detail("constraints.max_cost_usd", refusal)]
-        plan = await self._plans.complete(self._account_id, request, read.draft, "llm")
         if not plan.executable:
             return plan, []
         flow = make_workflow_request(plan.objective, request.constraints, plan.nodes)

@@ -79,7 +79,8 @@ class Plans:
             draft = self._adopt(request.plan, request.constraints, view)
         else:
             draft = await self.draft(request, view)
-        return await self.complete(account_id, request, draft)
+        plan, _ = await self.complete(account_id, request, draft)
+        return plan
 
     async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
         """Find what an account may plan with."""
@@ -106,10 +107,14 @@ class Plans:
 
     async def complete(
         self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
-    ) -> Plan:
-        """Make the plan of a draft: with an id, a price, and whether its budget rules it out."""
-        cost, refusal = await self.estimate_cost(account_id, request, draft)
-        return Plan(
+    ) -> tuple[Plan, str | None]:
+        """Make the plan of a draft, with an id and a price.
+
+        Returns:
+            the plan, and why its budget rules it out, if it does.
+        """
+        cost, refusal = await self._estimate_cost(account_id, request, draft)
+        plan = Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
             nodes=draft.nodes,
@@ -124,6 +129,7 @@ class Plans:
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
         )
+        return plan, refusal
 
     def _adopt(self, given: PlanGiven, constraints: Constraints, view: PlannerView) -> PlanDraft:
         """Take a plan as it is, and find what it lacks.
@@ -171,7 +177,7 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
 
-    async def estimate_cost(
+    async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""
