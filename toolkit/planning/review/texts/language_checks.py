@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from toolkit.planning.reading.lexicon import CODES
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.languages import (
@@ -25,7 +26,8 @@ def check_language(case: TextCase) -> Iterator[ReviewIssue]:
     wanted = case.demands.wanted or case.wishes.wanted
     allowed = set(wanted) or {case.demands.language, case.wishes.language}
     # A brief that names a language without asking for it may still mean it.
-    allowed |= set() if wanted else case.demands.named | case.wishes.named
+    if not (wanted and case.demands.asks("translating")):
+        allowed |= case.demands.named | case.wishes.named
     allowed.discard("")
     if not allowed:
         return
@@ -38,12 +40,14 @@ def check_language(case: TextCase) -> Iterator[ReviewIssue]:
             message = f"The text is in {found.script} letters: {quote(case.text)}, not in {names}."
             yield case.report(message, 0.9, instruction=told)
             return
-    if found.code is not None and not _is_allowed(found.code, allowed):
+    # Of a brief in another language than these the nearest is told: it says little.
+    is_sure = wanted or case.demands.is_language_sure or found.code in CODES
+    if found.code is not None and is_sure and not _is_allowed(found.code, allowed):
         message = f"The text is in `{found.code}` and not in {names}: {quote(case.text)}."
         yield case.report(message, 0.9, instruction=told)
         return
     share, example = _measure_foreign_share(case.sample, allowed)
-    if share > case.thresholds.foreign_share:
+    if share > case.thresholds.foreign_share and is_sure:
         message = f"{share:.0%} of the text is not in {names}: {quote(example)}."
         yield case.report(message, 0.7, instruction=told)
 

@@ -8,14 +8,14 @@ from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.languages import detect_text_language
 from toolkit.planning.review.texts.sentences import split_lines
 from toolkit.planning.review.texts.terms import TermIndex, find_terms, measure_overlap
-from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
+from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
 
 _URL = re.compile(r"https?://([\w.-]+)(/[^\s)\]>,;\"”]*)?|\bdoi:\s*10\.\d+|\b10\.\d{4,9}/\S+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _MATERIAL_TITLE = re.compile(r"^([^\n:]{3,60}):", re.M)
 _MIN_TERMS = 8  # of a text, that a topic is told by
 _MIN_MATERIAL = 20  # of its material
-_FEW_TERMS = 3
+_FEW_TERMS = 2
 
 
 def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
@@ -36,13 +36,17 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
     topic = _cut_clause(case.demands.topic) or _cut_clause(case.wishes.topic)
     wanted = list(dict.fromkeys(find_terms(topic)))
     there = TermIndex(terms)
-    if not wanted or any(term in there for term in [*wanted, *find_terms(case.wishes.topic)]):
+    if not wanted or any(term in there for term in wanted):
         return
-    # A long brief may be met in other words; a topic of few words, or a long text, has them.
-    is_related = measure_overlap(terms, material) >= case.thresholds.material_share
-    far = not (case.demands.is_creative or is_related) and (
-        len(wanted) <= _FEW_TERMS or len(terms) >= case.thresholds.topic_terms
+    is_free = case.demands.is_creative or (
+        measure_overlap(terms, material) >= case.thresholds.material_share
     )
+    others = find_terms(f"{case.brief} {case.look.objective}")
+    # A long brief may be met in other words; a topic of few words, or a long text, has them.
+    is_dense = case.language.script in {"han", "kana"}
+    is_told = len(wanted) <= _FEW_TERMS and not is_dense
+    is_long = len(terms) >= case.thresholds.topic_terms * (2 if is_dense else 1)
+    far = not is_free and (is_told or is_long) and not any(term in there for term in others)
     short = " ".join(topic.split()[:8])
     instruction = f"Mention {short} by name."
     if instruction in str(case.item.node.input.get("objective", "")):
@@ -115,7 +119,7 @@ def _find_literal(brief: str) -> str:
 
 def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that sources are named where the brief asks for them."""
-    if not case.demands.asks("sources") or not case.text.strip() or case.is_code:
+    if case.is_code or not case.text.strip() or not _asks_for_sources(case.demands.folded):
         return
     if _URL.search(case.text):
         return
@@ -132,6 +136,18 @@ def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
             return
     message = "The text names no source, though its brief asks for them."
     yield case.report(message, 0.7, instruction="Name each source with its address at the end.")
+
+
+def _asks_for_sources(folded: str) -> bool:
+    """Tell whether a brief asks for sources to be named, and not only to be used."""
+    if find_phrase("sources", folded) is not None:
+        return True
+    nouns = compile_phrases("source_heads").pattern
+    verbs = compile_phrases("source_verbs").pattern
+    return (
+        re.search(rf"(?:{verbs})\W+(?:\w+\W+){{0,3}}?(?:{nouns})(?!\s+(?:of|code)\b)", folded)
+        is not None
+    )
 
 
 def _names_source(case: TextCase) -> bool:
