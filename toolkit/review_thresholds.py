@@ -106,8 +106,8 @@ class TextThresholds(BaseModel):
     repeated_share: Share = 0.25
     repeated_share_of_verse: Share = 0.55
     packed_share: Share = 0.15
-    echo_share: Share = 0.75
-    old_share: Share = 0.85
+    echo_share: Share = 0.6
+    old_share: Share = 0.8
     heading_characters: int = Field(default=600, ge=0)
     hidden_share: Share = 0.02
     material_share: Share = 0.15

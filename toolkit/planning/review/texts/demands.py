@@ -55,6 +55,7 @@ _FROM = frozenset({"from", "aus", "de", "du", "del", "dal", "do", "vom"})
 _EXCLUDED_ACTS = ("act.research", "act.speak", "act.draw", "act.lay_out")
 _EACH = frozenset({"each", "per", "apiece", "je", "jeweils", "chacun", "chacune", "chaque", "cada",
                    "ciascuno", "ciascuna", "ogni", "ずつ", "各", "每", "لكل", "كل"})  # fmt: skip
+MIN_BRIEF_HITS = 1.0  # function words that a brief's language is told by
 MIN_CHARACTERS = 20  # fewer are letters of a word
 MAX_COUNT_WORDS = 3  # between a verb and the number of items it asks for
 
@@ -129,7 +130,7 @@ def read_demands(brief: str) -> Demands:
     plain = _QUOTED.sub(lambda match: " " * len(match.group()), brief)
     language = detect_language(brief)
     scan = Scan(plain, load_lexicon(language), CapabilityNames())
-    told = detect_text_language(plain).code
+    told = detect_text_language(plain, MIN_BRIEF_HITS).code
     # The words of a language without a lexicon are only like those of another.
     is_known = told is None or told in CODES
     quantities = _read_quantities(scan) if is_known else {}

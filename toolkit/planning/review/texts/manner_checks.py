@@ -125,7 +125,7 @@ def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
     if case.demands.asks("rewriting"):
         return False
     known = TermIndex(find_terms(f"{case.brief} {case.look.objective}"))
-    terms = find_terms(case.sample)
+    terms = find_terms(_LABEL_LINE.sub(" ", case.sample))
     is_old = measure_overlap(terms, known) >= case.thresholds.old_share
     labels = {match.group(1) for match in _LABEL_LINE.finditer(case.sample)}
     is_labelled = sum(find_phrase("labels", fold_phrase(one)) is not None for one in labels) >= 2

@@ -13,20 +13,21 @@ _BRACKETED = re.compile(
     r"|\{\{\s{0,3}([^{}\n]{1,60})\}\}"
     r"|(?<!\w)\{([A-Za-z_ ]{2,40})\}"
     r"|\$\{([^{}\n]{1,40})\}"
-    r"|<((?!https?:|/|mailto:)[^<>\n@]{2,60})>"
+    r"|<((?!https?:|/|mailto:|\s)[^<>\n@]{2,60})>"
     r"|[【〔〈]([^【】〔〕〈〉\n]{1,20})[】〕〉]"
     r"|[(（]([^()（）\n]{3,60})[)）]"
     r"|%([A-Z_]{3,30})%"
     r"|__([A-Z][A-Z ]{2,30})__"
 )
 _STOCK = re.compile(
-    r"\blorem ipsum\b|\bdolor sit amet\b"
-    r"|(?<![\w.])(?:TODO|TBD|TBA|FIXME|TKTK?)(?!\w)|\bX{3,}\b|[€$£]X{2,}"
-    r"|\bINSERT [A-Z]{2,}|\b(?:YOUR|ENTER|ADD)[ _](?:[A-Z]{2,}[ _]?){1,4}\b"
+    r"(?i:\blorem ipsum\b|\bdolor sit amet\b)"
+    r"|(?<![\w.])(?:TODO(?=\s*[:(\]])|TBD|TBA|FIXME|TKTK)(?!\w)|\bX{3,}\b|[€$£]\s?X{2,}"
+    r"|\bXX\s?(?:€|%|Uhr\b|euros?\b|:XX)|\bINSERT (?!INTO)[A-Z]{2,}"
+    r"|\b(?:YOUR|ENTER|ADD)_(?:[A-Z]{2,}_?){1,4}\b"
     r"|\b000[- ]000[- ]0000\b|\b123-456-7890\b|\b(?:name|example)@example\.\w+"
     r"|\byour\.?(?:name|email)@|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|[○〇◯]{2,}"
 )
-_BLANK = re.compile(r"_{4,}|\bXX\b")
+_BLANK = re.compile(r"_{4,}")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 _CITATION = re.compile(r"^[\d\s,–-]+$|^[xX✓ ]$|^\W*$|^[a-z]$")
 _TAG_NAMES = (
@@ -79,8 +80,11 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
                 if not is_blank:
                     continue
             case first:
-                is_blank = first in "{$%" or words.search(folded) is not None
-        (found if is_blank or (inner.isupper() and len(inner) > 1) else weak).append(match.group())
+                is_blank = first == "%" or words.search(folded) is not None
+        is_blank = is_blank or match[0].startswith("{{")
+        # An abbreviation in brackets is none, words in capitals are.
+        is_blank = is_blank or (inner.isupper() and re.search(r"[ _]", inner) is not None)
+        (found if is_blank else weak).append(match.group())
     if len(weak) >= 3:
         found += weak
     if found:
