@@ -69,6 +69,34 @@ class PictureThresholds(BaseModel):
     max_same_bits: int = Field(default=4, ge=0)
 
 
+class CardThresholds(BaseModel):
+    """The thresholds of the checks of cards.
+
+    Attributes:
+        max_lost_share: the most letters that may have no glyph, of 1.
+        min_text_share: the least share of the words of each text that was given.
+        min_cut_share: the same where the layout says that it cut some.
+        min_source_share: the least share of a body's words that are from what it was made from.
+        max_outside: how far a text may stand out of a card, of its shorter side.
+        min_type: the least size of type, of the card's shorter side.
+        max_overlap: the most of a text that may lie upon another, of 1.
+        min_contrast: the least ratio of a text to what is behind it.
+        min_picture_share: the least share of a picture's colours that are on a card.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_lost_share: float = Field(default=0.02, ge=0, le=1)
+    min_text_share: float = Field(default=0.75, ge=0, le=1)
+    min_cut_share: float = Field(default=0.1, ge=0, le=1)
+    min_source_share: float = Field(default=0.4, ge=0, le=1)
+    max_outside: float = Field(default=0.005, ge=0)
+    min_type: float = Field(default=0.012, ge=0)
+    max_overlap: float = Field(default=0.25, ge=0, le=1)
+    min_contrast: float = Field(default=1.25, ge=1)
+    min_picture_share: float = Field(default=0.45, ge=0, le=1)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
@@ -78,6 +106,7 @@ class ReviewThresholds(BaseModel):
         judge_margin: so near to `pass_score`, one answer of the judge does not decide.
         sound: of the checks of sounds.
         picture: of the checks of pictures.
+        card: of the checks of cards.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -88,6 +117,7 @@ class ReviewThresholds(BaseModel):
     judge_margin: float = Field(default=0.15, ge=0, le=1)
     sound: SoundThresholds = SoundThresholds()
     picture: PictureThresholds = PictureThresholds()
+    card: CardThresholds = CardThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()
