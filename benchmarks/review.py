@@ -134,7 +134,7 @@ def review_artifact(line: Row, *, good: bool) -> Outcome:
 def _find_needed(issues: Sequence[ReviewIssue], evidence: Evidence) -> Iterator[str]:
     for name in {issue.check for issue in issues}:
         others = [issue for issue in issues if issue.check != name]
-        if judge_issues(others, [evidence], retries_left=RETRIES).decision == "pass":
+        if judge_issues(others, [evidence], attempt=0, retries_left=RETRIES).decision == "pass":
             yield name
 
 
@@ -213,7 +213,7 @@ def print_tables(outcomes: Sequence[Outcome]) -> None:
     passed = Counter(o.damage for o in damaged if o.passed)
     _print_table(
         ["damage", "artifacts", "of them passed"],
-        ((name, number, passed[name]) for name, number in Counter(o.damage for o in damaged).items()),
+        ((name, n, passed[name]) for name, n in Counter(o.damage for o in damaged).items()),
     )  # fmt: skip
     found = Counter(name for o in damaged for name in o.found)
     alone = Counter(name for o in damaged for name in o.needed)

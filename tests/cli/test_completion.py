@@ -19,10 +19,10 @@ from toolkit.settings import Settings
 
 # What a person makes up, and nobody can offer: by the name of the parameter.
 FREE = {
-    "allow_env", "allow_secret", "base_url", "cors_origin", "data_center", "email", "fields",
-    "first", "host", "image", "issue", "last", "member", "members", "metrics_host", "month", "name",
-    "node_id", "objective", "older_than", "otel_endpoint", "preload", "secret_ref", "topic",
-    "trust_proxy", "url", "version",
+    "allow_env", "allow_secret", "answer", "base_url", "cors_origin", "data_center", "email",
+    "fields", "first", "host", "image", "issue", "last", "member", "members", "metrics_host",
+    "month", "name", "node_id", "objective", "older_than", "otel_endpoint", "preload", "secret_ref",
+    "topic", "trust_proxy", "url", "version",
 }  # fmt: skip
 
 

@@ -15,6 +15,14 @@ from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 OBJECTIVE = "A poem about tea on a card"
 RULES = PlanRules({c.id: c for c in BUILT_IN} | {c.name: c for c in BUILT_IN})
 NODE = {"id": "a", "capability": "llm.generate", "input": '{"objective": "x"}', "quote": "tea"}
+POOL = [
+    {"id": "facts", "capability": "research.gather", "input": '{"topic": "tea"}'},
+    NODE | {"depends_on": ["facts"]},
+    NODE | {"id": "b"},
+    {"id": "card", "capability": "composition.layout", "input": {"title": "Tea"},
+     "depends_on": ["a"]},
+    {"id": "voice", "capability": "speech.generate", "input": "{}", "depends_on": ["b"]},
+]  # fmt: skip
 LEAVES = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20),
     st.sampled_from(["a", "llm.generate", "speech.generate", "tea", "[", '{"text": "tea"}']),
@@ -28,7 +36,23 @@ NAMES = st.one_of(
 VALUES = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(NAMES, inner, max_size=5)
 )
+SOUND_OR_NEARLY = st.builds(
+    lambda nodes, deliver, at, spoiled: json.dumps(
+        {
+            "nodes": [
+                {"quote": "tea", **node, **(spoiled if i == at else {})}
+                for i, node in enumerate(nodes)
+            ],
+            "deliverables": deliver,
+        }
+    ),
+    st.lists(st.sampled_from(POOL), unique_by=lambda node: node["id"], min_size=1),
+    st.lists(st.sampled_from(["card", "voice", "a", "b"]), unique=True, max_size=4),
+    st.integers(min_value=0, max_value=9),
+    st.dictionaries(NAMES, VALUES, max_size=1),
+)
 TEXTS = st.one_of(
+    SOUND_OR_NEARLY,
     st.text(max_size=300),
     VALUES.map(json.dumps),
     st.builds(

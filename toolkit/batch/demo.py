@@ -117,10 +117,9 @@ def _print_review(console: Console, task: dict[str, Any]) -> None:
         error = task.get("error") or {}
         console.print(f"\n[bold]No review[/]: {error.get('code')}: {error.get('message')}")
         return
-    criteria = ", ".join(
-        f"{name.replace('_', ' ')} {value:.2f}" for name, value in review["criteria"].items()
-    )
-    console.print(f"\n[bold]Review[/]: {review['decision']}, {review['score']:.2f} ({criteria})")
+    scores = {"score": review["score"], **(review["criteria"] or {})}
+    told = [f"{k.replace('_', ' ')} {v:.2f}" for k, v in scores.items() if v is not None]
+    console.print(f"\n[bold]Review[/]: {', '.join([review['decision'], *told])}")
     for issue in review["issues"]:
         console.print(Text(f"  - {issue}"))
     cost = task["cost_usd"]

@@ -14,8 +14,7 @@ from toolkit.cli import completion
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.run_options import make_option, make_parameters
 from toolkit.cli.target import DirectoryPolicy, Target, open_client
-from toolkit.contract.choices import OptimizeFor, Scope, UsageGroup
-from toolkit.contract.plans import PlannerChoice, ReviewMode
+from toolkit.contract.choices import OptimizeFor, PlannerChoice, ReviewMode, Scope, UsageGroup
 from toolkit.contract.run_options import RunOptions, WorkOptions
 
 TARGET_PANEL = "Where, and how it is shown"

@@ -65,6 +65,11 @@ def _find_fault(work: Any) -> ToolkitError | None:
     if work.status == "blocked":
         from toolkit.display.text import format_missing
 
+        if record.question is not None:
+            return WorkError(
+                ErrorCode.INVALID_REQUEST,
+                f"{record.question} Answer: toolkit tasks resume {work.id} --answer TEXT",
+            )
         code = ErrorCode.CREDENTIALS_MISSING
         if record.missing_capabilities:
             code = ErrorCode.CAPABILITY_UNAVAILABLE

@@ -1,9 +1,14 @@
-"""The part that plans and tasks share: an objective, and what is missing for it."""
+"""The part that plans and tasks share: an objective, what is missing for it, and a plan given."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
+from toolkit.client._builder import Workflow
+from toolkit.client._wire.messages import drop_none
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.plans import Missing, Plan
+from toolkit.contract.run_options import PLACEMENT_OPTIONS
 from toolkit.contract.tasks import Task
 
 P = TypeVar("P", Plan, Task)
@@ -43,3 +48,44 @@ class HasObjective(Generic[P]):
     def created_at(self) -> datetime:
         """The time at which it was asked for."""
         return self.record.created_at
+
+
+PlanSource: TypeAlias = Plan | Workflow | Mapping[str, Any]
+
+
+def make_task_body(
+    objective: str | None, constraints: Mapping[str, object], plan: PlanSource | None = None
+) -> dict[str, object]:
+    """Make the body of `POST /v1/tasks`.
+
+    Args:
+        objective: that of the plan, or the workflow's name, by default.
+        constraints: the limits that it must keep to.
+        plan: is run as it is, if given; as a record, as its JSON, or as a workflow.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` without an objective, or a plan that has one.
+    """
+    given: dict[str, object] = {}
+    if isinstance(plan, Workflow):
+        body = _make_plan_of(plan)
+        constraints = {**body.pop("constraints"), **constraints}
+    else:
+        body = plan.model_dump(mode="json") if isinstance(plan, Plan) else dict(plan or {})
+    if plan is not None:
+        nodes = [drop_none(**node) for node in body.get("nodes", ())]
+        given["plan"] = {"nodes": nodes, "deliverables": body.get("deliverables", [])}
+    wanted = objective or body.get("objective")
+    if wanted is None:
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Give an objective, or a plan with one.")
+    return {"objective": wanted, "constraints": dict(constraints), **given}
+
+
+def _make_plan_of(workflow: Workflow) -> dict[str, Any]:
+    """Make the plan that a workflow is, and the constraints that its options come to."""
+    body = workflow.to_dict()
+    common = dict(body.get("options", {}))
+    limits = {key: common.pop(key) for key in ("max_cost_usd", "optimize_for") if key in common}
+    places = {place: body[place] for place in PLACEMENT_OPTIONS if place in body}
+    nodes = [{**node, "options": {**common, **node.get("options", {})}} for node in body["nodes"]]
+    return {"objective": body["name"], "nodes": nodes, "constraints": {**limits, **places}}

@@ -14,7 +14,7 @@ from toolkit.contract.tasks import Criteria, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
-from toolkit.display.text import format_money, summarize_record
+from toolkit.display.text import format_count, format_money, summarize_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,13 +81,13 @@ class ReviewView(RecordView[Review]):
         return self.record.decision
 
     @property
-    def score(self) -> float:
-        """The overall score, 0 to 1."""
+    def score(self) -> float | None:
+        """The overall score, 0 to 1; none where a person gave none."""
         return self.record.score
 
     @property
-    def criteria(self) -> Criteria:
-        """The three criteria, each 0 to 1."""
+    def criteria(self) -> Criteria | None:
+        """The three criteria, each 0 to 1; none where a person gave none."""
         return self.record.criteria
 
     @property
@@ -96,18 +96,15 @@ class ReviewView(RecordView[Review]):
         return self.record.issues
 
     def __repr__(self) -> str:
-        issues = len(self.issues)
-        return f"<Review {self.decision} {self.score:.2f}, {issues} issue{'s' * (issues != 1)}>"
+        score = "" if self.score is None else f" {self.score:.2f}"
+        return f"<Review {self.decision}{score}, {format_count(len(self.issues), 'issue')}>"
 
     def _render_html(self) -> str:
-        rows = {"decision": self.decision, "score": f"{self.score:.2f}"}
-        rows |= {name: f"{value:.2f}" for name, value in self.criteria.model_dump().items()}
-        action = self.record.recommended_action
-        more = {
-            "issues": self.issues,
-            "recommended": action and f"{action.action} {action.node_id}",
-        }
-        return html.render_facts("Review", {**rows, **more})
+        scores = {"score": self.score, **(self.criteria.model_dump() if self.criteria else {})}
+        rows = {name: f"{value:.2f}" for name, value in scores.items() if value is not None}
+        again = [f"{one.action} {one.node_id}" for one in self.record.recommended_actions]
+        more = {"reviewer": self.record.reviewer, "issues": self.issues, "recommended": again}
+        return html.render_facts("Review", {"decision": self.decision, **rows, **more})
 
 
 class RouteView(RecordView[Route]):

@@ -8,6 +8,8 @@ from typing import Literal
 ConnectionType = Literal["environment", "aws_secrets_manager"]
 Decision = Literal["pass", "retry", "fail"]
 OptimizeFor = Literal["cost", "latency", "quality", "balanced"]
+PlannerChoice = Literal["rules", "auto", "llm"]
+ReviewMode = Literal["checks", "judge"]
 RunTarget = Literal["capability", "agent"]
 Scope = Literal["read", "write", "admin"]
 UsageGroup = Literal["day", "capability", "provider", "connection", "agent", "key", "account"]

@@ -5,12 +5,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request, Timestamp, Usd
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.jobs import Options
 
 CapabilityName = Annotated[str, Field(min_length=1, max_length=128)]
-PlannerChoice = Literal["rules", "auto", "llm"]
-ReviewMode = Literal["checks", "judge"]
 
 
 class Constraints(Request):

@@ -7,18 +7,70 @@ from pydantic import Field, model_validator
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import Options
-from toolkit.contract.plans import Constraints, Missing, PlanCreate
-from toolkit.contract.workflows import NodeId
+from toolkit.contract.plans import Constraints, Missing, Plan, PlanCreate
+from toolkit.contract.workflows import NodeCreate, NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
+Answer = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 PERSON_REVIEWER = "person"  # who reviews where it is not the checks
 JUDGE_REVIEWER = "judge"
 
 
+class PlanNodeCreate(NodeCreate):
+    """One node of a plan to run, and why it is in the plan."""
+
+    reason: str = Field(default="", max_length=2_000)
+
+
+class PlanGiven(Request):
+    """A plan to run as it is: one that was previewed, edited or not, or one that a caller made.
+
+    Attributes:
+        nodes: its nodes.
+        deliverables: those whose results are asked for; those that nothing depends on, by default.
+    """
+
+    nodes: list[PlanNodeCreate]
+    deliverables: list[NodeId] = Field(default=[], max_length=1000)
+
+    @classmethod
+    def of(cls, plan: Plan) -> "PlanGiven":
+        """Give a plan that is there as it is."""
+        nodes = [
+            PlanNodeCreate(**{**dict(node), "options": node.options or Options()})
+            for node in plan.nodes
+        ]
+        return cls(nodes=nodes, deliverables=plan.deliverables)
+
+
 class TaskCreate(PlanCreate):
-    """`POST /v1/tasks`."""
+    """`POST /v1/tasks`.
+
+    Attributes:
+        plan: is run as it is, and nothing is planned; the objective is what its results are
+            reviewed by.
+    """
+
+    plan: PlanGiven | None = None
+
+
+class TaskResume(Request):
+    """`POST /v1/tasks/{id}/resume`.
+
+    Attributes:
+        answer: to the question that blocks the task; needed where there is one, and only there.
+    """
+
+    answer: Answer | None = None
+
+
+class TaskAnswer(Record):
+    """The answer that a person gave to a question; what is planned then includes it."""
+
+    question: str
+    answer: str
 
 
 class Criteria(Record):
@@ -38,35 +90,54 @@ class CriteriaGiven(Request):
 
 
 class RecommendedAction(Record):
-    """The action of a retry: which node runs again, how, and with what added to its input."""
+    """The action of a retry: which node runs again, how, and with what added to its input.
+
+    Attributes:
+        action: `regenerate` as a review found, `retry` as a person asked.
+        constraints: input members that differ.
+        instructions: what one of those members adds to what the node was asked at first; a
+            person's remarks where a person reviewed.
+        provider: who is asked this time, where it is another one.
+    """
 
     node_id: str
     action: str
     constraints: JsonObject = {}
+    instructions: list[str] = []
+    provider: str | None = None
 
 
 class Review(Record):
-    """The reviewer's verdict."""
+    """A verdict, the reviewer's or a person's.
+
+    Attributes:
+        score, criteria: the reviewer gives both; a person need not, and they are null then.
+        attempt: which of the task's attempts it judges, counted from 1.
+    """
 
     decision: Decision
-    score: float = Field(ge=0, le=1)
-    criteria: Criteria
+    score: float | None = Field(default=None, ge=0, le=1)
+    criteria: Criteria | None = None
     issues: list[str] = []
     recommended_action: RecommendedAction | None = None
     recommended_actions: list[RecommendedAction] = Field(
         default=[], description="all that a retry runs again, the one above among them"
     )
     reviewer: str = "checks"
+    attempt: int | None = None
 
 
 class ReviewCreate(Request):
     """`POST /v1/tasks/{id}/reviews`: a person's verdict on a task that has ended.
 
     Attributes:
-        score: overall; 1 for `pass`, 0.5 for `retry` and 0 for `fail`, by default.
-        criteria: each by itself; as the score and the workflow say, by default.
+        score: overall; none, by default.
+        criteria: each by itself; none, by default.
+        issues: what is wrong; a retry tells it the nodes that it runs again, as a person's remarks.
+        attempt: which of the task's attempts is judged, counted from 1; by default the one that
+            the task delivers, or else for `pass` the best one, and for the others the last.
         node_id: what a retry runs again, with all that depends on it; by default the last node
-            that nothing depends on.
+            that nothing depends on, or where there are issues, those before it that can be told.
         constraints: input members that a retry sets on that node.
     """
 
@@ -74,6 +145,7 @@ class ReviewCreate(Request):
     score: float | None = Field(default=None, ge=0, le=1)
     criteria: CriteriaGiven | None = None
     issues: list[Issue] = Field(default=[], max_length=100)
+    attempt: int | None = Field(default=None, ge=1)
     node_id: NodeId | None = None
     constraints: JsonObject = {}
 
@@ -96,7 +168,11 @@ class AgentCall(Record):
 
 
 class TaskAttempt(Record):
-    """One workflow of a task, what it made, and how that was judged."""
+    """One workflow of a task, what it made, and how that was judged.
+
+    Attributes:
+        review: the last verdict on it; none where it was cancelled before there was one.
+    """
 
     workflow_id: str
     review: Review | None = None
@@ -122,6 +198,9 @@ class Task(Record):
     status: TaskStatus = "planning"
     status_detail: str | None = None
     plan_id: str | None = None
+    plan_given: bool = Field(
+        default=False, description="whether its plan was given with it, and not made for it"
+    )
     workflow_id: str | None = None
     workflow_ids: list[str] = Field(default=[], description="every workflow made, oldest first")
     llm_job_ids: list[str] = Field(
@@ -132,6 +211,9 @@ class Task(Record):
     best_artifact_id: str | None = Field(
         default=None, description="of the attempt that scored best, whatever the task's state"
     )
+    final_attempt: int | None = Field(
+        default=None, description="the attempt that is delivered, counted from 1"
+    )
     artifact_ids: dict[str, str] = Field(
         default={}, description="what the task delivers, by node id"
     )
@@ -139,7 +221,7 @@ class Task(Record):
     reviews: list[Review] = []
     review_attempts: int = 0
     attempts: list[TaskAttempt] = Field(
-        default=[], description="every workflow that was reviewed, oldest first"
+        default=[], description="every workflow that was run, oldest first, with its review"
     )
     missing_capabilities: list[str] = []
     missing_connections: list[str] = []
@@ -149,7 +231,10 @@ class Task(Record):
     question: str | None = Field(
         default=None, description="what a person has to answer before it goes on"
     )
-    warnings: list[str] = Field(default=[], description="those of the workflow that it stands at")
+    answers: list[TaskAnswer] = Field(default=[], description="what a person has answered so far")
+    warnings: list[str] = Field(
+        default=[], description="those of the workflow that it delivers, or else ran last"
+    )
     estimated_cost_usd: Usd | None = None
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
@@ -167,11 +252,15 @@ __all__ = [
     "Criteria",
     "Decision",
     "Missing",
+    "PlanGiven",
+    "PlanNodeCreate",
     "RecommendedAction",
     "Review",
     "ReviewCreate",
     "Task",
+    "TaskAnswer",
     "TaskAttempt",
     "TaskCreate",
+    "TaskResume",
     "TaskStatus",
 ]

@@ -240,8 +240,10 @@ def format_event(event: "Event") -> str:
         parts.append(format_money(float(cost)))
     error = data.get("error")
     lacking = data.get(MISSING_FIELD)
-    if isinstance(lacking, list):
+    if isinstance(lacking, list) and lacking:
         parts.append(format_missing(lacking))
+    if data.get("question"):
+        parts.append(truncate_line(data["question"], 200))
     if isinstance(error, dict):
         parts.append(f"{error.get('code')}: {truncate_line(error.get('message', ''))}")
     warnings = data.get("warnings")

@@ -123,8 +123,10 @@ class Engine:
         manager = TaskManager(
             core, self.planning, self.plans, self.workflows, self.artifacts, judge
         )
-        self.tasks = Tasks(core, self.leases, self.plans, manager)
-        self.reviews = Reviews(core, self.leases, self.plans, self.workflows, self.tasks, manager)
+        self.tasks = Tasks(core, self.leases, self.planning, self.plans, manager)
+        self.reviews = Reviews(
+            core, self.leases, self.plans, self.workflows, self.artifacts, self.tasks, manager
+        )
         self.agents = Agents(core)
         agent_runs = AgentRuns(core, self.agents, self.planning, self.plans, self.tasks)
         self.runs = Runs(core, single_jobs, admission, agent_runs)

@@ -189,6 +189,7 @@ class LiveGraph(Panel):
             told = {"task": task.id, "status": task.status} if task is not None else {}
             if task is not None:
                 told["missing"] = format_missing(task.missing)
+                told["question"] = task.question or ""
             self.headline.value = widget_html.render_facts(told)
             for one in (self.cancel, self.retry, self.fork):
                 one.disabled = True

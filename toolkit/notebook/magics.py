@@ -17,9 +17,9 @@ from IPython.core.magic_arguments import argument, magic_arguments
 
 from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
+from toolkit.contract.choices import PlannerChoice, ReviewMode
 from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 from toolkit.planning.capability_kinds import (
@@ -12,6 +13,7 @@ from toolkit.planning.capability_kinds import (
     get_field_role,
     is_caller_supplied,
 )
+from toolkit.planning.field_words import collect_field_words
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.plugins import Capability
 
@@ -107,7 +109,7 @@ class CapabilityGraph:
         return CapabilityNames(
             phrases=phrases,
             kinds=frozenset(by_kind),
-            fields={name.replace("_", " "): name for names in fields.values() for name in names},
+            fields=collect_field_words(chain.from_iterable(fields.values())),
             fields_by_kind=fields,
             feeds=frozenset((first, then) for first, then, filled in pairs if filled),
             needs=frozenset(

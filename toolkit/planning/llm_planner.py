@@ -13,11 +13,13 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import PlanReading
 from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.planner import PlanDraft
 from toolkit.plugins import Capability
 from toolkit.plugins.fencing import fence_text
 
 # With `auto`, the rules plan what they understood so much of, and have nothing to ask about.
 MIN_UNDERSTOOD: Final = 0.8
+MAX_ASKED_WORDS: Final = 8
 MAX_TRIES: Final = 3  # the first answer, and at most two repairs
 MAX_TOKENS: Final = 4_096
 # Of the instructions with the catalogue, and of the repair: what `llm.generate` takes, and less.
@@ -65,15 +67,30 @@ class FailedTry:
     faults: Sequence[Detail]
 
 
-def is_understood(reading: PlanReading, question: str | None) -> bool:
+def is_understood(draft: PlanDraft) -> bool:
     """Tell whether the rules understood an objective, so that `auto` need not ask a model.
 
-    >>> is_understood(PlanReading(understood=0.9), None)
+    What they find missing counts only where they understood every word: what nothing here does and
+    what they do not know look alike.
+
+    >>> is_understood(PlanDraft([], reading=PlanReading(understood=0.9)))
     True
-    >>> is_understood(PlanReading(understood=0.9), "Which picture?")
+    >>> is_understood(PlanDraft([], question="Which picture?"))
     False
     """
-    return reading.understood >= MIN_UNDERSTOOD and question is None
+    least = 1.0 if draft.missing_capabilities else MIN_UNDERSTOOD
+    return draft.reading.understood >= least and draft.question is None
+
+
+def write_question(reading: PlanReading) -> str:
+    """Write what a person is asked about an objective that nobody understood.
+
+    >>> write_question(PlanReading(understood=0.5, words=["frobnicate"]))
+    'What is meant by “frobnicate”? Say in other words what is to be made.'
+    """
+    words = ", ".join(f"“{word}”" for word in reading.words[:MAX_ASKED_WORDS])
+    meant = f"What is meant by {words}?" if words else "What is to be made?"
+    return f"{meant} Say in other words what is to be made."
 
 
 def build_planner_input(

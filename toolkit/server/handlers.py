@@ -37,7 +37,7 @@ from toolkit.contract.operations.queries import (
 )
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, RunCreate
-from toolkit.contract.tasks import ReviewCreate, Task
+from toolkit.contract.tasks import ReviewCreate, Task, TaskResume
 from toolkit.contract.usage import UsageLine
 from toolkit.contract.workflows import WorkflowFork, WorkflowRecord
 from toolkit.engine.request_context import RequestContext
@@ -153,7 +153,6 @@ VERB_HANDLERS: dict[str, Handler[Any, Any]] = {
     "delete": _delete,
     "events": _list_events,
     "cancel": _act,
-    "resume": _act,
     "test": _act,
     "trust": _act,
 }
@@ -282,6 +281,12 @@ async def find_content(call: ApiCall[None]) -> Artifact:
 async def preview_route(call: ApiCall[RunCreate]) -> Route:
     """Choose a provider and model as a run would."""
     return await call.engine.runs.route(call.context, call.input)
+
+
+@handles(work.TASKS_RESUME)
+async def resume_task(call: ApiCall[TaskResume]) -> Task:
+    """Take a blocked task back to planning."""
+    return await call.engine.tasks.resume(call.context, call.id, call.input)
 
 
 @handles(work.TASKS_REVIEWS_CREATE)

@@ -178,10 +178,10 @@ def test_missing_capabilities_are_reported(caller: RawCaller) -> None:
 
 @pytest.fixture
 def lame(service: RawCaller) -> RawCaller:
-    """A caller whose only vendor answers every request for text with nothing but white space."""
+    """A caller whose only vendor writes of something else whatever it is asked for."""
     alone = service.sign_up(NAMES["V1"])
     usage = {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}
-    message = {"role": "assistant", "content": " "}
+    message = {"role": "assistant", "content": "Bricks are laid in courses, and mortar holds them."}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "usage": usage}
     service.faults.fail("openai", status=200, body={**body, "choices": [choice]})

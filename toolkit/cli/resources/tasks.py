@@ -1,7 +1,7 @@
 """`toolkit tasks`, and `toolkit task`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,7 +12,10 @@ from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
 from toolkit.cli.resources.plans import NODE_COLUMNS
 from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.contract.choices import Decision
-from toolkit.input_parsing import parse_fields
+from toolkit.input_parsing import load_document, parse_fields
+
+if TYPE_CHECKING:
+    from toolkit.client import Workflow
 
 REVIEW_COLUMNS = ("decision", "score", "issues", "reviewer")
 
@@ -29,12 +32,18 @@ add_resource_commands(
 @service_command
 def task(
     shell: ClientOutput,
-    objective: options.Objective,
+    objective: Annotated[
+        str | None, typer.Argument(help="What is wanted, in plain words; of --plan, its own.")
+    ] = None,
     max_cost_usd: options.MaxCost = None,
     optimize_for: options.Optimize = None,
     endpoint_id: options.OnEndpoint = None,
     compute_id: options.OnCompute = None,
     planner: options.Planner = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", help="Run this plan as it is: JSON or YAML, as plans show prints."),
+    ] = None,
     review: options.Review = None,
     plan_only: Annotated[
         bool, typer.Option("--plan-only", help="Show what it would do, and do nothing.")
@@ -44,7 +53,9 @@ def task(
     quiet: options.Quiet = False,
 ) -> None:
     """Plan an objective, run it, review it, and save what it made."""
-    if plan_only:
+    if objective is None and (plan_file is None or plan_only):
+        raise typer.BadParameter("say what is wanted, or give --plan", param_hint="OBJECTIVE")
+    if plan_only and objective is not None:
         plan = shell.client.plans.create(
             objective, max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
@@ -59,6 +70,7 @@ def task(
         endpoint_id=endpoint_id,
         compute_id=compute_id,
         planner=planner,
+        plan=_read_plan(plan_file) if plan_file is not None else None,
         review=review,
     )
     if no_wait:
@@ -72,14 +84,26 @@ def task(
         print("\n".join(paths))
 
 
+def _read_plan(path: Path) -> "dict[str, Any] | Workflow":
+    """Read a plan, or a workflow as `POST /v1/workflows` takes it."""
+    from toolkit.client import Workflow
+
+    body = load_document(path)
+    return Workflow.from_dict(body) if "objective" not in body and "name" in body else body
+
+
 app.command("create")(task)
 
 
 @app.command()
 @existing_command
-def resume(shell: ClientOutput, id: Id) -> None:
+def resume(
+    shell: ClientOutput,
+    id: Id,
+    answer: Annotated[str | None, typer.Option(help="The answer to what it asks.")] = None,
+) -> None:
     """Take a blocked one back to planning, once what it lacked is there."""
-    shell.print_record(shell.client.tasks.resume(id))
+    shell.print_record(shell.client.tasks.resume(id, answer))
 
 
 @app.command()
@@ -90,6 +114,9 @@ def review(
     decision: Annotated[Decision, typer.Argument(help="The verdict.")],
     issue: Annotated[list[str] | None, typer.Option(help="What is wrong; repeatable.")] = None,
     score: Annotated[float | None, typer.Option(min=0, max=1, help="Overall.")] = None,
+    attempt: Annotated[
+        int | None, typer.Option(min=1, help="Which attempt is judged, counted from 1.")
+    ] = None,
     node_id: Annotated[
         str | None, typer.Option(help="What a retry runs again; the last node by default.")
     ] = None,
@@ -104,6 +131,7 @@ def review(
         decision,
         issues=issue or [],
         score=score,
+        attempt=attempt,
         node_id=node_id,
         constraints=parse_fields(fields) if fields else None,
     )

@@ -37,6 +37,7 @@ class ApiOperation(Generic[In, Out]):
         form: the envelope: one record, a page of them, events as a list or a stream, or bytes.
         status: the status of success.
         body: the model of the request's body; none for one without.
+        may_omit_body: whether the body may be left out, which is as an empty object.
         query: the kind of its query; none for one without.
         own_errors: the codes beside those that follow from the rest, which `errors` adds.
         holds: whether `Prefer: wait=N` holds the answer.
@@ -57,6 +58,7 @@ class ApiOperation(Generic[In, Out]):
     form: AnswerForm = "record"
     status: int = 200
     body: type[BaseModel] | None = None
+    may_omit_body: bool = False
     query: type[OperationQuery] | None = None
     own_errors: tuple[ErrorCode, ...] = ()
     holds: bool = False
@@ -118,6 +120,7 @@ class ApiResource:
         form: AnswerForm = "record",
         status: int = 200,
         body: type[BaseModel] | None = None,
+        may_omit_body: bool = False,
         query: type[OperationQuery] | None = None,
         holds: bool = False,
         replays: bool | None = None,
@@ -133,7 +136,8 @@ class ApiResource:
             answer: the model in the envelope.
             summary: what it does.
             errors: codes beside those that follow from the rest.
-            scope, form, status, body, query, holds, uploads, needs_store: as of `ApiOperation`.
+            scope, form, status, body, may_omit_body, query, holds: as of `ApiOperation`.
+            uploads, needs_store: likewise.
             replays: whether an answer is stored; that of a `POST` is, by default.
         """
         words = self.path.removeprefix("/v1/").replace("/", "_")
@@ -149,6 +153,7 @@ class ApiResource:
             form=form,
             status=status,
             body=body,
+            may_omit_body=may_omit_body,
             query=query,
             own_errors=errors,
             holds=holds,

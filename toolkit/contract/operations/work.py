@@ -10,7 +10,7 @@ from toolkit.contract.jobs import Job, JobCreate
 from toolkit.contract.operations.definitions import ApiOperation, ApiResource
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, Run, RunCreate
-from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate
+from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate, TaskResume
 from toolkit.contract.workflows import WorkflowCreate, WorkflowFork, WorkflowRecord
 
 _ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
@@ -175,12 +175,16 @@ TASKS_READ = _TASKS.define_read(Task)
 TASKS_CANCEL = _TASKS.define_action(
     "cancel", Task, "End a task; one that has ended is answered as it is."
 )
-TASKS_RESUME = _TASKS.define_action(
+TASKS_RESUME: ApiOperation[TaskResume, Task] = _TASKS.define(
     "resume",
+    "POST",
+    "/{id}/resume",
     Task,
-    "Take a blocked task back to planning.",
+    "Take a blocked task back to planning, with the answer to its question.",
     ErrorCode.CONFLICT,
     ErrorCode.BUDGET_EXCEEDED,
+    body=TaskResume,
+    may_omit_body=True,
 )
 TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = _TASKS.define(
     "reviews_create",

@@ -82,7 +82,8 @@ class JobExecutor:
             return await self._run_with_retries(job_run)
 
     async def _run_with_retries(self, job_run: JobRun) -> JobOutcome:
-        """Run a job, again while retries are left."""
+        """Run a job, again while retries are left and the outcome may be another one."""
+        before: ErrorInfo | None = None
         while True:
             try:
                 return await self._run_once(job_run)
@@ -90,7 +91,10 @@ class JobExecutor:
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
-                if not retryable or job_run.job.retry_count >= job_run.max_retries:
+                # The same output for the same input twice: a third would be paid for in vain.
+                is_lasting = info.code == ErrorCode.INVALID_OUTPUT.name and info == before
+                before = info
+                if is_lasting or not retryable or job_run.job.retry_count >= job_run.max_retries:
                     return self._fail(job_run, info)
             self._mark_retrying(job_run)
 

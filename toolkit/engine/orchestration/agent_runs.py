@@ -87,6 +87,8 @@ class AgentRuns:
             raise RequestError(
                 ErrorCode.CREDENTIALS_MISSING, f"The agent needs a connection: register {names}."
             )
+        if plan.question is not None:
+            raise RequestError(ErrorCode.INVALID_REQUEST, plan.question)
         if not plan.executable:
             names = ", ".join(plan.missing_capabilities) or "nothing that there is"
             raise RequestError(

@@ -85,7 +85,8 @@ class TaskModelCalls:
     @property
     def left(self) -> Decimal | None:
         """What the budget leaves; none without one."""
-        return self._budget.available
+        available = self._budget.available
+        return None if available is None else max(ZERO_USD, available)
 
     async def ask(self, given: JsonObject) -> JobRecord:
         """Ask the model, and return the job as it ended."""
@@ -164,11 +165,12 @@ class RunModelCalls:
     @property
     def left(self) -> Decimal | None:
         """What the budget leaves; none without one."""
-        return self._budget.available
+        available = self._budget.available
+        return None if available is None else max(ZERO_USD, available)
 
     async def ask(self, given: JsonObject) -> JobRecord:
         """Ask the model, and return the job as it ended."""
-        limit = None if self.left is None else to_wire_usd(max(ZERO_USD, self.left))
+        limit = None if self.left is None else to_wire_usd(self.left)
         options = self._options.model_copy(update={"max_cost_usd": limit})
         job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, given, options)
         self._budget.spent += job.cost_incurred_usd

@@ -1,13 +1,15 @@
 """Planning by rules or by a language model, for `POST /v1/plans` and for tasks alike."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 
+from toolkit.contract.choices import PlannerChoice
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.contract.plans import Plan, PlanCreate, PlannerChoice
-from toolkit.contract.tasks import Task, TaskCreate
+from toolkit.contract.plans import Plan, PlanCreate
+from toolkit.contract.tasks import PlanGiven, Task, TaskAnswer, TaskCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import (
@@ -28,6 +30,7 @@ from toolkit.planning.llm_planner import (
     build_planner_input,
     is_understood,
     list_plannable,
+    write_question,
 )
 from toolkit.planning.model_reply import ReadPlan, read_plan_reply
 from toolkit.planning.plan_validator import PlanRules
@@ -68,9 +71,25 @@ class Planning:
 
     async def plan_task(self, task: Task, lease: Lease) -> Plan:
         """Plan a task; what a model is asked for it are jobs under its lease."""
-        request = TaskCreate(objective=task.objective, constraints=task.constraints)
+        request = await self.build_request(lease.account_id, task)
+        if request.plan is not None:
+            return await self._plans.make(lease.account_id, request)
         calls = TaskModelCalls(self._core, self._executor, task, lease, _choose_options(request))
         return await self._plan(lease.account_id, request, calls)
+
+    async def build_request(
+        self, account_id: str, task: Task, answers: Sequence[TaskAnswer] = ()
+    ) -> TaskCreate:
+        """Build the request that a task is planned by: its own, with what was answered since.
+
+        Raises:
+            ValidationError: objective and answers are too long together.
+        """
+        told = [task.objective, *(one.answer for one in (*task.answers, *answers))]
+        given = None
+        if task.plan_given and task.plan_id is not None:
+            given = PlanGiven.of(await self._core.records.plans.get(account_id, task.plan_id))
+        return TaskCreate(objective="\n\n".join(told), constraints=task.constraints, plan=given)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
         """Choose who plans: as the constraints say, else as the operator does."""
@@ -81,16 +100,21 @@ class Planning:
         view = await self._plans.find_view(account_id, request.constraints)
         draft = await self._plans.draft(request, view)
         choice = self.choose_planner(request)
-        if choice == "rules" or (choice == "auto" and is_understood(draft.reading, draft.question)):
-            return await self._plans.complete(account_id, request, draft)
+        is_clear = is_understood(draft)
+        if choice == "rules" or (choice == "auto" and is_clear):
+            plan, _ = await self._plans.complete(account_id, request, draft)
+            return plan
         attempt = _ModelPlanning(self._core, self._plans, self._workflows, account_id, request)
-        plan = await attempt.plan(view, draft, calls)
-        if plan is None:
-            plan = await self._plans.complete(account_id, request, draft)
+        made = await attempt.plan(view, draft, calls)
+        if made is None:
+            if not is_clear:  # neither understood it, so a person is asked
+                asked = draft.question or write_question(draft.reading)
+                draft = replace(draft, question=asked)
+            made, _ = await self._plans.complete(account_id, request, draft)
             if choice == "llm" or attempt.asked:
-                plan.rationale = f"{plan.rationale} {attempt.explain_failure()}".strip()
-        plan.cost_usd = to_wire_usd(attempt.cost)
-        return plan
+                made.rationale = f"{made.rationale} {attempt.explain_failure()}".strip()
+        made.cost_usd = to_wire_usd(attempt.cost)
+        return made
 
 
 class _ModelPlanning:
@@ -197,10 +221,9 @@ class _ModelPlanning:
             update={"max_cost_usd": None if left is None else to_wire_usd(left)}
         )
         request = self._request.model_copy(update={"constraints": constraints})
-        _, refusal = await self._plans.estimate_cost(self._account_id, request, read.draft)
+        plan, refusal = await self._plans.complete(self._account_id, request, read.draft, "llm")
         if refusal is not None:
             return None, [Detail("constraints.max_cost_usd", refusal)]
-        plan = await self._plans.complete(self._account_id, request, read.draft, "llm")
         if not plan.executable:
             return plan, []
         flow = make_workflow_request(plan.objective, request.constraints, plan.nodes)

@@ -6,15 +6,17 @@ from dataclasses import replace
 from typing import Literal
 
 from toolkit.contract.base import now
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
-from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
+from toolkit.contract.plans import Constraints, CostRange, Missing, Plan, PlanCreate, PlanNode
+from toolkit.contract.tasks import PlanGiven, TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.orchestration.attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
@@ -23,7 +25,9 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
+from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.graph_faults import find_fillable_fields
+from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
 
@@ -65,9 +69,18 @@ class Plans:
         return await self._core.records.plans.list(context.account_id, limit, before)
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
-        """Plan an objective by rules, with what this account has connected; spend nothing."""
+        """Plan an objective by rules, with what this account has connected; spend nothing.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` with every fault of a plan that is given.
+        """
         view = await self.find_view(account_id, request.constraints)
-        return await self.complete(account_id, request, await self.draft(request, view))
+        if isinstance(request, TaskCreate) and request.plan is not None:
+            draft = self._adopt(request.plan, request.constraints, view)
+        else:
+            draft = await self.draft(request, view)
+        plan, _ = await self.complete(account_id, request, draft)
+        return plan
 
     async def find_view(self, account_id: str, constraints: Constraints) -> PlannerView:
         """Find what an account may plan with."""
@@ -94,10 +107,14 @@ class Plans:
 
     async def complete(
         self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
-    ) -> Plan:
-        """Make the plan of a draft: with an id, a price, and whether its budget rules it out."""
-        cost, refusal = await self.estimate_cost(account_id, request, draft)
-        return Plan(
+    ) -> tuple[Plan, str | None]:
+        """Make the plan of a draft, with an id and a price.
+
+        Returns:
+            the plan, and why its budget rules it out, if it does.
+        """
+        cost, refusal = await self._estimate_cost(account_id, request, draft)
+        plan = Plan(
             id=new_id(Prefix.PLAN),
             objective=request.objective,
             nodes=draft.nodes,
@@ -112,6 +129,43 @@ class Plans:
             rationale=" ".join([draft.rationale, *([refusal] if refusal else [])]),
             created_at=now(),
         )
+        return plan, refusal
+
+    def _adopt(self, given: PlanGiven, constraints: Constraints, view: PlannerView) -> PlanDraft:
+        """Take a plan as it is, and find what it lacks.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` with every fault.
+        """
+        by_name = self._core.registry.by_name
+        nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        for node in nodes:
+            node.options = None if node.options == Options() else node.options
+        deliverables = given.deliverables or find_sinks(nodes)
+        allowed = None
+        if constraints.capabilities is not None:
+            allowed = frozenset(capability.id for capability in view.capabilities)
+        faults = find_plan_faults(nodes, deliverables, PlanRules(by_name, allowed))
+        if faults:
+            raise RequestError(
+                ErrorCode.INVALID_WORKFLOW,
+                "The plan cannot be run as it is.",
+                details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
+            )
+        graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
+        used = {c.id: c for c in (by_name[node.capability] for node in nodes)}
+        lacking = [
+            Missing(capability=c.id, any_of=graph.list_missing_providers(c))
+            for c in used.values()
+            if c.needs_connection and not graph.is_connected(c)
+        ]
+        return PlanDraft(
+            nodes=nodes,
+            missing_connections=tuple(dict.fromkeys(p for one in lacking for p in one.any_of)),
+            missing=tuple(lacking),
+            rationale="It was given as it is.",
+            deliverables=tuple(deliverables),
+        )
 
     def _find_capabilities(self, constraints: Constraints) -> Sequence[Capability]:
         """Return the capabilities that may be planned with, in registry order.
@@ -125,7 +179,7 @@ class Plans:
         wanted = {c.id: c for c in map(registry.require, constraints.capabilities)}
         return [wanted[c.id] for c in registry.list_newest() if c.id in wanted]
 
-    async def estimate_cost(
+    async def _estimate_cost(
         self, account_id: str, request: PlanCreate, draft: PlanDraft
     ) -> tuple[CostRange, str | None]:
         """Estimate what a plan may cost, and say why its budget rules it out, if it does."""

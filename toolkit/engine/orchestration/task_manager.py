@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
@@ -23,15 +23,15 @@ from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
+from toolkit.engine.orchestration.attempts import PASSED, add_review, find_best, record_attempt
+from toolkit.engine.orchestration.evidence import EvidenceReader, NodeHistory
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.reviewer import find_issues, judge_issues
-from toolkit.plugins import Upstream
 from toolkit.store import AppendEvent, Change, Lease
 
 MAX_REVIEW_RETRIES = 2
@@ -64,7 +64,7 @@ class TaskManager:
         self._planning = planning
         self._plans = plans
         self._workflows = workflows
-        self._artifacts = artifacts
+        self._evidence = EvidenceReader(core, artifacts)
         self._judge = judge
         self._steps: Mapping[TaskStatus, Callable[[Task, Lease], Awaitable[None]]] = {
             "planning": self._plan,
@@ -81,11 +81,11 @@ class TaskManager:
                     raise ShutdownInterrupt(task.id)
                 await self._steps[task.status](task, lease)
         except ToolkitError as error:
-            await self._sum_costs(task)
+            await self._settle(task, lease)
             await self.fail(task, lease, ErrorInfo.of(error))
         except asyncio.CancelledError:
             if not self._core.is_draining and task.status not in FINAL_TASK_STATUSES:
-                await self._sum_costs(task)
+                await self._settle(task, lease)
                 await self.fail(task, lease, make_error_info(ErrorCode.CANCELLED))
             raise
 
@@ -107,8 +107,13 @@ class TaskManager:
         await self._sum_costs(task)
         plan = await self._planning.plan_task(task, lease)
         await self._sum_costs(task)
+        stored: Change
+        if task.plan_given and task.plan_id is not None:
+            plan.id = task.plan_id
+            stored = self._core.records.plans.make_update(plan)
+        else:
+            stored = self._core.records.plans.make_insert(lease.account_id, plan)
         task.plan_id, task.question = plan.id, plan.question
-        stored = self._core.records.plans.make_insert(lease.account_id, plan)
         if not plan.executable:
             task.missing_capabilities = plan.missing_capabilities
             task.missing_connections = plan.missing_connections
@@ -161,12 +166,13 @@ class TaskManager:
         context = RequestContext.of_lease(lease)
         workflow = await self._workflows.get(context, task.workflow_id or "")
         plan = await self._plans.get(context, task.plan_id or "")
-        evidence = await self._load_evidence(lease.account_id, workflow, plan)
+        index = record_attempt(task, workflow, plan)
+        evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
         thresholds = self._core.settings.review
         issues = await self._core.driver.run_in_thread(
             lambda: find_issues(
-                task.objective,
+                plan.objective,
                 evidence,
                 plan.deliverables,
                 attempt=task.review_attempts,
@@ -174,29 +180,36 @@ class TaskManager:
             ),
             lease.account_id,
         )
-        verdict = judge_issues(issues, evidence, retries_left=left, thresholds=thresholds)
-        verdict = await self._judge.reconsider(verdict, task, lease, evidence, issues, left)
+        verdict = judge_issues(
+            issues,
+            evidence,
+            attempt=task.review_attempts,
+            retries_left=left,
+            thresholds=thresholds,
+        )
+        verdict = await self._judge.reconsider(verdict, task, lease, plan, evidence, issues, left)
         await self._sum_costs(task)
-        task.review = verdict
-        task.reviews.append(verdict)
+        add_review(task, index, verdict, plan)
         if verdict.decision == "pass" and workflow.status == "completed":
-            await self.deliver(task, lease, workflow, plan)
-        elif verdict.decision == "retry" and verdict.recommended_action and left > 0:
-            await self.rerun(task, lease, workflow, plan, verdict.recommended_action)
+            # What passed before a person asked for better is delivered unless this is.
+            best = find_best(task, PASSED)
+            await self.deliver(task, lease, index if best is None else best)
+        elif verdict.decision == "retry" and left > 0:
+            await self.rerun(task, lease, workflow, plan, verdict.recommended_actions)
         else:
             exhausted = task.review_attempts >= MAX_REVIEW_RETRIES
             code = ErrorCode.RETRIES_EXHAUSTED if exhausted else ErrorCode.REVIEW_FAILED
             await self.fail(task, lease, workflow.error or make_error_info(code))
 
-    async def deliver(self, task: Task, lease: Lease, workflow: WorkflowRecord, plan: Plan) -> None:
-        """Complete a task with the artifacts of its workflow."""
-        by_id = {node.id: node.artifact_id for node in workflow.nodes}
+    async def deliver(self, task: Task, lease: Lease, index: int) -> None:
+        """Complete a task with what one of its attempts made."""
+        attempt = task.attempts[index]
+        context = RequestContext.of_lease(lease)
+        workflow = await self._workflows.get(context, attempt.workflow_id)
+        task.final_attempt = index + 1
         task.final_artifact_id = workflow.final_artifact_id
-        task.artifact_ids = {
-            node_id: artifact_id
-            for node_id in plan.deliverables
-            if (artifact_id := by_id.get(node_id)) is not None
-        }
+        task.artifact_ids = attempt.artifact_ids
+        task.warnings = workflow.warnings
         await self.set_status(task, lease, "completed")
 
     async def rerun(
@@ -205,63 +218,45 @@ class TaskManager:
         lease: Lease,
         workflow: WorkflowRecord,
         plan: Plan,
-        action: RecommendedAction,
+        actions: Sequence[RecommendedAction],
     ) -> None:
-        """Re-run only the node to blame and its descendants, with the constraints."""
+        """Re-run the nodes to blame and their descendants, each as its action says.
+
+        Raises:
+            RequestError: what is changed does not fit a node, or costs more than is left.
+        """
         depends_on = {node.id: node.depends_on for node in workflow.nodes}
-        again = {action.node_id} | find_descendants(action.node_id, depends_on)
-        kept = find_kept_jobs(workflow.nodes, again)
-        reasons = {node.id: node.reason for node in plan.nodes}
+        changes = {action.node_id: action.constraints for action in actions}
+        again = {*changes}.union(*(find_descendants(one, depends_on) for one in changes))
+        planned = {node.id: node for node in plan.nodes}
         nodes = [
             PlanNode(
                 id=node.id,
                 capability=node.capability,
-                input={**node.input, **(action.constraints if node.id == action.node_id else {})},
+                input={**node.input, **changes.get(node.id, {})},
                 depends_on=node.depends_on,
-                reason=reasons.get(node.id, ""),
                 optional=node.optional,
+                options=NodeHistory.trace(planned[node.id], task.reviews).options
+                if node.id in planned
+                else None,
             )
             for node in workflow.nodes
         ]
+        drafted = await self._draft_workflow(
+            task, lease, nodes, find_kept_jobs(workflow.nodes, again)
+        )
         task.review_attempts += 1
-        changes = await self._draft_workflow(task, lease, nodes, kept)
-        await self.set_status(task, lease, "executing", changes)
+        await self.set_status(task, lease, "executing", drafted)
 
-    async def _load_evidence(
-        self, account_id: str, workflow: WorkflowRecord, plan: Plan
-    ) -> Sequence[Evidence]:
-        """Load the output of each node for the reviewer."""
-        reasons = {node.id: node.reason for node in plan.nodes}
-        planned = {node.id: node.input for node in plan.nodes}
-        evidence: dict[str, Evidence] = {}
-        for node in workflow.nodes:
-            output, blob = None, None
-            if node.job_id is not None and node.artifact_id is not None:
-                job = await self._core.records.jobs.find(account_id, node.job_id)
-                output = job.output if job else None
-                kept = await self._artifacts.find(account_id, node.artifact_id)
-                blob = await self._artifacts.load_blob(kept)
-            evidence[node.id] = Evidence(
-                node=PlanNode(
-                    id=node.id,
-                    capability=node.capability,
-                    input=node.input,
-                    depends_on=node.depends_on,
-                    reason=reasons.get(node.id, ""),
-                    optional=node.optional,
-                ),
-                capability=self._core.registry.require(node.capability),
-                status=node.status,
-                output=output,
-                blob=blob,
-                error_code=node.error.code if node.error else None,
-                upstream_text=None,
-                planned_input=planned.get(node.id),
-            )
-        return [
-            replace(item, upstream_text=_join_texts([evidence[up] for up in item.node.depends_on]))
-            for item in evidence.values()
-        ]
+    async def _settle(self, task: Task, lease: Lease) -> None:
+        """Add up the costs of a task that is ending, and record its last workflow."""
+        await self._sum_costs(task)
+        if task.workflow_id is None or task.plan_id is None:
+            return
+        context = RequestContext.of_lease(lease)
+        workflow = await self._workflows.get(context, task.workflow_id)
+        if workflow.status in FINAL_STATUSES:
+            record_attempt(task, workflow, await self._plans.get(context, task.plan_id))
 
     async def _sum_costs(self, task: Task) -> None:
         """Add up what the task has cost so far: its workflows, and what planner and judge asked."""
@@ -304,6 +299,7 @@ def make_task_event(task: Task) -> AppendEvent:
     if task.status == "blocked":
         data["missing_capabilities"] = task.missing_capabilities
         data["missing_connections"] = task.missing_connections
+        data["question"] = task.question
         data["missing"] = [one.model_dump(mode="json") for one in task.missing]
     if task.status in FINAL_TASK_STATUSES and task.cost_usd is not None:
         data["cost_usd"] = task.cost_usd
@@ -317,14 +313,3 @@ def make_task_event(task: Task) -> AppendEvent:
 def make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
     """Make the error that a record shows of a code."""
     return ErrorInfo(code=code.name, message=message or code.hint)
-
-
-def _join_texts(upstream: list[Evidence]) -> str | None:
-    """Join the texts of the upstream nodes as their dependent was given them."""
-    texts = [
-        text
-        for item in upstream
-        if item.blob is not None
-        and (text := Upstream(item.node.id, "", item.blob).text) is not None
-    ]
-    return "\n\n".join(texts) or None

@@ -2,20 +2,23 @@
 
 from collections.abc import Callable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from toolkit.contract.base import ErrorInfo, now
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
     AgentCall,
     Task,
+    TaskAnswer,
     TaskCreate,
+    TaskResume,
     TaskStatus,
 )
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.task_manager import TaskManager, make_error_info, make_task_event
 from toolkit.engine.request_context import RequestContext
@@ -26,10 +29,16 @@ class Tasks:
     """The service of `/v1/tasks`."""
 
     def __init__(
-        self, core: EngineContext, leases: LeaseManager, plans: Plans, manager: TaskManager
+        self,
+        core: EngineContext,
+        leases: LeaseManager,
+        planning: Planning,
+        plans: Plans,
+        manager: TaskManager,
     ) -> None:
         self._core = core
         self._leases = leases
+        self._planning = planning
         self._plans = plans
         self._manager = manager
         leases.register_handler("task", manager.run_task)
@@ -46,14 +55,18 @@ class Tasks:
 
         Args:
             context: who asks.
-            request: the objective and its constraints.
+            request: the objective and its constraints, and the plan, if one is given.
             agent: the agent that it is a run of, if any.
             shown: makes the record that the caller is shown.
 
         Raises:
-            RequestError: `NOT_FOUND` for an endpoint that is not there.
+            RequestError: `NOT_FOUND` for an endpoint that is not there, `INVALID_WORKFLOW` for a
+                plan that cannot be run.
         """
         await self._plans.check(context.account_id, request)
+        plan = None
+        if request.plan is not None:
+            plan = await self._plans.make(context.account_id, request)
         await self._manager.check_allowance(context, request)
         await self._core.quotas.check_queue(context.account_id)
         task = Task(
@@ -61,6 +74,8 @@ class Tasks:
             objective=request.objective,
             constraints=request.constraints,
             agent=agent,
+            plan_id=plan.id if plan else None,
+            plan_given=plan is not None,
             created_at=now(),
         )
         inserted, lease = self._core.store.leases.build_root(
@@ -69,10 +84,11 @@ class Tasks:
         stored = self._core.records.tasks.make_insert(
             context.account_id, task, status=task.status, run_id=agent.run_id if agent else None
         )
+        planned = [self._core.records.plans.make_insert(context.account_id, plan)] if plan else []
         await commit_accepted(
             self._core,
             context,
-            [inserted, stored, make_task_event(task)],
+            [inserted, *planned, stored, make_task_event(task)],
             shown(task),
         )
         self._leases.start(lease)
@@ -99,11 +115,12 @@ class Tasks:
             await self._leases.cancel(task_id)
         return await self.get(context, task_id)
 
-    async def resume(self, context: RequestContext, task_id: str) -> Task:
+    async def resume(self, context: RequestContext, task_id: str, request: TaskResume) -> Task:
         """Take a blocked task back to planning; its costs are charged to the key of the request.
 
         Raises:
-            RequestError: `CONFLICT` when it is not blocked, `BUDGET_EXCEEDED` for a key whose
+            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
+                without an answer or the other way round, `BUDGET_EXCEEDED` for a key whose
                 allowance is used up.
         """
         task = await self.get(context, task_id)
@@ -111,9 +128,14 @@ class Tasks:
             raise RequestError(
                 ErrorCode.CONFLICT, f"The task is {task.status}; only a blocked one is resumed."
             )
-        request = TaskCreate(objective=task.objective, constraints=task.constraints)
-        await self._manager.check_allowance(context, request)
+        answers = _check_answer(task, request)
+        try:
+            asked = await self._planning.build_request(context.account_id, task, answers)
+        except ValidationError:
+            raise _make_answer_error("is too long, together with the objective") from None
+        await self._manager.check_allowance(context, asked)
         await self._core.quotas.check_queue(context.account_id)
+        task.answers += answers
         await self._move_blocked(task, "planning", None, context.key_id)
         return await self.get(context, task_id)
 
@@ -123,9 +145,31 @@ class Tasks:
         """Move a blocked task, whose work item is closed, to another state."""
         lease = await self._leases.reacquire(task.id, key_id)
         task.missing_capabilities, task.missing_connections, task.missing = [], [], []
+        task.question = None
         task.error = error
         await self._manager.set_status(task, lease, status)
         if status == "planning":
             self._leases.start(lease)
         else:
             await self._core.store.leases.release(lease, done=True)
+
+
+def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
+    """Return the answer to what a task asks; none where it asks nothing.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a question without an answer, or the other way round.
+    """
+    if task.question is None:
+        if request.answer is not None:
+            raise _make_answer_error("is to nothing: the task asks nothing, so leave it out")
+        return []
+    if request.answer is None:
+        raise _make_answer_error(f"is needed to go on: {task.question}")
+    return [TaskAnswer(question=task.question, answer=request.answer)]
+
+
+def _make_answer_error(fault: str) -> RequestError:
+    return RequestError(
+        ErrorCode.INVALID_REQUEST, f"The answer {fault}", details=[Detail("answer", fault)]
+    )

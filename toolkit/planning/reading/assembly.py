@@ -298,14 +298,16 @@ class _RequestBuilder:
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
-            field = self._scan.names.fields.get(self._scan.word(literal.start - 1))
+            first = max(0, literal.start - self._scan.names.longest_field)
+            before = [self._scan.word(i) for i in range(first, literal.start)]
+            field, length = self._scan.names.find_label(before)
             owner = self._find_literal_owner(literal)
             if owner is None:
                 continue
             if field and field not in {"title", "headline", "text"}:
                 measure = Measure(field, literal.text)
-                place = PlacedMeasure(literal.start - 1, literal.start, measure)
-                self._scan.consume(literal.start - 1, literal.start, "measure")
+                place = PlacedMeasure(literal.start - length, literal.start, measure)
+                self._scan.consume(literal.start - length, literal.start, "measure")
                 self._measures[id(owner)].append(place)
                 continue
             self._literals[id(owner)].append(literal)
@@ -313,8 +315,8 @@ class _RequestBuilder:
             if self._literals[id(mention)] or mention.inputs or not literals:
                 continue
             if mention.kind in {"speech", "card"} and not mention.topics:
-                before = [one for one in literals if one.start < mention.start]
-                self._literals[id(mention)] = [before[-1] if before else literals[0]]
+                quoted = [one for one in literals if one.start < mention.start]
+                self._literals[id(mention)] = [quoted[-1] if quoted else literals[0]]
 
     def _find_literal_owner(self, literal: Literal) -> Mention | None:
         """Find the request whose words are quoted: in their sentence, one that takes words."""

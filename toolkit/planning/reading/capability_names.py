@@ -1,7 +1,8 @@
 """The names that capabilities go by in an objective; the planner collects them for the reader."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 # What the kinds that the reader knows by itself are made from.
 KNOWN_FEEDS = frozenset(
@@ -49,6 +50,19 @@ class CapabilityNames:
     def can_feed(self, producer: str, consumer: str) -> bool:
         """Tell whether what one kind makes can be an input of another."""
         return (producer, consumer) in self.feeds
+
+    @cached_property
+    def longest_field(self) -> int:
+        """Count the words of the longest name of a field."""
+        return max((name.count(" ") + 1 for name in self.fields), default=0)
+
+    def find_label(self, words: Sequence[str]) -> tuple[str | None, int]:
+        """Find the field that the last of some words name, and how many of them do."""
+        for length in range(min(self.longest_field, len(words)), 0, -1):
+            name = self.fields.get(" ".join(words[-length:]))
+            if name is not None:
+                return name, length
+        return None, 0
 
     def requires(self, consumer: str, producer: str) -> bool:
         """Tell whether a kind cannot be made without what another makes."""

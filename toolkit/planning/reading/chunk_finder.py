@@ -55,11 +55,11 @@ class ChunkFinder(RequestFinder):
             for clause in self._split_clauses(chunks):
                 self._read_clause(clause)
             asked = len(self.mentions) + len(self.unavailable) > before
-            if not asked and self._is_question(chunks, end):
+            if not asked and self._asks_question(chunks, end):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
 
-    def _is_question(self, chunks: Sequence[Chunk], end: int) -> bool:
+    def _asks_question(self, chunks: Sequence[Chunk], end: int) -> bool:
         if not any(chunk.word == "question" for chunk in chunks):
             return False
         after = self.scan.objective[self.scan.tokens[end - 1].end :][:2]

@@ -51,7 +51,7 @@ class Entry:
     Attributes:
         category: `act.write`, `thing.text`, `unavailable.send`, `make`, `join.and`, …
         value: of an entry that has one: the number, the code of a language, the shape; of an
-            `about` that encloses its topic, what closes it.
+            `about` that encloses its topic, what closes it; of a verb, the pronoun that it ends in.
         length: of the phrase, in tokens.
         is_ambiguous: whether it can be a verb and a noun.
         particle: the index of the token that ends a verb whose parts stand apart.
@@ -79,6 +79,7 @@ class Lexicon:
         particles: the later parts of the verbs that begin with a word, and their categories.
         ambiguous: the phrases that are verb and noun.
         articles: words that are skipped within a phrase.
+        conjunction: the one that is written as one with the word after it.
         proclitics, enclitics: what can be written as one with a word.
         definite: the ends of proclitics that only a noun follows.
         endings: what a word ends in before an enclitic, and without it.
@@ -96,6 +97,7 @@ class Lexicon:
     ambiguous: frozenset[str]
     articles: frozenset[str]
     proclitics: tuple[str, ...] = ()
+    conjunction: str = ""
     enclitics: tuple[str, ...] = ()
     definite: tuple[str, ...] = ()
     endings: tuple[tuple[str, str], ...] = ()
@@ -111,6 +113,21 @@ class Lexicon:
     def is_known(self, key: str) -> bool:
         """Tell whether a word, or one that begins a phrase, is in the lexicon."""
         return key in self.meanings or key in self.longest
+
+    def split_conjunctions(self, tokens: Sequence[Token]) -> list[Token]:
+        """Split off the conjunctions that are written as one with a known word: `وصورة`."""
+        if not self.conjunction:
+            return list(tokens)
+        split: list[Token] = []
+        for token in tokens:
+            size = len(self.conjunction)
+            rest = Token(token.text[size:], token.key[size:], token.start + size, token.end)
+            is_joined = token.key.startswith(self.conjunction) and len(rest.key) >= MIN_STEM
+            if is_joined and not self.is_known(token.key) and self.find_entries([rest], 0):
+                split.append(Token(token.text[:size], token.key[:size], token.start, rest.start))
+                token = rest
+            split.append(token)
+        return split
 
     def find_entries(self, tokens: Sequence[Token], i: int) -> list[Entry]:
         """List what the phrases that start at a token can mean, the longest first."""
@@ -131,6 +148,7 @@ class Lexicon:
         """Find the phrases that start at a token, read by one of its keys."""
         most = self.longest.get(first if self.separator else first[:1], 0)
         is_noun = is_tail and self.is_definite(tokens[i], first)
+        clitic = self.find_enclitic(tokens[i].key, first) if is_tail else ""
         paths = [first]
         for j in range(i, len(tokens)):
             if j > i:
@@ -149,10 +167,12 @@ class Lexicon:
             else:
                 matched = paths
             for path in matched:
-                is_ambiguous = path in self.ambiguous
+                is_ambiguous = path in self.ambiguous and not clitic
                 for category, value in self.meanings.get(path, ()):
                     if not (is_noun and category.startswith(VERBS)):
-                        yield Entry(category, value, j - i + 1, is_ambiguous, is_tail=is_tail)
+                        yield Entry(
+                            category, value or clitic, j - i + 1, is_ambiguous, is_tail=is_tail
+                        )
             if j - i > 12:
                 return
 
@@ -219,6 +239,19 @@ class Lexicon:
                     word = stem.removesuffix(lost) + ending
                     if stem.endswith(lost) and self.is_known(word):
                         yield word
+
+    def find_enclitic(self, key: str, stem: str) -> str:
+        """The pronoun that a word ends in besides a known word; empty where none does."""
+        return next(
+            (
+                clitic
+                for clitic in self.enclitics
+                if key.endswith(clitic)
+                and stem in self.drop_enclitics(key)
+                and key.removesuffix(clitic)[:-1] in stem
+            ),
+            "",
+        )
 
     def is_definite(self, token: Token, key: str) -> bool:
         """Tell whether a word was an article and a noun before its clitics were dropped."""
@@ -317,6 +350,7 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         ambiguous=list_keys_of(data, "ambiguous", code),
         articles=list_keys_of(data, "skipped", code),
         proclitics=tuple(list_words(data, "proclitics")),
+        conjunction=cast("str", data.get("conjunction", "")),
         enclitics=tuple(list_words(data, "enclitics")),
         definite=tuple(list_words(data, "definite")),
         endings=tuple(list_pairs(data, "endings")),

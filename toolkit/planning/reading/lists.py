@@ -135,8 +135,9 @@ def _find_enumerated(scan: Scan, start: int, end: int) -> ItemList | None:
         return None
     phrase = scan.find(each[0], "join.for_each")
     opening = phrase.end if phrase else each[0] + 1
-    # "for each of A, B and C" or "A, B and C, each as an mp3".
-    return _find_run(scan, opening, end) or _find_run(scan, start, each[0])
+    # "for each of A, B and C" or "A, B and C, each as an mp3"; "for each one" has no list after it.
+    has_list = not scan.has(opening - 1, "pronoun")
+    return (_find_run(scan, opening, end) if has_list else None) or _find_run(scan, start, each[0])
 
 
 def _spreads(scan: Scan, k: int) -> bool:

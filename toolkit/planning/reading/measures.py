@@ -87,7 +87,7 @@ def _skip_unit(scan: Scan, i: int, unit: str) -> int:
 
 def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
     """Read an input field that a capability names: `seed 99`, `40 steps`, `at most 6 sources`."""
-    for length in (3, 2, 1):
+    for length in range(scan.names.longest_field, 0, -1):
         name = scan.names.fields.get(" ".join(scan.word(i + n) for n in range(length)))
         if name is None or i + length > len(scan):
             continue

@@ -78,10 +78,16 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
             best is None or best.category.startswith("unavailable")
         ):
             best = phrase
+    if best is not None and scan.has(i, "title") and _is_quoted(scan, best.end):
+        return None  # "Title: “…”" says what is quoted
     hiding = scan.find(i, "polite", "title", "unit.", "language")
     if best is not None and hiding is not None and hiding.end > best.end:
         return None
     return best
+
+
+def _is_quoted(scan: Scan, i: int) -> bool:
+    return i < len(scan) and scan.owners[i] == "literal"
 
 
 def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
@@ -165,8 +171,17 @@ def _read_modifier(
     if language is not None:
         found.language = language.value
         return language.end
+    participle = scan.find(k, "act.")
+    if participle is not None and found.has_article and _is_adjective(scan, k, participle.end):
+        return participle.end
     filler = scan.find(k, "filler")
     return filler.end if filler is not None else None
+
+
+def _is_adjective(scan: Scan, k: int, end: int) -> bool:
+    """Tell whether a verb after an article is an adjective: `eine gezeichnete Landschaft`."""
+    led = scan.has(k - 1, "article", "filler", "number")
+    return led and end < len(scan) and not scan.breaks[end] and find_head(scan, end) is not None
 
 
 def _stops_phrase(scan: Scan, k: int) -> bool:

@@ -72,7 +72,7 @@ class Scan:
         self.lexicon = lexicon
         self.names = names
         # The lexicon looks at punctuation, too; the passes count in words.
-        self._marked = _split_objective(objective, lexicon.code)
+        self._marked = lexicon.split_conjunctions(_split_objective(objective, lexicon.code))
         if mends:
             self._marked = mend_tokens(self._marked, lexicon.code)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]

@@ -62,7 +62,7 @@ def mend_word(key: str, code: str) -> str | None:
     """
     if len(key) < MIN_LETTERS or code in WITHOUT_SPACES or not key.isalpha():
         return None
-    if load_lexicon(code).is_known(key):
+    if key in list_known_words(code) or load_lexicon(code).is_known(key):
         return None
     words = index_words(code)
     cuts = cut_letters(key)
@@ -73,6 +73,12 @@ def mend_word(key: str, code: str) -> str | None:
                 if abs(len(word) - len(key)) <= 2 and len({*word} ^ {*key}) <= 2
                 and count_edits(key, word) <= 2]  # fmt: skip
     return min(near, key=lambda word: (abs(len(word) - len(key)), word), default=None)
+
+
+@lru_cache(maxsize=16)
+def list_known_words(code: str) -> frozenset[str]:
+    """List the words of a lexicon, also those that it has only within phrases."""
+    return frozenset(word for key in load_lexicon(code).meanings for word in key.split())
 
 
 def list_mendable(code: str) -> Iterator[str]:

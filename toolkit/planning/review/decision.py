@@ -1,29 +1,45 @@
 """The decision on what the checks found: pass, fail, or run which nodes again, and how."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from toolkit.contract.base import JsonObject
 from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import RecommendedAction
-from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.review.evidence import Evidence, is_field_valid
+from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import Remedy, ReviewIssue
+from toolkit.planning.review.retry import REGENERATE, make_action
+
+
+class Verdict(NamedTuple):
+    """A decision, and what follows from it.
+
+    Attributes:
+        actions: every node that a retry runs again, dependencies before dependents.
+        reasons: why a node to blame is not run again, each with its id.
+    """
+
+    decision: Decision
+    actions: tuple[RecommendedAction, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 def decide(
     score: float,
     issues: Sequence[ReviewIssue],
     evidence: Sequence[Evidence],
+    *,
+    attempt: int,
     retries_left: int,
     pass_score: float,
-) -> tuple[Decision, RecommendedAction | None]:
+) -> Verdict:
     """Decide on a review; no decision is made anywhere else.
 
     ===========================================  ==================================
     nothing blocks and the score is high enough  `pass`
     something that running again cannot remedy   `fail`
     no retries left                              `fail`
-    otherwise                                    `retry`, from the earliest node on
+    nothing left to change at a node to blame    `fail`
+    otherwise                                    `retry` of all nodes to blame
     ===========================================  ==================================
 
     What blocks are the issues that say so, or all of them where none does and yet the score is
@@ -31,32 +47,29 @@ def decide(
     """
     blocking = [issue for issue in issues if issue.is_blocking]
     if not blocking and score >= pass_score:
-        return "pass", None
+        return Verdict("pass")
     to_remedy = [one for one in blocking or issues if one.remedy is not Remedy.FIX_UPSTREAM]
     is_final = any(issue.remedy is Remedy.NONE for issue in to_remedy)
     if not to_remedy or is_final or retries_left <= 0:
-        return "fail", None
+        return Verdict("fail")
     blamed = {issue.node_id for issue in to_remedy}
-    first = next(item for item in evidence if item.node.id in blamed)
-    constraints = _merge_constraints(
-        first, [one for one in to_remedy if one.node_id == first.node.id]
-    )
-    action = RecommendedAction(node_id=first.node.id, action="regenerate", constraints=constraints)
-    return "retry", action
-
-
-def _merge_constraints(item: Evidence, issues: Sequence[ReviewIssue]) -> JsonObject:
-    """Merge the changes to a node's input, as far as its schema accepts them."""
-    changes: JsonObject = {}
-    field = find_role_field(item.capability, "objective")
-    for issue in issues:
-        changes.update(issue.changes)
-        if issue.instruction and field is not None:
-            objective = str(changes.get(field, item.node.input.get(field, "")))
-            if issue.instruction not in objective:
-                changes[field] = f"{objective.rstrip()} {issue.instruction}"
-    return {
-        name: value
-        for name, value in changes.items()
-        if is_field_valid(item.capability, {**item.node.input, name: value}, name)
-    }
+    actions: dict[str, RecommendedAction] = {}
+    reasons = []
+    changed: set[str] = set()  # what comes out differently: it, or something before it, is changed
+    for item in evidence:
+        if not changed.isdisjoint(item.node.depends_on):
+            changed.add(item.node.id)
+        if item.node.id not in blamed:
+            continue
+        own = [one for one in to_remedy if one.node_id == item.node.id]
+        action = make_action(item, own, attempt)
+        if action is None and item.node.id in changed:
+            action = RecommendedAction(node_id=item.node.id, action=REGENERATE)
+        if action is None:
+            reasons.append(f"{item.node.id}: It is not run again, as nothing is left to change.")
+            continue
+        changed.add(item.node.id)
+        actions[item.node.id] = action
+    if reasons or not actions:
+        return Verdict("fail", reasons=tuple(reasons))
+    return Verdict("retry", tuple(actions.values()))

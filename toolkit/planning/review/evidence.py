@@ -29,7 +29,12 @@ class Evidence:
         blob: its artifact, loaded.
         error_code: the name of the error it ended with.
         upstream_text: the text of the nodes before it, as it received it.
+        error_message: what that error says.
         planned_input: its input as planned, before any review; that of the node where not given.
+        instructions: what earlier reviews added to what it was asked.
+        remarks: what a person said of earlier results of it.
+        other_providers: who else could do it and has not been asked yet, the first choice first.
+        has_failed_before: whether an earlier attempt at it ended with the very same error.
         pictures: the bytes of pictures that its input names, by the field.
     """
 
@@ -40,14 +45,19 @@ class Evidence:
     blob: Blob | None
     error_code: str | None
     upstream_text: str | None
+    error_message: str | None = None
     planned_input: JsonObject | None = None
+    instructions: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    other_providers: tuple[str, ...] = ()
+    has_failed_before: bool = False
     pictures: dict[str, Blob] = field(default_factory=dict)
 
     @property
     def brief(self) -> str:
         """The instruction that the plan gave it to write or paint by; empty if it has none."""
         told = self.node.input if self.planned_input is None else self.planned_input
-        name = find_role_field(self.capability, "objective")
+        name = find_instructed_field(self.capability)
         return str(told.get(name, "")) if name is not None else ""
 
     @cached_property
@@ -84,6 +94,7 @@ class Inspection:
         topic: what the result should be about.
         objective: that of the task.
         attempt: how many reviews there were before; seeds follow from it.
+        results: the evidence of all nodes of the task.
     """
 
     item: Evidence
@@ -91,9 +102,28 @@ class Inspection:
     objective: str
     attempt: int = 0
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
+    results: tuple[Evidence, ...] = ()
+
+    @property
+    def dependents(self) -> tuple[Evidence, ...]:
+        """The nodes that its result was handed to."""
+        return tuple(one for one in self.results if self.item.node.id in one.node.depends_on)
+
+    @property
+    def is_only_text(self) -> bool:
+        """True if no other node of the task writes a text."""
+        return not any(
+            one.node.id != self.item.node.id and one.capability.produces.startswith("text/")
+            for one in self.results
+        )
 
 
 NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]
+
+
+def find_instructed_field(capability: Capability) -> str | None:
+    """Find the field that says what to make, to which words can be added."""
+    return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
 
 
 def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:

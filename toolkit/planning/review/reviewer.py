@@ -43,7 +43,9 @@ def review_results(
         thresholds: of the checks.
     """
     issues = find_issues(objective, evidence, deliverables, attempt=attempt, thresholds=thresholds)
-    return judge_issues(issues, evidence, retries_left=retries_left, thresholds=thresholds)
+    return judge_issues(
+        issues, evidence, attempt=attempt, retries_left=retries_left, thresholds=thresholds
+    )
 
 
 def find_issues(
@@ -57,10 +59,11 @@ def find_issues(
     """Find everything that is wrong with the results of a task's workflow."""
     topic = _read_topic(objective, [item.capability for item in evidence])
     issues: list[ReviewIssue] = []
+    results = tuple(evidence)
     for item in evidence:
         if item.node.optional and item.status == "failed" and item.node.id not in deliverables:
             continue  # the workflow went on without it, and warns of it
-        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds)
+        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds, results)
         issues += check_node(look)
     same_bits = thresholds.picture.max_same_bits
     issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
@@ -71,6 +74,7 @@ def judge_issues(
     issues: Sequence[ReviewIssue],
     evidence: Sequence[Evidence],
     *,
+    attempt: int,
     retries_left: int,
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> Review:
@@ -79,13 +83,21 @@ def judge_issues(
     score = round(
         sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
     )
-    decision, action = decide(score, issues, evidence, retries_left, thresholds.pass_score)
+    verdict = decide(
+        score,
+        issues,
+        evidence,
+        attempt=attempt,
+        retries_left=retries_left,
+        pass_score=thresholds.pass_score,
+    )
     return Review(
-        decision=decision,
+        decision=verdict.decision,
         score=score,
         criteria=criteria,
-        issues=[f"{issue.node_id}: {issue.message}" for issue in issues],
-        recommended_action=action,
+        issues=[*(f"{issue.node_id}: {issue.message}" for issue in issues), *verdict.reasons],
+        recommended_action=next(iter(verdict.actions), None),
+        recommended_actions=list(verdict.actions),
     )
 
 

@@ -81,10 +81,15 @@ class OperationResponder:
             async with self._uploads.receive(request, context) as file:
                 yield file
             return
-        if operation.body is not None:
+        if operation.body is not None and not operation.may_omit_body:
             check_media_type(request)
         limit = self._engine.settings.body_limit_bytes
-        yield await read_bytes(request, limit) if reads_body else b""
+        body = await read_bytes(request, limit) if reads_body else b""
+        if operation.may_omit_body:
+            if body:
+                check_media_type(request)
+            body = body or b"{}"
+        yield body
 
     async def _answer(
         self,

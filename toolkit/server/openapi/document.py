@@ -101,7 +101,10 @@ def _describe_operation(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {"schema": make_schema_ref(operation.body)}
         if operation.body.__name__ in EXAMPLES:
             content["example"] = EXAMPLES[operation.body.__name__]
-        described["requestBody"] = {"required": True, "content": {"application/json": content}}
+        described["requestBody"] = {
+            "required": not operation.may_omit_body,
+            "content": {"application/json": content},
+        }
     described["responses"] = {**_describe_success(operation), **_describe_errors(operation)}
     described["security"] = [] if operation.scope is None else [{"key": []}]
     return described

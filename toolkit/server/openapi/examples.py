@@ -43,7 +43,7 @@ from toolkit.contract.jobs import Attempt, Candidate, Job, JobCreate, Routing
 from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.storage import Storage, StorageCreate
-from toolkit.contract.tasks import Criteria, Review, ReviewCreate, Task, TaskCreate
+from toolkit.contract.tasks import Criteria, Review, ReviewCreate, Task, TaskCreate, TaskResume
 from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.contract.usage import UsageLine
 from toolkit.contract.workflows import (
@@ -335,6 +335,7 @@ _MODELS: tuple[BaseModel, ...] = (
         total_usd=0.0184,
     ),
     ReviewCreate(decision="retry", issues=["It is too long."], constraints={"max_tokens": 120}),
+    TaskResume(answer="It is about tidal power."),
     Lineage(id=_make_id(Prefix.ARTIFACT), jobs=[_LINEAGE_JOB], artifacts=[_ARTIFACT]),
 )
 

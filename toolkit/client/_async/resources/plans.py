@@ -9,7 +9,7 @@ from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._objective import HasObjective
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, PlannerChoice
 from toolkit.display.records.objective import describe_reading, render_reading
 from toolkit.display.text import format_missing
 
@@ -98,7 +98,7 @@ class AsyncPlans(AsyncResource[AsyncPlan]):
         *,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
-        planner: plans.PlannerChoice | None = None,
+        planner: PlannerChoice | None = None,
     ) -> AsyncPlan:
         """Plan an objective without doing it.
 

@@ -10,7 +10,7 @@ from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
-from toolkit.contract.choices import OptimizeFor
+from toolkit.contract.choices import OptimizeFor, PlannerChoice
 from toolkit.display.records.objective import describe_reading, render_reading
 from toolkit.display.text import format_missing
 
@@ -99,7 +99,7 @@ class Plans(Resource[Plan]):
         *,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
-        planner: plans.PlannerChoice | None = None,
+        planner: PlannerChoice | None = None,
     ) -> Plan:
         """Plan an objective without doing it.
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
-from toolkit.client._objective import HasObjective
+from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
@@ -14,10 +14,9 @@ from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import LONG_POLL_S, drop_none
 from toolkit.contract import tasks, workflows
 from toolkit.contract.base import ErrorInfo
-from toolkit.contract.choices import Decision, OptimizeFor
+from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.events import Event
-from toolkit.contract.plans import PlannerChoice, ReviewMode
 from toolkit.display.progress import EventProgress
 from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
@@ -29,8 +28,9 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     kind, resource, model = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
-        "objective", "status", "missing", "artifact_ids",
-        "final_artifact_id", "workflow_id", "review_attempts", "warnings", "cost_usd", "error",
+        "objective", "status", "missing", "question", "artifact_ids",
+        "final_artifact_id", "best_artifact_id", "workflow_id", "review_attempts", "warnings",
+        "cost_usd", "error",
     )  # fmt: skip
 
     @property
@@ -42,6 +42,41 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
     def final_artifact_id(self) -> str:
         """The artifact that the task delivers; empty until its review has passed."""
         return self.record.final_artifact_id or ""
+
+    @property
+    def best_artifact_id(self) -> str:
+        """The artifact of the best attempt so far; empty until one made something."""
+        return self.record.best_artifact_id or ""
+
+    @property
+    def attempts(self) -> list[tasks.TaskAttempt]:
+        """Every workflow that was run, oldest first: what it made, and the last verdict on it."""
+        return self.record.attempts
+
+    @property
+    def llm_job_ids(self) -> list[str]:
+        """The jobs by which a language model planned it or judged its results."""
+        return self.record.llm_job_ids
+
+    @property
+    def final_attempt(self) -> int | None:
+        """Which of its attempts it delivers, counted from 1; none until its review has passed."""
+        return self.record.final_attempt
+
+    @property
+    def plan_given(self) -> bool:
+        """True if its plan was given with it."""
+        return self.record.plan_given
+
+    @property
+    def answers(self) -> list[tasks.TaskAnswer]:
+        """What a person has answered to its questions so far."""
+        return self.record.answers
+
+    @property
+    def question(self) -> str | None:
+        """What has to be answered before it goes on, if anything: `task.resume(answer=…)`."""
+        return self.record.question
 
     @property
     def workflow_id(self) -> str:
@@ -141,30 +176,37 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         criteria: Mapping[str, float] | None = None,
         node_id: str | None = None,
         constraints: Mapping[str, object] | None = None,
+        attempt: int | None = None,
     ) -> Self:
         """Judge it once it has ended, in place of the reviewer.
 
         Args:
             decision: `pass`, `fail`, or `retry` to run part of it again.
-            issues: what is wrong with it.
+            issues: what is wrong with it; a retry tells it the nodes that run again.
             score: overall, 0 to 1.
             criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
             node_id: what a retry runs again, with what depends on it; the last node by default.
             constraints: input members that a retry sets on that node.
+            attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
+                else for `pass` the best and for the others the last, by default.
 
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints)
+        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", "/reviews", json=body)
 
-    def resume(self) -> Self:
+    def resume(self, answer: str | None = None) -> Self:
         """Take it back to planning, once what blocked it is there.
 
+        Args:
+            answer: to its `question`, where it has one.
+
         Raises:
-            RequestError: `CONFLICT` when it is not blocked.
+            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
+                without an answer.
         """
-        return self._call("POST", "/resume")
+        return self._call("POST", "/resume", json=drop_none(answer=answer))
 
     def _render_html(self) -> str:
         return super()._render_html() + render_attempts(list_attempts(self.record))
@@ -193,8 +235,9 @@ class Tasks(WorkResource[Task]):
 
     def create(
         self,
-        objective: str,
+        objective: str | None = None,
         *,
+        plan: Plan | PlanSource | None = None,
         max_cost_usd: float | None = None,
         optimize_for: OptimizeFor | None = None,
         endpoint_id: str | None = None,
@@ -206,13 +249,18 @@ class Tasks(WorkResource[Task]):
         """Have an objective planned, run and reviewed.
 
         Args:
-            objective: what is wanted, in plain words.
+            objective: what is wanted, in plain words; that of the plan, or the workflow's name, by
+                default.
+            plan: is run as it is: one that was previewed, edited or not, its JSON, or a workflow.
             max_cost_usd: what all of it may cost.
             optimize_for: what providers are chosen by.
             endpoint_id, compute_id: where GPU work runs.
             capabilities: the only ones that may be used; all of them by default.
             planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
             review: `checks`, or `judge`: a language model as well.
+
+        Raises:
+            RequestError: `INVALID_WORKFLOW` with every fault of a plan.
         """
         constraints = drop_none(
             max_cost_usd=max_cost_usd,
@@ -223,8 +271,8 @@ class Tasks(WorkResource[Task]):
             planner=planner,
             review=review,
         )
-        body: dict[str, object] = {"objective": objective, "constraints": constraints}
-        return self._create(body)
+        record = plan.record if isinstance(plan, Plan) else plan
+        return self._create(make_task_body(objective, constraints, record))
 
     def review(
         self,
@@ -236,31 +284,39 @@ class Tasks(WorkResource[Task]):
         criteria: Mapping[str, float] | None = None,
         node_id: str | None = None,
         constraints: Mapping[str, object] | None = None,
+        attempt: int | None = None,
     ) -> Task:
         """Judge a task that has ended, in place of the reviewer.
 
         Args:
             id: the task.
             decision: `pass`, `fail`, or `retry` to run part of it again.
-            issues: what is wrong with it.
+            issues: what is wrong with it; a retry tells it the nodes that run again.
             score: overall, 0 to 1.
             criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
             node_id: what a retry runs again, with what depends on it; the last node by default.
             constraints: input members that a retry sets on that node.
+            attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
+                else for `pass` the best and for the others the last, by default.
 
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints)
+        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", id, "/reviews", body)
 
-    def resume(self, id: str) -> Task:
+    def resume(self, id: str, answer: str | None = None) -> Task:
         """Take a blocked task back to planning.
 
+        Args:
+            id: the task.
+            answer: to its `question`, where it has one.
+
         Raises:
-            RequestError: `CONFLICT` when it is not blocked.
+            RequestError: `CONFLICT` when it is not blocked, `INVALID_REQUEST` for a question
+                without an answer.
         """
-        return self._call("POST", id, "/resume")
+        return self._call("POST", id, "/resume", drop_none(answer=answer))
 
 
 def _make_review_body(
@@ -270,6 +326,7 @@ def _make_review_body(
     criteria: Mapping[str, float] | None,
     node_id: str | None,
     constraints: Mapping[str, object] | None,
+    attempt: int | None,
 ) -> dict[str, object]:
     return drop_none(
         decision=decision,
@@ -278,4 +335,5 @@ def _make_review_body(
         criteria=criteria and dict(criteria),
         node_id=node_id,
         constraints=constraints and dict(constraints),
+        attempt=attempt,
     )

@@ -1,0 +1,92 @@
+"""The attempts of a task: each workflow with what it made and how that was judged, compared."""
+
+from collections.abc import Sequence
+
+from toolkit.contract.plans import Plan, PlanNode
+from toolkit.contract.tasks import PERSON_REVIEWER, Review, Task, TaskAttempt
+from toolkit.contract.workflows import WorkflowRecord
+
+# How a verdict ranks the attempt that it is on, by who gave it; a person's stands above the checks.
+_STANDINGS = {
+    (True, "pass"): 3,
+    (False, "pass"): 2,
+    (False, "fail"): 1,
+    (True, "fail"): 0,
+}
+_UNDECIDED = 1
+PASSED = 2
+
+
+def record_attempt(task: Task, workflow: WorkflowRecord, plan: Plan) -> int:
+    """Record a workflow that has ended as an attempt, unless it is one, and return its index."""
+    made = {node.id: node.artifact_id for node in workflow.nodes}
+    attempt = TaskAttempt(
+        workflow_id=workflow.id,
+        artifact_ids={
+            node_id: artifact_id
+            for node_id in plan.deliverables
+            if (artifact_id := made.get(node_id)) is not None
+        },
+        cost_usd=workflow.cost_usd,
+    )
+    for i, known in enumerate(task.attempts):
+        if known.workflow_id == workflow.id:
+            return i
+    task.attempts.append(attempt)
+    _name_best(task, plan)
+    return len(task.attempts) - 1
+
+
+def add_review(task: Task, index: int, review: Review, plan: Plan) -> None:
+    """Add a verdict on an attempt, and compare the attempts again."""
+    review.attempt = index + 1
+    task.review = task.attempts[index].review = review
+    task.reviews.append(review)
+    _name_best(task, plan)
+
+
+def find_best(task: Task, standing: int = 0) -> int | None:
+    """Find the index of the best attempt that made something; the last of equals.
+
+    Args:
+        task: the task.
+        standing: how it has to be judged at least, such as `PASSED`.
+    """
+    ranked = [
+        (_rank(task, i), i)
+        for i, attempt in enumerate(task.attempts)
+        if attempt.artifact_ids and _rank(task, i)[0] >= standing
+    ]
+    return max(ranked)[1] if ranked else None
+
+
+def _rank(task: Task, index: int) -> tuple[int, float]:
+    """Rank an attempt: by whether it passed, then by its score.
+
+    A `retry` asks for something better and takes nothing away from what there is.
+    """
+    verdicts = [one for one in task.reviews if one.attempt == index + 1]
+    decided = [one for one in verdicts if one.decision != "retry"]
+    scores = [one.score for one in verdicts if one.score is not None]
+    standing = _UNDECIDED
+    if decided:
+        standing = _STANDINGS[decided[-1].reviewer == PERSON_REVIEWER, decided[-1].decision]
+    return standing, scores[-1] if scores else 0.0
+
+
+def _name_best(task: Task, plan: Plan) -> None:
+    best = find_best(task)
+    if best is not None:
+        task.best_artifact_id = _choose_artifact(task.attempts[best].artifact_ids, plan)
+
+
+def _choose_artifact(artifact_ids: dict[str, str], plan: Plan) -> str | None:
+    """Choose an attempt's one artifact: of the last node made that nothing depends on."""
+    last = [node_id for node_id in find_sinks(plan.nodes) if node_id in artifact_ids]
+    return artifact_ids[last[-1]] if last else next(reversed(artifact_ids.values()), None)
+
+
+def find_sinks(nodes: Sequence[PlanNode]) -> list[str]:
+    """Find the nodes that nothing depends on."""
+    depended_on = {up for node in nodes for up in node.depends_on}
+    return [node.id for node in nodes if node.id not in depended_on]

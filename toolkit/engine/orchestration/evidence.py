@@ -1,0 +1,190 @@
+"""The evidence that a task's results are reviewed by: what was asked, what was made, by whom."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from toolkit.contract.base import ErrorInfo, JsonObject
+from toolkit.contract.jobs import Options
+from toolkit.contract.plans import Plan, PlanNode
+from toolkit.contract.tasks import RecommendedAction, Review, Task
+from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.engine.context import EngineContext
+from toolkit.engine.routing.router import is_servable
+from toolkit.engine.services.artifacts import Artifacts
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.retry import ASKED
+from toolkit.plugins import Capability, Upstream
+
+# A field that holds a provider's own name for something: to the others it says nothing.
+_PROVIDERS_NAME = "voice"
+
+
+@dataclass(frozen=True)
+class NodeHistory:
+    """What was asked of a node, from its plan on and by every review.
+
+    Attributes:
+        planned_input: as planned, with what a person set.
+        instructions: what reviews added to it.
+        remarks: what a person said of its results.
+        options: how it is carried out by now.
+    """
+
+    planned_input: JsonObject
+    instructions: tuple[str, ...]
+    remarks: tuple[str, ...]
+    options: Options | None
+
+    @classmethod
+    def trace(cls, node: PlanNode, reviews: Sequence[Review]) -> "NodeHistory":
+        """Trace a node of a plan through the reviews that had it run again."""
+        planned, options = dict(node.input), node.options
+        told: dict[bool, dict[str, None]] = {True: {}, False: {}}
+        for action in _iterate_actions(node.id, reviews):
+            is_asked = action.action == ASKED
+            told[is_asked] |= dict.fromkeys(action.instructions)
+            if is_asked:
+                planned |= action.constraints
+            if action.provider is not None:
+                options = (options or Options()).model_copy(update={"provider": action.provider})
+        return cls(planned, tuple(told[False]), tuple(told[True]), options)
+
+
+def _iterate_actions(node_id: str, reviews: Sequence[Review]) -> Iterator[RecommendedAction]:
+    for review in reviews:
+        yield from (one for one in review.recommended_actions if one.node_id == node_id)
+
+
+class EvidenceReader:
+    """Reads the evidence of a workflow that a task has run."""
+
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
+        self._core = core
+        self._artifacts = artifacts
+
+    async def read(
+        self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
+    ) -> list[Evidence]:
+        """Read what every node was asked and made, dependencies before dependents."""
+        evidence: dict[str, Evidence] = {}
+        for item in await self.read_requests(account_id, task, workflow, plan):
+            node = next(one for one in workflow.nodes if one.id == item.node.id)
+            output, blob = None, None
+            if node.job_id is not None and node.artifact_id is not None:
+                job = await self._core.records.jobs.find(account_id, node.job_id)
+                output = job.output if job else None
+                kept = await self._artifacts.find(account_id, node.artifact_id)
+                blob = await self._artifacts.load_blob(kept)
+            evidence[node.id] = replace(item, output=output, blob=blob)
+        return [
+            replace(
+                item,
+                upstream_text=_join_texts(
+                    item.capability,
+                    [evidence[up] for up in item.node.depends_on if up in evidence],
+                ),
+            )
+            for item in evidence.values()
+        ]
+
+    async def read_requests(
+        self, account_id: str, task: Task, workflow: WorkflowRecord, plan: Plan
+    ) -> list[Evidence]:
+        """Read what every node was asked, and how that ended, without what it made."""
+        planned = {node.id: node for node in plan.nodes}
+        before = [
+            await self._core.records.workflows.get(account_id, workflow_id)
+            for workflow_id in task.workflow_ids
+            if workflow_id != workflow.id
+        ]
+        found: list[Evidence] = []
+        for node in workflow.nodes:
+            as_planned = planned.get(node.id) or PlanNode(
+                id=node.id, capability=node.capability, input=node.input
+            )
+            history = NodeHistory.trace(as_planned, task.reviews)
+            earlier = [one for flow in before for one in flow.nodes if one.id == node.id]
+            capability = self._core.registry.require(node.capability)
+            item = Evidence(
+                node=PlanNode(
+                    id=node.id,
+                    capability=node.capability,
+                    input=node.input,
+                    depends_on=node.depends_on,
+                    reason=as_planned.reason,
+                    optional=node.optional,
+                    options=history.options,
+                ),
+                capability=capability,
+                status=node.status,
+                output=None,
+                blob=None,
+                error_code=node.error.code if node.error else None,
+                error_message=node.error.message if node.error else None,
+                upstream_text=None,
+                planned_input=history.planned_input,
+                instructions=history.instructions,
+                remarks=history.remarks,
+                has_failed_before=node.error is not None
+                and any(_is_same(one.error, node.error) for one in earlier),
+            )
+            if not _is_bound(item, as_planned, found) and not _runs_at_place(task):
+                others = await self._find_others(account_id, item, [node, *earlier])
+                item = replace(item, other_providers=others)
+            found.append(item)
+        return found
+
+    async def _find_others(
+        self, account_id: str, item: Evidence, runs: Sequence[Node]
+    ) -> tuple[str, ...]:
+        """Find who else could do what a node asks for, the default provider first."""
+        capability = item.capability
+        options = (item.node.options or Options()).model_copy(update={"provider": None})
+        pool = await self._core.find_providers(account_id, capability, options)
+        asked = {run.provider for run in runs}
+        return tuple(
+            sorted(
+                (
+                    vendor.id
+                    for vendor in pool.vendors
+                    if vendor.id not in asked
+                    and pool.is_connected(vendor.id)
+                    and is_servable(
+                        capability, options.model_copy(update={"provider": vendor.id}), pool
+                    )
+                ),
+                key=lambda provider: provider != capability.default_provider,
+            )
+        )
+
+
+def _is_bound(item: Evidence, planned: PlanNode, upstream: Sequence[Evidence]) -> bool:
+    """Tell whether a node is for no other provider than the one that it has."""
+    if item.capability.operation is None or (planned.options and planned.options.provider):
+        return True
+    return _PROVIDERS_NAME in item.node.input or any(
+        one.capability.can_fill(item.capability, _PROVIDERS_NAME)
+        for one in upstream
+        if one.node.id in item.node.depends_on and _PROVIDERS_NAME in item.capability.accepts
+    )
+
+
+def _runs_at_place(task: Task) -> bool:
+    return bool(task.constraints.endpoint_id or task.constraints.compute_id)
+
+
+def _is_same(error: ErrorInfo | None, other: ErrorInfo) -> bool:
+    return error is not None and (error.code, error.message) == (other.code, other.message)
+
+
+def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:
+    """Join the texts of the upstream nodes as their dependent was given them."""
+    bindings = [binding for binding in capability.accepts.values() if binding.mode == "text"]
+    texts = [
+        text
+        for item in upstream
+        if item.blob is not None
+        and any(binding.matches(item.blob.media_type) for binding in bindings)
+        and (text := Upstream(item.node.id, "", item.blob).text) is not None
+    ]
+    return "\n\n".join(texts) or None
