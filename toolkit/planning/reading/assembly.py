@@ -15,7 +15,7 @@ from toolkit.planning.reading.objective_reading import (
     RequestedOutput,
     UnavailableAct,
 )
-from toolkit.planning.reading.requests import RequestFinder
+from toolkit.planning.reading.request_finder import RequestFinder
 from toolkit.planning.reading.scan import KINDS, Break, Scan
 from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.topics import find_topic_text, trim_topic

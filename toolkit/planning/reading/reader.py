@@ -10,7 +10,7 @@ from toolkit.planning.reading.lists import find_lists
 from toolkit.planning.reading.literals import find_artifacts, find_literals
 from toolkit.planning.reading.measures import find_measures
 from toolkit.planning.reading.objective_reading import ObjectiveReading
-from toolkit.planning.reading.requests import RequestFinder
+from toolkit.planning.reading.request_finder import RequestFinder
 from toolkit.planning.reading.scan import Scan
 from toolkit.planning.reading.sources import find_addresses
 from toolkit.planning.reading.tokens import WITHOUT_SPACES
