@@ -2,10 +2,15 @@
 
 import enum
 
-from toolkit.planning.reading.grammar import get_grammar
-from toolkit.planning.reading.mentions import ACT_KINDS, Mention, UnavailableMention, get_kind
-from toolkit.planning.reading.noun_phrases import NounPhrase, find_head
-from toolkit.planning.reading.scan import Break, Phrase, Scan
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    Mention,
+    UnavailableMention,
+    get_kind,
+)
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 
 class Place(enum.Enum):

@@ -1,10 +1,10 @@
 """Details of what is asked for: negations, facts, languages, and what is to be done with it."""
 
-from toolkit.planning.reading.mentions import Mention, get_kind
-from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
-from toolkit.planning.reading.request_state import Place, RequestState
-from toolkit.planning.reading.scan import Break, Phrase
-from toolkit.planning.reading.verbs import find_verb
+from toolkit.planning.reading.requests.mentions import Mention, get_kind
+from toolkit.planning.reading.requests.request_state import Place, RequestState
+from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.scan import Break, Phrase
+from toolkit.planning.reading.spans.verbs import find_verb
 
 
 class DetailReader(RequestState):

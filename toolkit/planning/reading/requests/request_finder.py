@@ -1,11 +1,11 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
-from toolkit.planning.reading.mentions import Mention, get_kind
-from toolkit.planning.reading.noun_phrases import find_head, read_noun_phrase
-from toolkit.planning.reading.noun_reader import NounReader
-from toolkit.planning.reading.request_state import Place, is_same_kind
-from toolkit.planning.reading.scan import Break
-from toolkit.planning.reading.verbs import find_verb, is_unknown_verb
+from toolkit.planning.reading.requests.mentions import Mention, get_kind
+from toolkit.planning.reading.requests.noun_reader import NounReader
+from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
 
 # What says how something is made, wherever it stands.
 _DETAILS = ("join.", "attribute.", "language", "act.clone")

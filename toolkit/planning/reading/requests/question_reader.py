@@ -1,9 +1,9 @@
 """Questions, and sentences that ask for what none of the other words say."""
 
-from toolkit.planning.reading.detail_reader import DetailReader
-from toolkit.planning.reading.mentions import Mention, UnavailableMention
-from toolkit.planning.reading.noun_phrases import find_head
-from toolkit.planning.reading.request_state import Place
+from toolkit.planning.reading.requests.detail_reader import DetailReader
+from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import find_head
 
 
 class QuestionReader(DetailReader):

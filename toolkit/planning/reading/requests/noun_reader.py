@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolkit.planning.reading.mentions import (
+from toolkit.planning.reading.requests.mentions import (
     ACT_KINDS,
     TRANSFORMING_ACTS,
     Mention,
     UnavailableMention,
     get_kind,
 )
-from toolkit.planning.reading.noun_phrases import NounPhrase
-from toolkit.planning.reading.request_state import Place, is_same_kind
-from toolkit.planning.reading.scan import Phrase
-from toolkit.planning.reading.verb_reader import VerbReader
+from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.requests.verb_reader import VerbReader
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase
+from toolkit.planning.reading.spans.scan import Phrase
 
 # Acts whose object is what they are about, even where it names something that can be made.
 _TALKING_ACTS = frozenset(

@@ -1,11 +1,11 @@
 """Verbs that ask for something, known ones and others."""
 
-from toolkit.planning.reading.mentions import ACT_KINDS, Mention, UnavailableMention
-from toolkit.planning.reading.noun_phrases import find_head, read_noun_phrase
-from toolkit.planning.reading.question_reader import QuestionReader
-from toolkit.planning.reading.request_state import Place
-from toolkit.planning.reading.scan import Break, Phrase
-from toolkit.planning.reading.verbs import has_clitic, has_object
+from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, UnavailableMention
+from toolkit.planning.reading.requests.question_reader import QuestionReader
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break, Phrase
+from toolkit.planning.reading.spans.verbs import has_clitic, has_object
 
 
 class VerbReader(QuestionReader):
