@@ -591,7 +591,7 @@ class RequestFinder:
             return phrase.end, Place.TOPIC
         if made == "research" and kind == "text" and not phrase.tail:
             self._finish_act(verb, phrase)
-            return phrase.start, Place.TOPIC
+            return phrase.end, Place.TOPIC
         if act == "list" and kind == "research":
             self._add_noun(phrase, head)
             return self._leave_noun(phrase)
@@ -852,6 +852,9 @@ class RequestFinder:
             return self._hand_over(k)
         only = scan.find(k, "negation.only")
         k = only.end if only is not None and only.end < self._end else k
+        repeated = scan.find(k, "about", "join.as") if join == "and" else None
+        if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
+            k = repeated.end  # "d'un slogan et d'un logo"
         if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
             return None
         phrase = read_noun_phrase(scan, k)

@@ -1,5 +1,7 @@
 """Verbs in a verb's place: an act is asked for by a verb only where a verb can stand."""
 
+from dataclasses import replace
+
 from toolkit.planning.reading.grammar import get_grammar
 from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
 from toolkit.planning.reading.scan import Break, Phrase, Scan
@@ -21,6 +23,8 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     verb = scan.find(i, "act.", "make", "unavailable.")
     if verb is not None and verb.particle is not None:
         return verb
+    if verb is not None:
+        verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
         return apart
     if verb is None:
@@ -32,6 +36,17 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
     return _prefer_available(scan, verb)
+
+
+def _add_manner(scan: Scan, verb: Phrase) -> Phrase:
+    """Add the words after a verb that say the same act: `leia` + `em voz alta`."""
+    k = verb.end
+    if k >= len(scan) or scan.breaks[k] or not scan.has(k, "function_word", "join."):
+        return verb
+    for manner in scan.phrases(k):
+        if manner.category == verb.category and manner.end > k + 1:
+            return replace(verb, end=manner.end)
+    return verb
 
 
 def is_unknown_verb(scan: Scan, i: int) -> bool:
