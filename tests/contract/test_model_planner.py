@@ -330,6 +330,61 @@ def test_a_request_that_is_sent_again_asks_no_model_again(author: RawCaller) -> 
     assert len(author.get("/v1/runs?limit=200")["data"]["items"]) == before + 1
 
 
+def test_auto_asks_the_model_where_the_rules_have_a_question(author: RawCaller) -> None:
+    """Given an objective that the rules ask about, then the model plans it, where there is one."""
+    vague = "Make a nice one"
+    alone = plan({**WRITE, "quote": "a nice one"}, deliver=["write"])
+    script(author, answer(alone))
+    made = draw_up(author, vague, planner="auto")
+    assert (made["planner"], made["question"], len(made["asked"])) == ("llm", None, 1)
+    script(author)
+    made = draw_up(author.sign_up("elevenlabs"), vague, planner="auto")
+    assert (made["planner"], made["nodes"]) == ("rules", [])
+    assert made["question"]
+
+
+def test_where_neither_understands_a_person_is_asked(author: RawCaller) -> None:
+    """Given words that nobody knows, and a model without a plan, then the task has a question."""
+    script(author, *[answer("{}")] * 3)
+    task = author.task("Gnarf the plimb with a snork", planner="auto")
+    assert task["status"] == "blocked"
+    assert task["data"]["question"]
+    assert len(task["data"]["llm_job_ids"]) == 3
+
+
+def test_an_answer_to_the_question_is_planned_with_the_objective(author: RawCaller) -> None:
+    """Given a question and its answer, then the model is asked anew, with both, and it is made."""
+    alone = plan({**WRITE, "quote": "A poem about tea"}, deliver=["write"])
+    script(author, answer(plan(question="A poem about what?", deliver=[])), answer(alone))
+    task = author.task("Make a nice one", planner="llm")
+    path = f"/v1/tasks/{task['data']['id']}"
+    author.send("POST", f"{path}/resume", {"answer": "A poem about tea, please"})
+    done = author.poll(path, "completed", "failed")["data"]
+    jobs = [author.get(f"/v1/jobs/{one}")["data"] for one in done["llm_job_ids"]]
+    assert [job["input"]["context"] for job in jobs] == [
+        "Make a nice one", "Make a nice one\n\nA poem about tea, please"
+    ]  # fmt: skip
+    assert done["question"] is None
+    assert author.get(f"/v1/plans/{done['plan_id']}")["data"]["planner"] == "llm"
+
+
+def test_what_the_objective_rules_out_is_not_planned(author: RawCaller) -> None:
+    """Given an objective that bans pictures, then the model is offered none, and may use none."""
+    picture = node("picture", "image.generate", {"prompt": "tea"}, quote="about tea")
+    card = {**CARD, "depends_on": ["write", "picture"]}
+    write = {**WRITE, "quote": "about tea"}
+    script(
+        author,
+        answer(plan(write, picture, {**card, "quote": "A social card"}, deliver=["card"])),
+        answer(plan(write, {**CARD, "quote": "A social card"}, deliver=["card"])),
+    )
+    made = draw_up(author, "A social card about tea, no picture")
+    assert [one["id"] for one in made["nodes"]] == ["write", "card"]
+    first, second = (run["input"] for run in made["asked"])
+    assert "image.generate" not in first["system"] + json.dumps(first["output_schema"])
+    assert "the objective says not to use `image.generate`" in second["objective"]
+
+
 def test_without_a_model_the_rules_plan(author: RawCaller) -> None:
     """Given an account without a language model, then its plan says who planned, and why."""
     script(author)

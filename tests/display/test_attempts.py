@@ -119,9 +119,7 @@ def test_the_best_and_what_is_delivered() -> None:
     second = TaskAttempt(
         workflow_id="wfl_2", review=review(0.7, "pass"), artifact_ids={"copy": "art_2"}
     )
-    done = task(
-        "completed", first, second, artifact_ids={"copy": "art_1"}, best_artifact_id="art_1"
-    )
+    done = task("completed", first, second, final_attempt=1, best_artifact_id="art_1")
     views = list_attempts(done)
     assert [view.title for view in views] == ["Attempt 1 ★ best ✓ delivered", "Attempt 2"]
     failed = task("failed", first, second, best_artifact_id="art_2")

@@ -246,6 +246,68 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     assert "provider" in usage.table()
 
 
+def test_a_question_is_answered_where_it_is_asked(
+    client: Client, close_later: Callable[[Panel], Any]
+) -> None:
+    """Given an objective that says nothing, when its question is answered, then it goes on."""
+    task = client.tasks.create("Make it nicer").wait(progress=False)
+    review: TaskReview = close_later(TaskReview(task))
+    assert review.settle()
+    assert task.question
+    assert task.question in review.snapshot()
+    assert task.question in repr(review)
+    assert review.answer.layout.display is None
+    review.resume.click()
+    assert review.settle()
+    assert "answer before you resume" in review.message.value
+    review.answer.value = "A poem about the tides"
+    review.resume.click()
+    assert review.settle(30)
+    assert review.status == "completed"
+    assert "Attempt 1" in review.snapshot()
+
+
+def test_what_is_missing_is_told_with_the_next_step(
+    client: Client, close_later: Callable[[Panel], Any]
+) -> None:
+    """Given a task that nothing here can do, then it is said what to do, and nothing to judge."""
+    task = client.tasks.create("A video about <b>tides</b>").wait(progress=False)
+    review = close_later(TaskReview(task))
+    assert review.settle()
+    assert "nothing here makes video.generate" in review.snapshot()
+    assert "Install a plugin" in review.snapshot()
+    assert "<b>tides" not in review.snapshot()
+    assert review.accept.disabled
+    assert review.answer.layout.display == "none"
+
+
+def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Panel], Any]) -> None:
+    """Given two attempts, when a person chooses the first and passes it, then it is delivered."""
+    task = client.tasks.create("A poem about the tides").wait(progress=False)
+    first = task.final_artifact_id
+    task.review("retry", issues=["Say more of the moon."]).wait(progress=False)
+    review = close_later(TaskReview(task))
+    assert review.settle()
+    assert [n for _, n in review.attempt.options] == [1, 2]
+    review.attempt.value = 1
+    review.accept.click()
+    assert review.settle()
+    assert (task.final_attempt, task.final_artifact_id) == (1, first)
+    assert "Attempt 1 ★ best ✓ delivered" in review.snapshot()
+    assert review.table()["score"].isna().sum() == 2
+    assert "pass</b> by person" in review.snapshot()
+
+
+def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]) -> None:
+    """Given the dashboard, when a preview is asked for, then it marks what was not understood."""
+    dashboard = close_later(TaskDashboard(client, "A card about tides. Then zorble the blips."))
+    dashboard.preview.click()
+    assert dashboard.settle()
+    assert "<svg" in dashboard.planned.value
+    assert "<mark" in dashboard.planned.value
+    assert "of its words; not: " in dashboard.planned.value
+
+
 def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Panel], Any]) -> None:
     """Given an editor, when nodes are added, joined and filled in, then it is checked and runs.
 

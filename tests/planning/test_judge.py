@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolkit.capabilities.llm_generate import LlmInput
 from toolkit.planning.review.judge import (
@@ -145,6 +147,39 @@ def test_an_answer_of_another_form_is_none(text: str) -> None:
     """Given an answer of another form, when it is read, then that is an error and no pass."""
     with pytest.raises(ValueError, match=r"validation error|JSON object|nested"):
         read_answer(text, BRIEF)
+
+
+ANSWERS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=20) | st.sampled_from([TEXT]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["issues", *issue()]), inner, max_size=6)
+    ),
+    max_leaves=12,
+)
+
+
+@given(st.text() | ANSWERS.map(json.dumps))
+@settings(max_examples=200)
+def test_whatever_is_answered_only_proven_words_count(text: str) -> None:
+    """Given any answer, then it is refused, or all that is kept of it stands in a text."""
+    try:
+        sample = read_answer(text, BRIEF)
+    except ValueError:
+        return
+    texts = {one.node_id: one.text.casefold() for one in BRIEF.texts}
+    for found in sample.findings:
+        assert found.quote.casefold().split()[0] in texts[found.node_id]
+
+
+@given(st.lists(st.lists(st.sampled_from([0.15, 0.45, 0.9]), max_size=5), min_size=1, max_size=2))
+def test_no_answer_raises_a_score(weights: list[list[float]]) -> None:
+    """Given one or two answers, then each finding lowers the score, and agreement alone as much."""
+    samples = [JudgeSample([finding(weight) for weight in each]) for each in weights]
+    scores = [score_texts(sample).get("copy", 1.0) for sample in samples]
+    merged = score_texts(merge_samples(samples)).get("copy", 1.0)
+    assert 0 <= merged <= 1
+    assert merged <= max(scores) + 0.001
 
 
 def test_words_around_an_answer_are_passed_over() -> None:

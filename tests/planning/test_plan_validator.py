@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks._planning_lines import LANGUAGES, read_lines
 from tests.planning.sample_capabilities import ALL, BUILT_IN, plan
 from toolkit.contract.plans import PlanNode
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
@@ -119,11 +120,10 @@ def test_of_two_pictures_only_the_last_is_used() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "objective",
-    ["a social card with a spoken summary about tidal power", "An article about “Moby Dick”"],
-)
-def test_what_the_rules_plan_is_sound(objective: str) -> None:
-    """Given a plan by rules, then the validator finds nothing to say."""
-    draft = plan(objective, BUILT_IN, ALL)
-    assert find_plan_faults(draft.nodes, draft.deliverables, RULES) == []
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_rules_plan_is_sound(language: str) -> None:
+    """Given objectives of all kinds, then the validator has nothing to say of their plans."""
+    for line in read_lines([language], "work"):
+        draft = plan(line.objective, BUILT_IN, ALL)
+        rules = PlanRules(CAPABILITIES, banned=draft.banned)
+        assert not draft.nodes or not find_plan_faults(draft.nodes, draft.deliverables, rules)

@@ -13,6 +13,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import PlanReading
 from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.planner import PlanDraft
 from toolkit.plugins import Capability
 from toolkit.plugins.fencing import fence_text
 
@@ -66,15 +67,19 @@ class FailedTry:
     faults: Sequence[Detail]
 
 
-def is_understood(reading: PlanReading, question: str | None) -> bool:
+def is_understood(draft: PlanDraft) -> bool:
     """Tell whether the rules understood an objective, so that `auto` need not ask a model.
 
-    >>> is_understood(PlanReading(understood=0.9), None)
+    What they find missing counts only where they understood every word: what nothing here does and
+    what they do not know look alike.
+
+    >>> is_understood(PlanDraft([], reading=PlanReading(understood=0.9)))
     True
-    >>> is_understood(PlanReading(understood=0.9), "Which picture?")
+    >>> is_understood(PlanDraft([], question="Which picture?"))
     False
     """
-    return reading.understood >= MIN_UNDERSTOOD and question is None
+    least = 1.0 if draft.missing_capabilities else MIN_UNDERSTOOD
+    return draft.reading.understood >= least and draft.question is None
 
 
 def write_question(reading: PlanReading) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from toolkit.contract.tasks import Review, Task, TaskAttempt
+    from toolkit.contract.tasks import Review, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,11 @@ class AttemptView:
         return self.reviews[-1] if self.reviews else None
 
     @property
+    def scored(self) -> "Review | None":
+        """The last verdict that has a score; none where nobody gave any."""
+        return next((one for one in reversed(self.reviews) if one.score is not None), None)
+
+    @property
     def title(self) -> str:
         """Its number, and what sets it apart.
 
@@ -63,63 +68,57 @@ class AttemptView:
 
 
 def list_attempts(task: "Task") -> list[AttemptView]:
-    """List the attempts of a task, oldest first, without the looks of what they made."""
-    by_workflow = {attempt.workflow_id: attempt for attempt in task.attempts}
-    attempts = [by_workflow.get(id) for id in task.workflow_ids]
-    best, delivered = _find_best(task, attempts), _find_delivered(task, attempts)
+    """List the attempts of a task, oldest first, without the looks of what they made.
+
+    The one under way is the last, and those of a record that names none are its workflows.
+    """
+    known = [attempt.workflow_id for attempt in task.attempts]
+    under_way = [id for id in task.workflow_ids if id not in known]
+    costs = [attempt.cost_usd for attempt in task.attempts] + [None] * len(under_way)
+    reviews = _match_reviews(task, len(costs))
+    best = _find_best(task)
     return [
         AttemptView(
             n + 1,
             id,
-            reviews=reviews,
-            cost_usd=None if attempt is None else attempt.cost_usd,
+            reviews=reviews[n],
+            cost_usd=costs[n],
             is_best=n == best,
-            is_delivered=n == delivered,
+            is_delivered=n + 1 == task.final_attempt,
         )
-        for n, (id, attempt, reviews) in enumerate(
-            zip(task.workflow_ids, attempts, _match_reviews(task, attempts), strict=True)
-        )
+        for n, id in enumerate([*known, *under_way])
     ]
 
 
-def read_score(review: "Review", name: str) -> float | None:
+def read_score(review: "Review | None", name: str) -> float | None:
     """Read the score of a review, or that of one criterion; none where nobody gave it."""
-    holder: object = review if name == "score" else review.criteria
+    holder: object = review if review is None or name == "score" else review.criteria
     value: object = getattr(holder, name, None)
     return float(value) if isinstance(value, int | float) else None
 
 
-def _match_reviews(task: "Task", attempts: "Sequence[TaskAttempt | None]") -> "list[list[Review]]":
-    """Match the reviews of a task to its attempts: each retry leads to the next one."""
-    matched: list[list[Review]] = [[] for _ in attempts]
+def _match_reviews(task: "Task", attempts: int) -> "list[list[Review]]":
+    """Match the reviews of a task to its attempts.
+
+    Those that name none follow each other: each retry leads to the next attempt.
+    """
+    matched: list[list[Review]] = [[] for _ in range(attempts)]
     n = 0
     for review in task.reviews:
-        if n < len(matched):
-            matched[n].append(review)
-        n += review.decision == "retry" and n + 1 < len(matched)
-    for found, attempt in zip(matched, attempts, strict=True):
-        if attempt is not None and attempt.review is not None and attempt.review not in found:
-            found.append(attempt.review)
+        at = n if review.attempt is None else review.attempt - 1
+        if at < attempts:
+            matched[at].append(review)
+        n += review.decision == "retry" and n + 1 < attempts
     return matched
 
 
-def _find_best(task: "Task", attempts: "Sequence[TaskAttempt | None]") -> int | None:
-    """Find the attempt whose artifact is the task's best: of several, that with the best score."""
+def _find_best(task: "Task") -> int | None:
+    """Find the attempt whose artifact is the task's best: of several with it, the one to deliver,
+    or else that with the best score, the last of equals.
+    """
     found = [
-        (0.0 if each.review is None else read_score(each.review, "score") or 0.0, -n)
-        for n, each in enumerate(attempts)
-        if each is not None and task.best_artifact_id in each.artifact_ids.values()
+        (n + 1 == task.final_attempt, read_score(attempt.review, "score") or 0.0, n)
+        for n, attempt in enumerate(task.attempts)
+        if task.best_artifact_id in attempt.artifact_ids.values()
     ]
-    return -max(found)[1] if found else None
-
-
-def _find_delivered(task: "Task", attempts: "Sequence[TaskAttempt | None]") -> int | None:
-    """Find the last attempt that made what the task delivers."""
-    if task.status != "completed" or not task.artifact_ids:
-        return None
-    found = [
-        n
-        for n, each in enumerate(attempts)
-        if each is not None and each.artifact_ids == task.artifact_ids
-    ]
-    return found[-1] if found else None
+    return max(found)[2] if found else None

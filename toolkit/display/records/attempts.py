@@ -64,7 +64,8 @@ def _describe_attempt(attempt: AttemptView) -> str:
     parts = ["not reviewed"]
     if (review := attempt.review) is not None:
         parts = [f"{review.decision} by {review.reviewer}"]
-        parts += [] if (score := read_score(review, "score")) is None else [f"score {score:.2f}"]
+        score = read_score(attempt.scored, "score")
+        parts += [] if score is None else [f"score {score:.2f}"]
     parts.append(format_money(attempt.cost_usd))
     parts += [truncate_line(issue) for issue in (review.issues if review is not None else [])]
     return f"{attempt.title}: {parts[0]}, {'; '.join(parts[1:])}"
@@ -140,11 +141,10 @@ def mark_changes(old: str, new: str) -> str:
 
 def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) -> str:
     """Show a score as a bar with its number, and how far it is from that of the attempt before."""
-    value = None if attempt.review is None else read_score(attempt.review, name)
+    value = read_score(attempt.scored, name)
     if value is None:
         return ""
-    last = before[-1].review if before else None
-    old = None if last is None else read_score(last, name)
+    old = read_score(before[-1].scored, name) if before else None
     change = "" if old is None or abs(value - old) < 0.005 else f" ({value - old:+.2f})"
     return f"{html.render_bar(value)}{value:.2f}{escape(change)}"
 
@@ -178,4 +178,5 @@ def describe_action(action: "RecommendedAction") -> str:
     'retry card with {"n": 1}'
     """
     told = json.dumps(action.constraints, ensure_ascii=False) if action.constraints else ""
-    return f"{action.action} {action.node_id}{f' with {told}' if told else ''}"
+    by = f" by {action.provider}" if action.provider else ""
+    return f"{action.action} {action.node_id}{by}{f' with {told}' if told else ''}"

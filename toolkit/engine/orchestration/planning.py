@@ -100,7 +100,7 @@ class Planning:
         view = await self._plans.find_view(account_id, request.constraints)
         draft = await self._plans.draft(request, view)
         choice = self.choose_planner(request)
-        is_clear = is_understood(draft.reading, draft.question)
+        is_clear = is_understood(draft)
         if choice == "rules" or (choice == "auto" and is_clear):
             plan, _ = await self._plans.complete(account_id, request, draft)
             return plan

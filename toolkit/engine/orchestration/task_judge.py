@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.contract.jobs import Options
+from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
@@ -53,6 +54,7 @@ class TaskJudge:
         verdict: Review,
         task: Task,
         lease: Lease,
+        plan: Plan,
         evidence: Sequence[Evidence],
         issues: Sequence[ReviewIssue],
         retries_left: int,
@@ -63,6 +65,7 @@ class TaskJudge:
             verdict: the checks'.
             task: whose results are reviewed; its record names the jobs by which the judge is asked.
             lease: the task's.
+            plan: that the task follows.
             evidence: the results.
             issues: what the checks found and let pass.
             retries_left: how many times it may still be run again.
@@ -70,7 +73,7 @@ class TaskJudge:
         wanted = task.constraints.review or self._core.settings.reviewer
         if wanted != JUDGE_REVIEWER or verdict.decision != "pass":
             return verdict
-        judgement = await self._judge(task, lease, evidence)
+        judgement = await self._judge(task, lease, build_brief(plan.objective, evidence))
         if judgement.is_given:
             verdict = judge_issues(
                 [*issues, *judgement.issues],
@@ -83,8 +86,7 @@ class TaskJudge:
         verdict.issues += judgement.notes
         return verdict
 
-    async def _judge(self, task: Task, lease: Lease, evidence: Sequence[Evidence]) -> Judgement:
-        brief = build_brief(task.objective, evidence)
+    async def _judge(self, task: Task, lease: Lease, brief: JudgeBrief) -> Judgement:
         options = Options(optimize_for=task.constraints.optimize_for)
         obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
         if obstacle is not None:

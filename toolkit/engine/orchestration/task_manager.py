@@ -187,7 +187,7 @@ class TaskManager:
             retries_left=left,
             thresholds=thresholds,
         )
-        verdict = await self._judge.reconsider(verdict, task, lease, evidence, issues, left)
+        verdict = await self._judge.reconsider(verdict, task, lease, plan, evidence, issues, left)
         await self._sum_costs(task)
         add_review(task, index, verdict, plan)
         if verdict.decision == "pass" and workflow.status == "completed":

@@ -10,6 +10,7 @@ import traitlets
 
 from toolkit.client import Task
 from toolkit.contract.choices import Decision
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.plans import Missing, PlanReading
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.display.records.attempt_view import AttemptView, read_score
@@ -31,6 +32,7 @@ from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make
 if TYPE_CHECKING:
     import pandas as pd
 
+CHOSEN_BY_ISSUES = "(those that the issues can be told)"
 JSON_HINT = 'JSON, such as {"theme": "mint"}'
 
 
@@ -46,8 +48,8 @@ class TaskReview(Panel):
         status: of the task.
         attempts: the comparison, as HTML.
         answer, resume: the answer to its question, and the button that goes on with it.
-        attempt: the attempt that a person passes.
-        issues, nodes, constraints: the details of a person's verdict.
+        attempt: the attempt that a person judges.
+        issues, node, constraints: the details of a person's verdict.
         accept, reject, retry: the verdicts.
     """
 
@@ -59,9 +61,11 @@ class TaskReview(Panel):
         self.attempts = ipywidgets.HTML()
         self.answer = make_labelled(ipywidgets.Textarea, "your answer")
         self.resume = make_button("Resume", "Plan the task again", self._resume, "primary")
-        self.attempt = make_labelled(ipywidgets.Dropdown, "the attempt to pass")
+        self.attempt = make_labelled(ipywidgets.Dropdown, "of attempt")
         self.issues = make_labelled(ipywidgets.Textarea, "issues", placeholder="one on each line")
-        self.nodes = make_labelled(ipywidgets.SelectMultiple, "run again")
+        self.node = make_labelled(
+            ipywidgets.Dropdown, "run again from", options=[(CHOSEN_BY_ISSUES, None)]
+        )
         self.constraints = make_labelled(
             ipywidgets.Textarea, "with this input", placeholder=JSON_HINT
         )
@@ -69,15 +73,15 @@ class TaskReview(Panel):
             area.rows = 2
             guard_control(area, lambda told: self.show_message(told))
         self.accept = make_button("Pass", "Deliver the attempt chosen", self._pass, "success")
-        self.reject = make_button("Fail", "Refuse what the task made", self._fail, "danger")
+        self.reject = make_button("Fail", "Refuse the attempt chosen", self._fail, "danger")
         self.retry = make_button(
-            "Retry", "Run the chosen nodes again, with the issues told to them", self._retry
+            "Retry", "Run part of it again, with the issues told to it", self._retry
         )
         self._asking = ipywidgets.VBox([self.answer, make_row(self.resume)])
         self._judging = ipywidgets.VBox(
             [
                 ipywidgets.HTML("<h4>Your verdict</h4>"),
-                self.attempt, self.issues, self.nodes, self.constraints,
+                self.attempt, self.issues, self.node, self.constraints,
                 make_row(self.accept, self.retry, self.reject),
             ]
         )  # fmt: skip
@@ -144,19 +148,18 @@ class TaskReview(Panel):
         self._offer_choices()
 
     def _offer_choices(self) -> None:
-        """Offer the attempts that can be passed, the best chosen, and the nodes to run again."""
-        done = [view for view in self._views if view.status == "completed"]
-        chosen = next((view.n for view in done if view.is_best), done[-1].n if done else None)
-        offered = tuple((view.title, view.n) for view in done)
+        """Offer the attempts to judge, the best chosen, and the nodes to run again."""
+        ended = [view for view in self._views if view.status in FINAL_STATUSES]
+        chosen = next((view.n for view in ended if view.is_best), ended[-1].n if ended else None)
+        offered = tuple((view.title, view.n) for view in ended)
         if self.attempt.options != offered:
             self.attempt.options = offered
             self.attempt.value = chosen
         if self._views:
             workflow = self._reader.read_workflow(self._views[-1].workflow_id)
-            names = tuple(node.id for node in workflow.nodes)
-            if self.nodes.options != names:
-                self.nodes.options = names
-                self.nodes.rows = max(2, min(len(names), 6))
+            nodes = ((CHOSEN_BY_ISSUES, None), *((node.id, node.id) for node in workflow.nodes))
+            if self.node.options != nodes:
+                self.node.options = nodes
 
     def _render_headline(self) -> str:
         record = self.task.record
@@ -200,7 +203,7 @@ class TaskReview(Panel):
         if self.task.record.question and not answer:
             self.show_message("It asks you something: answer before you resume it.")
             return
-        self._act(lambda: self.task.resume(), "It is being planned again.")
+        self._act(lambda: self.task.resume(answer or None), "It is being planned again.")
         self.answer.value = ""
 
     def _judge(self, decision: Decision) -> None:
@@ -215,8 +218,9 @@ class TaskReview(Panel):
             lambda: self.task.review(
                 decision,
                 issues=issues,
-                node_id=self.nodes.value[0] if decision == "retry" and self.nodes.value else None,
+                node_id=self.node.value if decision == "retry" else None,
                 constraints=constraints,
+                attempt=self.attempt.value,
             ),
             f"Your verdict is kept: {decision}.",
         )

@@ -315,8 +315,8 @@ class _RequestBuilder:
             if self._literals[id(mention)] or mention.inputs or not literals:
                 continue
             if mention.kind in {"speech", "card"} and not mention.topics:
-                before = [one for one in literals if one.start < mention.start]
-                self._literals[id(mention)] = [before[-1] if before else literals[0]]
+                quoted = [one for one in literals if one.start < mention.start]
+                self._literals[id(mention)] = [quoted[-1] if quoted else literals[0]]
 
     def _find_literal_owner(self, literal: Literal) -> Mention | None:
         """Find the request whose words are quoted: in their sentence, one that takes words."""

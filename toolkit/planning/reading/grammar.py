@@ -23,11 +23,13 @@ class Grammar:
         wants: verbs by which the first person asks for something.
         now: words for this moment, which make a question one about live data.
         means: prepositions of the way that something is sent by.
-        leading: prepositions between a verb and its object or the place where it is brought to.
+        leading: prepositions of where something is brought to.
+        turning: prepositions of what something is turned into.
         causatives: verbs that have others do something: `have it framed`.
         styling: verbs that say how something is to be, and not what is done with it.
         conditions: words that open a condition, and no question where none is asked.
         times: words that say how often.
+        parts: nouns of what a text consists of.
         listed: nouns that are counted within one text: `five questions`.
     """
 
@@ -46,11 +48,13 @@ class Grammar:
     now: tuple[str, ...] = ()
     means: frozenset[str] = frozenset()
     leading: frozenset[str] = frozenset()
+    turning: frozenset[str] = frozenset()
     causatives: frozenset[str] = frozenset()
     styling: frozenset[str] = frozenset()
     conditions: frozenset[str] = frozenset()
     times: Mapping[str, int] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -59,7 +63,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
-        definite=_words("the this that these those its"),
+        definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
             "is are was were am has had will would shall should can could may might must isn't "
@@ -84,10 +88,18 @@ GRAMMARS: Mapping[str, Grammar] = {
             "as we speak",
             "right now",
             "just now",
+            "last night",
+            "yesterday",
+            "this morning",
+            "this afternoon",
+            "tonight",
+            "today",
+            "on time",
         ),
         means=_words("by via"),
         leading=_words("through to into onto in on at over under for"),
-        causatives=_words("have get"),
+        turning=_words("as into"),
+        causatives=_words("have get let"),
         styling=_words(
             "keep make set address sign base aim tailor start end begin open close let phrase "
             "word call title name format structure dedicate limit pitch cap hold leave use have "
@@ -96,6 +108,10 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         conditions=_words("if whether"),
         times={"once": 1, "twice": 2, "thrice": 3},
+        parts=_words(
+            "stanza stanzas verse verses line lines paragraph paragraphs chapter chapters section "
+            "sections scene scenes act acts question questions rhyme rhymes chorus refrain"
+        ),
         listed=_words(
             "question questions name names idea ideas keyword keywords hashtag hashtags answer "
             "answers term terms option options"
@@ -111,6 +127,7 @@ GRAMMARS: Mapping[str, Grammar] = {
             "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
             "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
         ),
+        turning=_words("als in"),
         relative=_words("dass weil wenn wo wahrend damit ob als wie"),
         particles=_words("vor auf ab aus nach zusammen her hin"),
         subject=_words("ich wir er sie du"),
@@ -141,6 +158,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         definite=_words("le la les l' ce cet cette ces du des"),
         possessive=_words("mon ma mes notre nos ton ta tes votre vos son sa ses leur leurs"),
         finite=_words("est sont etait ont avait sera doit doivent peut peuvent va vont faut"),
+        turning=_words("en comme"),
         relative=_words("qui que dont ou parce lorsque quand si comme"),
         subject=_words("je nous il elle ils elles on tu"),
         objects=_words("moi nous lui leur m"),
@@ -160,6 +178,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         definite=_words("el la los las este esta estos estas ese esa esos esas aquel del al"),
         possessive=_words("mi mis nuestro nuestra nuestros nuestras tu tus su sus"),
         finite=_words("es son era ha han habia sera debe deben puede pueden va van estan"),
+        turning=_words("en como"),
         relative=_words("que quien cuyo donde porque cuando si como"),
         subject=_words("yo nosotros nosotras ella ellos ellas"),
         objects=_words("me nos le les"),
@@ -181,6 +200,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         definite=_words("il lo la i gli le l' questo questa questi queste quel quella quelle"),
         possessive=_words("mio mia miei mie nostro nostra nostri nostre tuo tua suo sua suoi loro"),
         finite=_words("sono era ha hanno aveva sara deve devono puo possono va vanno"),
+        turning=_words("in come"),
         relative=_words("che chi cui dove perche quando se come"),
         subject=_words("io noi lui"),
         objects=_words("mi ci gli"),
@@ -203,6 +223,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         definite=_words("o a os as este esta estes estas esse essa esses essas aquele aquela"),
         possessive=_words("meu minha meus minhas nosso nossa nossos nossas seu sua seus suas"),
         finite=_words("sao era foi tem tinha sera deve devem pode podem vai vao estao"),
+        turning=_words("em como"),
         relative=_words("que quem cujo onde porque quando se como"),
         subject=_words("eu ele ela eles elas"),
         objects=_words("me nos lhe lhes"),

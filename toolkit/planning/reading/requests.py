@@ -12,7 +12,12 @@ from toolkit.planning.reading.mentions import (
     UnavailableMention,
     get_kind,
 )
-from toolkit.planning.reading.noun_phrases import NounPhrase, find_head, read_noun_phrase
+from toolkit.planning.reading.noun_phrases import (
+    UNAVAILABLE_NOUNS,
+    NounPhrase,
+    find_head,
+    read_noun_phrase,
+)
 from toolkit.planning.reading.scan import Break, Phrase, Scan
 from toolkit.planning.reading.verbs import find_verb, has_clitic, has_object, is_unknown_verb
 
@@ -28,6 +33,20 @@ _DETAILS = ("join.", "attribute.", "language", "act.clone")
 
 # Pictures that have to be right, and not only to look like what they show.
 _DRAWN_BY_NUMBERS = frozenset({"unavailable.chart", "unavailable.qr_code"})
+# What something made can be turned into, if only something here did that.
+_TURNED_INTO = frozenset(
+    {
+        "unavailable.video",
+        "unavailable.document",
+        "unavailable.slides",
+        "unavailable.spreadsheet",
+        "unavailable.website",
+        "unavailable.chart",
+        "unavailable.model_3d",
+        "unavailable.music",
+        "unavailable.map",
+    }
+)
 _FILES = frozenset(
     {
         "unavailable.document",
@@ -86,6 +105,7 @@ class RequestFinder:
         self._hands_over = False
         self.unknown_verb: int | None = None
         self._verb_place: int | None = None
+        self._is_verb_unknown = False
 
     def find(self) -> None:
         """Walk through all sentences."""
@@ -95,7 +115,7 @@ class RequestFinder:
     def _read_sentence(self, start: int, end: int) -> None:
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
-        self._verb_place = None
+        self._verb_place, self._is_verb_unknown = None, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         steps = {
@@ -119,6 +139,20 @@ class RequestFinder:
         self._check_question(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_edit(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_objects(start, end)
+
+    def _check_objects(self, start: int, end: int) -> None:
+        """Look for what nothing here does in a sentence that asks for something unknown."""
+        scan = self.scan
+        stating = self.grammar.subject | self.grammar.finite
+        if self._verb_place is None or any(scan.word(k) in stating for k in range(start, end)):
+            return
+        for k in range(self._verb_place, end):
+            head = find_head(scan, k)
+            if head is not None and head.category.startswith("unavailable."):
+                self._add_unavailable(head)
+                return
 
     def _check_edit(self, start: int, end: int) -> None:
         """Take a sentence that does something else with an artifact for an edit of it."""
@@ -261,9 +295,9 @@ class RequestFinder:
             if head is not None and head.category.startswith("unavailable."):
                 self._add_unavailable(head)
                 return end, Place.TOPIC
-        if not self.mentions and self.unknown_verb is None and scan.has(i + 1, "article"):
+        if not self.mentions and self.unknown_verb is None:
             self.unknown_verb = i
-        self._verb, self._verb_place = None, i
+        self._verb, self._verb_place, self._is_verb_unknown = None, i, True
         return i + 1, Place.OBJECT
 
     def _hand_over(self, i: int) -> tuple[int, Place]:
@@ -274,7 +308,7 @@ class RequestFinder:
         """
         scan = self.scan
         self._verb, self._verb_place = None, i
-        causes = scan.word(i) in self.grammar.causatives
+        causes = scan.word(i) in self.grammar.causatives and bool(self.mentions)
         styles = scan.owners[i + 1] == "artifact" or scan.word(i) in self.grammar.styling
         if (styles and not causes) or not self.mentions:
             return i + 1, Place.OBJECT
@@ -285,12 +319,11 @@ class RequestFinder:
         known = any(
             find_head(scan, n) or scan.has(n, "act.", "unavailable.") for n in range(i + 1, end)
         )
-        causes = scan.word(i) in self.grammar.causatives and k < end and not scan.has(k, "article")
-        if (
-            self.mentions
-            and not known
-            and (causes or (k < end and scan.word(k) in self.grammar.leading))
-        ):
+        if causes and known:
+            self._refers = True
+            return k, Place.SUBJECT
+        led = causes or scan.word(k) in self.grammar.leading
+        if led and not known and k < end and not scan.has(k, "article"):
             self.unavailable.append(UnavailableMention("handle", i, min(k + 1, self._end)))
             return min(k + 1, self._end), Place.TOPIC
         return i + 1, Place.OBJECT
@@ -334,6 +367,8 @@ class RequestFinder:
             return None
         if scan.find(i, "join.from"):
             self._refers = True
+            last = scan.find_sentence_end(i, Break.COMMA)
+            self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
         end = scan.find_sentence_end(i, Break.COMMA)
         if end < self._end:
             self._clause = i
@@ -566,6 +601,10 @@ class RequestFinder:
         kind = get_kind(scan, head)
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
+        is_there = phrase.is_definite or phrase.is_possessive
+        if self._is_verb_unknown and is_there and not self.mentions:
+            self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
+            return phrase.end, Place.TOPIC
         if verb is None or act is None:
             if self._is_mentioned(phrase):
                 self._refers, self._refers_to = True, kind
@@ -584,6 +623,13 @@ class RequestFinder:
             return self._leave_noun(phrase)
         if kind is None and self._reads_file(phrase, head, act):
             self._add_unavailable(replace(head, category="unavailable.read_file"))
+            return phrase.end, Place.TOPIC
+        if act == "write" and head.category == "unavailable.database":
+            self._add_noun(phrase, head, act, kind="text")
+            return self._leave_noun(phrase)
+        unseen = self._find_unseen(phrase, kind, made)
+        if unseen is not None:
+            self._add_unavailable(replace(head, category=unseen))
             return phrase.end, Place.TOPIC
         is_motif = act == "draw" and head.category not in _DRAWN_BY_NUMBERS
         if kind is None and act not in _TALKING_ACTS | TRANSFORMING_ACTS and not is_motif:
@@ -613,6 +659,15 @@ class RequestFinder:
             return self._leave_noun(phrase)
         self._finish_act(verb, phrase)
         return phrase.end, Place.TOPIC
+
+    def _find_unseen(self, phrase: NounPhrase, kind: str | None, made: str) -> str | None:
+        """Return what it takes to work on a picture or a recording of somebody's."""
+        is_there = phrase.is_possessive or (phrase.is_definite and not phrase.tail)
+        if made not in {"text", "research"} or not is_there or self._is_mentioned(phrase):
+            return None
+        return {"image": "unavailable.look_at_image", "speech": "unavailable.transcribe"}.get(
+            kind or ""
+        )
 
     def _reads_file(self, phrase: NounPhrase, head: Phrase, act: str) -> bool:
         """Tell whether a verb works on a file of somebody's: `sum the PDF up`."""
@@ -702,6 +757,10 @@ class RequestFinder:
             self._current.count = max(self._current.count, self.grammar.times[scan.word(i)])
             scan.consume(i, i + 1, "count")
             return i + 1, Place.AFTER
+        done = self._find_participle(i)
+        if done is not None:
+            self._add_unavailable(done)
+            return done.end, Place.TOPIC
         about = scan.find(i, "about")
         if about is not None:
             pronoun = self._find_reference(about.end) if about.end < self._end else None
@@ -721,11 +780,29 @@ class RequestFinder:
             return said.end, Place.AFTER
         return self._read_detail(i) or self._read_topic(i)
 
+    def _find_participle(self, i: int) -> Phrase | None:
+        """Return what is to be done with what was asked for: `a card, sent to all members`."""
+        scan = self.scan
+        verb = scan.find(i, "unavailable.")
+        if verb is None or not self.mentions or verb.category in UNAVAILABLE_NOUNS:
+            return None
+        if verb.is_ambiguous or verb.category == "unavailable.live_data":
+            return None
+        k = verb.end
+        ends = k >= self._end or bool(scan.breaks[k])
+        return (
+            verb if ends or scan.has(k, "join.as", "article", "pronoun", "function_word") else None
+        )
+
     def _read_topic(self, i: int) -> tuple[int, Place]:
         scan = self.scan
         opened = self._reopen(i)
         if opened is not None:
             return opened
+        done = self._find_participle(i) if scan.breaks[i] else None
+        if done is not None:
+            self._add_unavailable(done)
+            return done.end, Place.TOPIC
         live = self._find_live_data(i)
         if live is not None:
             self._add_unavailable(live)
@@ -770,7 +847,12 @@ class RequestFinder:
             return language.end, Place.AFTER
         attribute = scan.find(i, "attribute.")
         if attribute is not None and self._ends_here(attribute):
-            if self._current is not None:
+            spoken = attribute.category == "attribute.pace" and scan.has(i, "act.speak")
+            if spoken and self._current is not None and self._current.kind != "speech":
+                self._refers = True
+                spoken_as = Mention("speech", i, attribute.end, self._clause, act="speak")
+                self._add(spoken_as).attributes.append(i)
+            elif self._current is not None:
                 self._current.attributes.append(i)
                 scan.consume(attribute.start, attribute.end, "attribute")
             return attribute.end, Place.AFTER
@@ -897,8 +979,17 @@ class RequestFinder:
         if join == "as" and scan.has(i, "about") and not self._may_carry(kind, i):
             return None
         if self._is_mentioned(phrase):
+            if join in {"then", "want", "and"} and phrase.end < self._end:
+                self._start_clause(i, "and")
+                self._refers, self._refers_to = True, kind
+                return phrase.end, Place.SUBJECT
+            return None
+        if self._is_part(phrase, phrase.head, join):
             return None
         if join == "as" and not self._converts(phrase):
+            return None
+        turned = phrase.has_article or scan.word(i) in self.grammar.turning
+        if join == "as" and kind is None and not turned:
             return None
         refers = join == "as"
         self._start_clause(i, join)
@@ -920,7 +1011,7 @@ class RequestFinder:
     def _may_carry(self, kind: str | None, i: int) -> bool:
         """Tell whether a word such as `on` puts something on it, and does not say what it is of."""
         if kind is None:
-            return self._current is not None and self._current.refers
+            return self._current is None or self._current.refers
         return kind in {"card", "clone"} and not self.scan.has(i, "join.for_each")
 
     def _try_participle(self, i: int, phrase: NounPhrase) -> tuple[int, Place] | None:
@@ -932,6 +1023,15 @@ class RequestFinder:
         self._add_act(verb)
         self._note_topic(phrase.start, phrase.end)
         return verb.end, Place.AFTER
+
+    def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
+        """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""
+        current = self._current
+        if current is None or current.kind != "text" or join == "then":
+            return False
+        if get_kind(self.scan, head) != "text" or phrase.language:
+            return False
+        return join == "with" or self.scan.word(head.end - 1) in self.grammar.parts
 
     def _continues_reference(self, phrase: NounPhrase, head: Phrase) -> bool:
         """Tell whether a bare noun joins what is referred to: `lay story and drawing out`."""
@@ -973,8 +1073,7 @@ class RequestFinder:
             return False
         kind = get_kind(self.scan, phrase.head)
         if kind is None:
-            known = {"unavailable.video", "unavailable.document"}
-            return self._refers or self._current is None or phrase.head.category in known
+            return self._refers or phrase.head.category in _TURNED_INTO or not self.mentions
         if not self.mentions and not self._refers:
             return True
         if kind == "clone":
@@ -1035,6 +1134,12 @@ class RequestFinder:
             self._refers = True
             self._add_act(verb)
             return verb.end, Place.AFTER
+        language = scan.find(i, "language")
+        if language is not None and refers_to == "text" and self._ends_here(language):
+            mention = Mention("text", language.start, language.end, self._clause, act="translate")
+            mention.language, mention.refers, mention.refers_to = language.value, True, "text"
+            self._add(mention)
+            return language.end, Place.AFTER
         join = scan.find(i, "join.as", "join.with")
         k = join.end if join is not None else i
         phrase = read_noun_phrase(scan, k) if k < self._end else None

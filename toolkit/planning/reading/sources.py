@@ -51,7 +51,9 @@ def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
         return None
     first, last = sorted((mention.start, place))
     heard = any(scan.has(k, "act.speak", "thing.speech") for k in range(first, last))
-    if heard and (mention.act in TRANSFORMING_ACTS or mention.join == "as"):
+    joined = not any(scan.breaks[first + 1 : last + 1])
+    written = mention.act == "write" and joined
+    if heard and (mention.act in TRANSFORMING_ACTS or written or mention.join == "as"):
         return "translate_audio" if mention.act == "translate" else "transcribe"
     return "look_at_image" if mention.act in _LOOKING_ACTS else None
 

@@ -29,9 +29,10 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return apart
     if verb is None:
         return None
-    if verb.category in _NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1:
+    is_noun = verb.category in _NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
+    if is_noun and not has_object(scan, verb.end):
         return None
-    if has_clitic(scan, verb):
+    if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
         return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
@@ -63,6 +64,12 @@ def is_unknown_verb(scan: Scan, i: int) -> bool:
             return False
     determiners = grammar.definite | grammar.possessive | grammar.objects | grammar.pronouns
     return scan.word(k) in determiners or scan.has(k, "article")
+
+
+def _has_pronoun_inside(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether the object stands within a verb: `look it up`."""
+    pronouns = get_grammar(scan.lexicon.code).pronouns
+    return any(scan.word(k) in pronouns for k in range(verb.start + 1, verb.end))
 
 
 def has_clitic(scan: Scan, verb: Phrase) -> bool:
