@@ -7,7 +7,7 @@ from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
 from toolkit.planning.reading.scan import Break, Phrase, Scan
 
 # Keys that have verbs besides their nouns, as `print` has, stand for verbs, too.
-_NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
+NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
     "unavailable.print",
     "unavailable.schedule",
     "unavailable.transcribe",
@@ -29,7 +29,7 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return apart
     if verb is None:
         return None
-    is_noun = verb.category in _NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
+    is_noun = verb.category in NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
     if is_noun and not has_object(scan, verb.end):
         return None
     if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
