@@ -2,9 +2,9 @@
 
 import re
 
-from toolkit.planning.reading.noun_phrases import read_noun_phrase
-from toolkit.planning.reading.scan import Break, Scan
-from toolkit.planning.reading.verbs import find_verb
+from toolkit.planning.reading.spans.noun_phrases import read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break, Scan
+from toolkit.planning.reading.spans.verbs import find_verb
 
 _TAGGED = re.compile(r"<([A-Za-z][\w-]{0,30})[^<>]{0,100}>.{0,4000}?</\1>|<!--.{0,4000}?-->", re.S)
 # How far into a clause the first word of an instruction may stand.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from toolkit.planning.reading.objective_reading import Bound, Measure
-from toolkit.planning.reading.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 
 _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolkit.planning.reading.scan import ARTIFACT_ID, Break, Scan
+from toolkit.planning.reading.spans.scan import ARTIFACT_ID, Break, Scan
 
 _MAX_LITERAL_CHARS = 20_000
 # Opening marks with their closing ones, of every language: who quotes does not look at rules.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from toolkit.planning.reading.capability_names import CapabilityNames
-from toolkit.planning.reading.mentions import TRANSFORMING_ACTS, Mention
+from toolkit.planning.reading.requests.mentions import TRANSFORMING_ACTS, Mention
 
 
 def link_mentions(

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from toolkit.planning.reading.grammar import get_grammar
-from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS, find_head
-from toolkit.planning.reading.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 # Keys that have verbs besides their nouns, as `print` has, stand for verbs, too.
 NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {

@@ -5,10 +5,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from toolkit.planning.reading.chunks import Chunk, ChunkKind, get_chunk_kind, is_kana, split_chunks
-from toolkit.planning.reading.mentions import ACT_KINDS, TRANSFORMING_ACTS, Mention
-from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import Break, Phrase
+from toolkit.planning.reading.requests.chunks import (
+    Chunk,
+    ChunkKind,
+    get_chunk_kind,
+    is_kana,
+    split_chunks,
+)
+from toolkit.planning.reading.requests.mentions import ACT_KINDS, TRANSFORMING_ACTS, Mention
+from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.spans.scan import Break, Phrase
 
 # After a Japanese verbal noun, or the stem of a verb: what makes it a verb.
 _VERBAL = re.compile(

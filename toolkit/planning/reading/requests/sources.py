@@ -3,8 +3,12 @@
 import re
 from collections.abc import Sequence
 
-from toolkit.planning.reading.mentions import TRANSFORMING_ACTS, Mention, UnavailableMention
-from toolkit.planning.reading.scan import Break, Scan
+from toolkit.planning.reading.requests.mentions import (
+    TRANSFORMING_ACTS,
+    Mention,
+    UnavailableMention,
+)
+from toolkit.planning.reading.spans.scan import Break, Scan
 
 _ADDRESS = re.compile(
     r"\b(?:https?://|www\.)\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|de|fr|es|it|pt|br|jp|cn|co|eu"

@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from toolkit.planning.reading.measures import read_quantity
-from toolkit.planning.reading.scan import Break, Scan
+from toolkit.planning.reading.spans.measures import read_quantity
+from toolkit.planning.reading.spans.scan import Break, Scan
 
 _MAX_ITEMS = 50
 _BULLET_LINE = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?=\S)", re.M)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from toolkit.planning.reading.grammar import get_grammar
-from toolkit.planning.reading.measures import find_attribute, read_quantity
-from toolkit.planning.reading.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.measures import find_attribute, read_quantity
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_UNKNOWN_BEFORE_HEAD = 4
 _MAX_COUNT = 50

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from toolkit.planning.reading.lists import ItemList
-from toolkit.planning.reading.mentions import Mention
+from toolkit.planning.reading.requests.mentions import Mention
+from toolkit.planning.reading.spans.lists import ItemList
 
 MAX_REQUESTS = 50
 

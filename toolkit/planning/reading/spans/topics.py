@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from toolkit.planning.reading.scan import Scan
+from toolkit.planning.reading.spans.scan import Scan
 
 MAX_TOPIC_CHARS = 300
 _EDGES = ("function_word", "about", "join.", "polite", "article", "filler")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from toolkit.planning.reading.scan import KINDS, Phrase, Scan
+from toolkit.planning.reading.spans.scan import KINDS, Phrase, Scan
 
 ACT_KINDS = {
     "write": "text",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from toolkit.planning.reading.capability_names import CapabilityNames
-from toolkit.planning.reading.lexicon import Lexicon
-from toolkit.planning.reading.numbers import read_number
-from toolkit.planning.reading.spelling import mend_tokens
-from toolkit.planning.reading.tokens import Token, split_tokens
+from toolkit.planning.reading.words.lexicon import Lexicon
+from toolkit.planning.reading.words.numbers import read_number
+from toolkit.planning.reading.words.spelling import mend_tokens
+from toolkit.planning.reading.words.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
 _CLAUSE_END = re.compile(r":(?!/)|[;：；؛—–]|\s-+\s")

@@ -4,11 +4,11 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.planning.reading.measures import read_quantity
-from toolkit.planning.reading.mentions import ACT_KINDS, get_kind
-from toolkit.planning.reading.noun_phrases import UNAVAILABLE_NOUNS
-from toolkit.planning.reading.scan import Break, Phrase, Scan
-from toolkit.planning.reading.verbs import NOUNS_ONLY
+from toolkit.planning.reading.requests.mentions import ACT_KINDS, get_kind
+from toolkit.planning.reading.spans.measures import read_quantity
+from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.verbs import NOUNS_ONLY
 
 _HAN = ("\u3400", "\u9fff")
 _NOUNS = ("kind", "thing.", "creative", *UNAVAILABLE_NOUNS)
