@@ -43,6 +43,7 @@ def assemble_reading(
     places = [literal.start for literal in literals]
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
+    mentions = _speak_quoted(scan, mentions, literals)
     if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
@@ -125,6 +126,25 @@ def _turn_voices_to_clones(
             near = 0 < place - mention.end < _NEAR_ARTIFACT
             if mention.kind == "speech" and mention.act is None and near and not mention.refers:
                 mention.kind = "clone"
+
+
+def _speak_quoted(
+    scan: Scan, mentions: Sequence[Mention], literals: Sequence[Literal]
+) -> list[Mention]:
+    """Let a voice that is made say the words that are quoted after it, unless they are its name."""
+    clone = next((one for one in mentions if one.kind == "clone"), None)
+    later = [one for one in literals if clone is not None and one.start > clone.start]
+    if not later or any(one.kind == "speech" for one in mentions):
+        return list(mentions)
+    said = later[-1]
+    is_name = said.is_title and not any(
+        scan.has(k, "act.answer", "act.speak", "act.explain")
+        for k in range(max(0, said.start - 4), said.start)
+    )
+    if is_name:
+        return list(mentions)
+    kept = [one for one in mentions if one.act != "answer" or one.clause > said.start]
+    return [*kept, Mention("speech", said.start, said.start, said.start, act="speak")]
 
 
 def _find_banned(

@@ -159,7 +159,7 @@ class NounReader(VerbReader):
             return phrase.end, Place.TOPIC
         if made == "research" and kind == "text" and not phrase.tail:
             self._finish_act(verb, phrase)
-            return phrase.start, Place.TOPIC
+            return phrase.end, Place.TOPIC
         if act == "list" and kind == "research":
             self._add_noun(phrase, head)
             return self._leave_noun(phrase)

@@ -316,6 +316,9 @@ class RequestFinder(NounReader):
             return self._hand_over(k)
         only = scan.find(k, "negation.only")
         k = only.end if only is not None and only.end < self._end else k
+        repeated = scan.find(k, "about", "join.as") if join == "and" else None
+        if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
+            k = repeated.end  # "d'un slogan et d'un logo"
         if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
             return None
         phrase = read_noun_phrase(scan, k)
