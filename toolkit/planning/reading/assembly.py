@@ -22,6 +22,8 @@ from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 _MAX_WORDING_CHARS = 4000
+# A shorter objective that asks for something unknown is asked back.
+_LEAST_WORDS = 5
 _TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
 # How many words may stand between a voice and the recording that it is made from.
 _NEAR_ARTIFACT = 4
@@ -42,6 +44,8 @@ def assemble_reading(
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
     mentions = _speak_quoted(scan, mentions, literals)
+    if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
+        mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
     _turn_voices_to_clones(mentions, artifacts)

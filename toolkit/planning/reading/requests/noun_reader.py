@@ -196,6 +196,15 @@ class NounReader(VerbReader):
         is_file = head.category in _FILES and (phrase.is_definite or phrase.is_possessive)
         return is_file and act not in {"write", "draw", "lay_out", "research"}
 
+    def _note_unknown(self, phrase: NounPhrase) -> None:
+        """Note a thing that is asked for and that no lexicon knows; it may be a text."""
+        self.unknown += phrase.unknown
+        if phrase.unknown and self.unknown_work is None:
+            first, last = phrase.unknown[0], phrase.end
+            self.unknown_work = Mention(
+                "text", first, last, self._clause, form=self.scan.text(first, last)
+            )
+
     def _names_work(self, phrase: NounPhrase) -> bool:
         """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
         if self._verb is not None and self._verb.category.startswith("act."):

@@ -125,7 +125,7 @@ class RequestFinder(NounReader):
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
             if phrase.unknown:
-                self.unknown += phrase.unknown
+                self._note_unknown(phrase)
                 self._current = None
                 return phrase.end, Place.AFTER
         if self._is_unknown_verb(i):
@@ -195,7 +195,7 @@ class RequestFinder(NounReader):
             return self._add_translation(phrase)
         had_act = self._verb is not None and self._verb.category.startswith("act.")
         if not had_act:
-            self.unknown += phrase.unknown
+            self._note_unknown(phrase)
             self._unknown_count = phrase.count
         elif phrase.is_definite and self._works_on_given(phrase):
             self._refers = True

@@ -179,7 +179,7 @@ def _read_modifier(
     participle = scan.find(k, "act.")
     if participle is not None and found.has_article and _is_adjective(scan, k, participle.end):
         return participle.end
-    filler = scan.find(k, "filler")
+    filler = scan.find(k, "filler") if not scan.has(k, "join.") else None
     return filler.end if filler is not None else None
 
 
