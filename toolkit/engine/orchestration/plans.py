@@ -139,6 +139,8 @@ class Plans:
         """
         by_name = self._core.registry.by_name
         nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        for node in nodes:
+            node.options = None if node.options == Options() else node.options
         deliverables = given.deliverables or find_sinks(nodes)
         allowed = None
         if constraints.capabilities is not None:

@@ -3,22 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolkit.planning.reading.fan_out import Copy, fan_out
-from toolkit.planning.reading.joins import link_mentions
-from toolkit.planning.reading.lists import ItemList
-from toolkit.planning.reading.literals import Literal
-from toolkit.planning.reading.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.mentions import UNAVAILABLE_IDS, Mention
 from toolkit.planning.reading.objective_reading import (
     Measure,
     ObjectiveReading,
     RequestedOutput,
     UnavailableAct,
 )
-from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import KINDS, Break, Scan
-from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
-from toolkit.planning.reading.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.requests.fan_out import Copy, fan_out
+from toolkit.planning.reading.requests.joins import link_mentions
+from toolkit.planning.reading.requests.mentions import UNAVAILABLE_IDS, Mention
+from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.requests.sources import find_source_nouns, find_unreadable
+from toolkit.planning.reading.spans.lists import ItemList
+from toolkit.planning.reading.spans.literals import Literal
+from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
+from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
+from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 _MAX_WORDING_CHARS = 4000
