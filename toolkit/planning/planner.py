@@ -51,9 +51,8 @@ class PlanDraft:
 
     Attributes:
         nodes: dependencies before dependents; the last sink is the main deliverable.
-        missing_capabilities: what was requested and no capability makes.
-        missing_connections: provider ids any of which would help, the default one first.
-        missing: each capability that is unavailable, with the provider ids that would enable it.
+        missing: each capability that is unavailable, with the provider ids that would enable it,
+            the default one first.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
         reading: how much of the objective was understood.
@@ -62,14 +61,22 @@ class PlanDraft:
     """
 
     nodes: list[PlanNode]
-    missing_capabilities: tuple[str, ...] = ()
-    missing_connections: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
     reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
     banned: frozenset[str] = frozenset()
+
+    @property
+    def missing_capabilities(self) -> tuple[str, ...]:
+        """What was requested and nothing here makes."""
+        return tuple(one.capability for one in self.missing if not one.any_of)
+
+    @property
+    def missing_connections(self) -> tuple[str, ...]:
+        """The ids of the providers, any of which would help."""
+        return tuple(dict.fromkeys(chain(*(one.any_of for one in self.missing))))
 
 
 def make_plan(
@@ -170,8 +177,6 @@ class _Planner:
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
-            missing_capabilities=tuple(self._missing),
-            missing_connections=tuple(dict.fromkeys(chain(*self._missing_providers.values()))),
             missing=(
                 *(Missing(capability=one) for one in self._missing),
                 *(

@@ -39,7 +39,9 @@ def mend_tokens(tokens: Sequence[Token], code: str) -> list[Token]:
     mended = []
     for i, token in enumerate(tokens):
         is_name = i > 0 and tokens[i - 1].is_word and token.text[0].isupper()
-        key = None if is_name and code not in CAPITALIZING else mend_word(token.key, code)
+        is_left = is_name and code not in CAPITALIZING
+        is_left = is_left or bool(load_lexicon(code).find_entries([token], 0))
+        key = None if is_left else mend_word(token.key, code)
         mended.append(replace(token, key=key) if key else token)
     return mended
 
