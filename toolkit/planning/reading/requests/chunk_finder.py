@@ -438,9 +438,18 @@ class ChunkFinder(RequestFinder):
         counts = [one.count for one in near if one.kind is ChunkKind.COUNT]
         if counts:
             mention.count = counts[0]
+        if self._is_part(clause, here):
+            self._join = "with"
         said = [one for one in clause.chunks[here + 1 :] if one.word]
         self._keep(mention, [*(clause.chunks[start:here] or clause.chunks[here + 1 :]), *said])
         return mention
+
+    def _is_part(self, clause: Clause, here: int) -> bool:
+        """Tell whether a noun is asked for as part of another: `絵付きで`, `配一张图`."""
+        if clause.verb is not None and clause.verb.word == "with":
+            return True
+        after = clause.chunks[here + 1 : here + 2]
+        return bool(after) and after[0].word == "with" and self.scan.lexicon.code == "ja"
 
     def _keep(self, mention: Mention, chunks: Sequence[Chunk]) -> None:
         """Keep a mention, and what its chunks say of it."""

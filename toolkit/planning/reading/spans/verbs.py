@@ -98,6 +98,8 @@ def has_object(scan: Scan, i: int) -> bool:
         return True
     if scan.owners[i] == "measure":
         return True
+    if grammar.article_prefix and find_head(scan, i) is not None:
+        return True  # a noun without an article is indefinite
     return not scan.has(i, "function_word", "polite", "filler") and find_head(scan, i) is None
 
 
