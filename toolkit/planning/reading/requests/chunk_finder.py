@@ -18,7 +18,7 @@ from toolkit.planning.reading.spans.scan import Break, Phrase
 
 # After a Japanese verbal noun, or the stem of a verb: what makes it a verb.
 _VERBAL = re.compile(
-    "(?:を|の)?(?:ご)?(?:お願|頼|希望|願|依頼|して|し[たつなまろよ]|する|せよ|くだ|下さ|よろしく|できま)"
+    "(?:を|の)?(?:ご)?(?:お願|頼|希望|願|依頼|して|し[たつなまろよ、,]|する|せよ|くだ|下さ|よろしく|できま)"
 )
 _INFLECTED = re.compile("て|で(?!す)|た(?!め)|る|ま[しす]|よう|ろ|つつ")
 # A Japanese verb in a form that stands before a noun, and not at the end of a request.
@@ -26,6 +26,7 @@ _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
+_BECOMING = frozenset("成为為作进進到")
 _LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
 _CONVERTED = frozenset({"speech", "card", "image", "text"})
 
@@ -193,6 +194,8 @@ class ChunkFinder(RequestFinder):
         if before.kind is ChunkKind.VERB and chunk.noun is not None:
             return False
         if chunk.is_ambiguous or (chunk.verb and chunk.verb.is_ambiguous):
+            if before.kind is ChunkKind.TAKEN or self._has_becoming(chunk.end):
+                return True
             return before.kind is ChunkKind.WEAK and not self.scan.has(before.start, "article")
         return None if self._is_said_of_others(chunks, n) else True
 
@@ -235,6 +238,8 @@ class ChunkFinder(RequestFinder):
                 return "、"
             if chunks[k].kind is ChunkKind.COUNT:
                 continue
+            if chunks[k].word == "polite":
+                return ""
             text = self.scan.text(chunks[k].start, chunks[k].end)
             if chunks[k].kind is ChunkKind.WEAK and text in {"だけ", "のみ", "も"}:
                 continue
@@ -255,15 +260,15 @@ class ChunkFinder(RequestFinder):
         heads = [chunk for chunk in own if chunk.noun is not None and not self._is_label(chunk)]
         objects = self._choose_heads(own, heads)
         fronted = [one for one in led if one.noun is not None and not self._is_label(one)]
-        word = self.scan.text(verb.start, verb.end)
-        becomes = word.endswith(("成", "为", "為", "进", "進", "到")) or (
-            bool(own) and self.scan.word(own[0].start) in {"成", "为", "為", "作", "进", "進", "到"}
-        )
+        becomes = self.scan.word(verb.end - 1) in _BECOMING or self._has_becoming(verb.end)
         if becomes and objects:
             return Clause(verb, [*led, *own], fronted[-1:], objects)
         if not objects:
             objects = fronted[-1:]
         return Clause(verb, [*led, *own], objects, [])
+
+    def _has_becoming(self, i: int) -> bool:
+        return i < len(self.scan) and self.scan.word(i) in _BECOMING and not self.scan.breaks[i]
 
     def _choose_heads(self, chunks: Sequence[Chunk], heads: list[Chunk]) -> list[Chunk]:
         """Choose the last noun, and those before a conjunction: modifiers stand before a head."""
@@ -310,7 +315,8 @@ class ChunkFinder(RequestFinder):
                 "請",
             }
             if (ends or counted) and (not self.mentions or counted or self._is_new(part[last])):
-                yield Clause(None, part, [part[last]], [])
+                heads = [one for one in part if one.noun is not None and not self._is_label(one)]
+                yield Clause(None, part, self._choose_heads(part, heads), [])
 
     def _says_something(self, chunk: Chunk) -> bool:
         return chunk.kind in {ChunkKind.NOUN, ChunkKind.TEXT, ChunkKind.VERB}
@@ -432,9 +438,18 @@ class ChunkFinder(RequestFinder):
         counts = [one.count for one in near if one.kind is ChunkKind.COUNT]
         if counts:
             mention.count = counts[0]
+        if self._is_part(clause, here):
+            self._join = "with"
         said = [one for one in clause.chunks[here + 1 :] if one.word]
         self._keep(mention, [*(clause.chunks[start:here] or clause.chunks[here + 1 :]), *said])
         return mention
+
+    def _is_part(self, clause: Clause, here: int) -> bool:
+        """Tell whether a noun is asked for as part of another: `絵付きで`, `配一张图`."""
+        if clause.verb is not None and clause.verb.word == "with":
+            return True
+        after = clause.chunks[here + 1 : here + 2]
+        return bool(after) and after[0].word == "with" and self.scan.lexicon.code == "ja"
 
     def _keep(self, mention: Mention, chunks: Sequence[Chunk]) -> None:
         """Keep a mention, and what its chunks say of it."""

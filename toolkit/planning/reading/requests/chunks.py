@@ -8,6 +8,7 @@ from toolkit.planning.reading.requests.mentions import ACT_KINDS, get_kind
 from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.verbs import NOUNS_ONLY
 
 _HAN = ("\u3400", "\u9fff")
 _NOUNS = ("kind", "thing.", "creative", *UNAVAILABLE_NOUNS)
@@ -20,6 +21,7 @@ _OTHERS = {
     "join.for_each": "each",
     "join.and": "and",
     "join.then": "and",
+    "join.with": "with",
     "language": "language",
     "attribute.": "attribute",
     "question": "question",
@@ -134,8 +136,9 @@ def _is_whole(scan: Scan, phrase: Phrase, last: Chunk | None) -> bool:
         follows = (
             after < len(scan) and scan.breaks[after] == Break.NONE and _is_han(scan.word(after))
         )
-        is_free = scan.lexicon.code == "zh" and scan.has(
-            after, "function_word", "join.", "polite", "act.", "negation."
+        is_free = scan.has(after, "join.with", "negation.") or (
+            scan.lexicon.code == "zh"
+            and scan.has(after, "function_word", "join.", "polite", "act.")
         )
         return not follows or is_free
     return not (led and _is_han(scan.word(phrase.start - 1)))
@@ -170,11 +173,12 @@ def _make_chunk(phrases: Sequence[Phrase]) -> Chunk:
         noun = available[0] if available else noun
     verb = next((one for one in phrases if one.category.startswith(("act.", "kind"))), None)
     verb = verb or next((one for one in phrases if one.category.startswith(_VERBS)), None)
-    if verb is not None and verb.category in UNAVAILABLE_NOUNS and noun is not None:
-        verb = verb if verb.category != noun.category or verb.is_ambiguous else None
+    if verb is not None and verb.category in NOUNS_ONLY and not verb.is_ambiguous:
+        verb = None
     if verb is not None or noun is not None:
         kind = ChunkKind.VERB if noun is None else ChunkKind.NOUN
-        return Chunk(kind, start, end, verb, noun)
+        adds = any(one.category == "join.with" for one in phrases)
+        return Chunk(kind, start, end, verb, noun, "with" if adds and verb is not None else "")
     for category, word in _OTHERS.items():
         for one in phrases:
             if one.category.startswith(category):

@@ -159,7 +159,7 @@ class NounReader(VerbReader):
             return phrase.end, Place.TOPIC
         if made == "research" and kind == "text" and not phrase.tail:
             self._finish_act(verb, phrase)
-            return phrase.start, Place.TOPIC
+            return phrase.end, Place.TOPIC
         if act == "list" and kind == "research":
             self._add_noun(phrase, head)
             return self._leave_noun(phrase)
@@ -195,6 +195,15 @@ class NounReader(VerbReader):
         """Tell whether a verb works on a file of somebody's: `sum the PDF up`."""
         is_file = head.category in _FILES and (phrase.is_definite or phrase.is_possessive)
         return is_file and act not in {"write", "draw", "lay_out", "research"}
+
+    def _note_unknown(self, phrase: NounPhrase) -> None:
+        """Note a thing that is asked for and that no lexicon knows; it may be a text."""
+        self.unknown += phrase.unknown
+        if phrase.unknown and self.unknown_work is None:
+            first, last = phrase.unknown[0], phrase.end
+            self.unknown_work = Mention(
+                "text", first, last, self._clause, form=self.scan.text(first, last)
+            )
 
     def _names_work(self, phrase: NounPhrase) -> bool:
         """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""

@@ -125,7 +125,7 @@ class RequestFinder(NounReader):
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
             if phrase.unknown:
-                self.unknown += phrase.unknown
+                self._note_unknown(phrase)
                 self._current = None
                 return phrase.end, Place.AFTER
         if self._is_unknown_verb(i):
@@ -195,7 +195,7 @@ class RequestFinder(NounReader):
             return self._add_translation(phrase)
         had_act = self._verb is not None and self._verb.category.startswith("act.")
         if not had_act:
-            self.unknown += phrase.unknown
+            self._note_unknown(phrase)
             self._unknown_count = phrase.count
         elif phrase.is_definite and self._works_on_given(phrase):
             self._refers = True
@@ -316,6 +316,9 @@ class RequestFinder(NounReader):
             return self._hand_over(k)
         only = scan.find(k, "negation.only")
         k = only.end if only is not None and only.end < self._end else k
+        repeated = scan.find(k, "about", "join.as") if join == "and" else None
+        if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
+            k = repeated.end  # "d'un slogan et d'un logo"
         if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
             return None
         phrase = read_noun_phrase(scan, k)

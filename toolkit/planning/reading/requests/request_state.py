@@ -33,6 +33,7 @@ class RequestState:
         banned: kinds that are not to be made.
         only: kinds besides which none is to be made.
         facts: tokens where facts or sources are asked for.
+        unknown_work: what that would be if it were a text.
         unknown: tokens of a thing that is asked for and that no lexicon knows.
     """
 
@@ -46,6 +47,7 @@ class RequestState:
         self.only: set[str] = set()
         self.facts: list[int] = []
         self.unknown: list[int] = []
+        self.unknown_work: Mention | None = None
         self._verb: Phrase | None = None
         self._current: Mention | None = None
         self._clause = 0

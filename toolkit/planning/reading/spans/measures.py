@@ -7,6 +7,7 @@ from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 
 _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}
+_OF = frozenset({"of", "is", "to", "von", "de", "di"})
 _MAX_LOOKBACK = 4
 # Which kinds a measure can be of, the likeliest first.
 MEASURED_KINDS = {
@@ -87,30 +88,41 @@ def _skip_unit(scan: Scan, i: int, unit: str) -> int:
 
 def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
     """Read an input field that a capability names: `seed 99`, `40 steps`, `at most 6 sources`."""
+    if scan.word(i) not in scan.names.field_openings:
+        return []
     for length in range(scan.names.longest_field, 0, -1):
         name = scan.names.fields.get(" ".join(scan.word(i + n) for n in range(length)))
-        if name is None or i + length > len(scan):
-            continue
-        end = i + length
-        if scan.breaks[end : end + 1] == [Break.CLAUSE] and scan.is_free(end):
-            last = scan.find_sentence_end(end)
-            value: float | str | None = read_quantity(scan, end)[0]
-            if value is None or last > end + 1:
-                value = scan.text(end, last).strip(" .")
-            return [PlacedMeasure(i, last, Measure(name, value))]
-        # "seed = 99", "seed of 99", "language de"
-        skip = end + (1 if scan.word(end) in {"of", "is", "to", "von", "de", "di"} else 0)
-        number, last = read_quantity(scan, skip)
-        if number is not None and not any(scan.breaks[end : skip + 1]):
-            return [PlacedMeasure(i, last, Measure(name, number))]
-        if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
-            return [PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))]
-        if i > 0:
-            before, _ = read_quantity(scan, i - 1)
-            if before is not None:
-                bound = _find_bound(scan, i - 1)
-                return [PlacedMeasure(i - 1, end, Measure(name, before, bound))]
+        if name is not None and i + length <= len(scan):
+            found = _read_field_value(scan, i, i + length, name)
+            if found is not None:
+                return [found]
     return []
+
+
+def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure | None:
+    """Read the value beside the name of a field: after a colon, or a number by itself."""
+    if end < len(scan) and scan.is_free(end) and scan.gap(end).strip() in {":", "="}:
+        last = scan.find_sentence_end(end)
+        value: float | str | None = read_quantity(scan, end)[0]
+        if value is None or last > end + 1:
+            value = scan.text(end, last).strip(" .")
+        return PlacedMeasure(i, last, Measure(name, value))
+    # "seed = 99", "seed of 99", "language de"
+    skip = end + (1 if scan.word(end) in _OF else 0)
+    number, last = read_quantity(scan, skip)
+    if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
+        return PlacedMeasure(i, last, Measure(name, number))
+    if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
+        return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
+    before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
+    if before is not None and _stands_alone(scan, end):
+        return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))
+    return None
+
+
+def _stands_alone(scan: Scan, i: int) -> bool:
+    """Tell whether no noun follows that a number or a name would belong to: `two voice clones`."""
+    return i >= len(scan) or bool(scan.breaks[i]) or scan.has(i, "function_word", "join.")
 
 
 def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:

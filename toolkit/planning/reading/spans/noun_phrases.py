@@ -129,6 +129,11 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
         k += 1
     if found.head is None:
         found.end = k
+    elif grammar.article_prefix:
+        # A noun without the article that is written as one with it is indefinite.
+        is_definite = scan.word(found.head.start).startswith(grammar.article_prefix)
+        found.is_definite = found.is_definite or is_definite
+        found.has_article = True
     return found
 
 
@@ -174,7 +179,7 @@ def _read_modifier(
     participle = scan.find(k, "act.")
     if participle is not None and found.has_article and _is_adjective(scan, k, participle.end):
         return participle.end
-    filler = scan.find(k, "filler")
+    filler = scan.find(k, "filler") if not scan.has(k, "join.") else None
     return filler.end if filler is not None else None
 
 

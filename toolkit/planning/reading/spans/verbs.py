@@ -1,11 +1,13 @@
 """Verbs in a verb's place: an act is asked for by a verb only where a verb can stand."""
 
+from dataclasses import replace
+
 from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
 # Keys that have verbs besides their nouns, as `print` has, stand for verbs, too.
-_NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
+NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
     "unavailable.print",
     "unavailable.schedule",
     "unavailable.transcribe",
@@ -21,11 +23,13 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     verb = scan.find(i, "act.", "make", "unavailable.")
     if verb is not None and verb.particle is not None:
         return verb
+    if verb is not None:
+        verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
         return apart
     if verb is None:
         return None
-    is_noun = verb.category in _NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
+    is_noun = verb.category in NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
     if is_noun and not has_object(scan, verb.end):
         return None
     if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
@@ -33,6 +37,17 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
     return _prefer_available(scan, verb)
+
+
+def _add_manner(scan: Scan, verb: Phrase) -> Phrase:
+    """Add the words after a verb that say the same act: `leia` + `em voz alta`."""
+    k = verb.end
+    if k >= len(scan) or scan.breaks[k] or not scan.has(k, "function_word", "join."):
+        return verb
+    for manner in scan.phrases(k):
+        if manner.category == verb.category and manner.end > k + 1:
+            return replace(verb, end=manner.end)
+    return verb
 
 
 def is_unknown_verb(scan: Scan, i: int) -> bool:
@@ -83,6 +98,8 @@ def has_object(scan: Scan, i: int) -> bool:
         return True
     if scan.owners[i] == "measure":
         return True
+    if grammar.article_prefix and find_head(scan, i) is not None:
+        return True  # a noun without an article is indefinite
     return not scan.has(i, "function_word", "polite", "filler") and find_head(scan, i) is None
 
 

@@ -18,6 +18,7 @@ class Grammar:
         objects: pronouns of who is given something: `me`.
         pronouns: those that stand for a thing as an object.
         enclitics: those that a verb can end in, as one word or after a hyphen.
+        article_prefix: the definite article where it is written as one with its noun.
         addressees: those for who is asked.
         wants: verbs by which the first person asks for something.
         now: words for this moment, which make a question one about live data.
@@ -41,6 +42,7 @@ class Grammar:
     objects: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     enclitics: frozenset[str] = frozenset()
+    article_prefix: str = ""
     addressees: frozenset[str] = frozenset()
     wants: frozenset[str] = frozenset()
     now: tuple[str, ...] = ()
@@ -238,6 +240,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         enclitics=_words("o a os as lo la los las no na nos nas"),
     ),
     "ar": Grammar(
+        article_prefix="ال",
         definite=_words("هذا هذه ذلك تلك هؤلاء"),
         finite=_words("كان كانت يكون تكون يجب يمكن"),
         relative=_words("الذي التي الذين ان لان عندما اذا كما"),

@@ -39,7 +39,9 @@ def mend_tokens(tokens: Sequence[Token], code: str) -> list[Token]:
     mended = []
     for i, token in enumerate(tokens):
         is_name = i > 0 and tokens[i - 1].is_word and token.text[0].isupper()
-        key = None if is_name and code not in CAPITALIZING else mend_word(token.key, code)
+        is_left = is_name and code not in CAPITALIZING
+        is_left = is_left or bool(load_lexicon(code).find_entries([token], 0))
+        key = None if is_left else mend_word(token.key, code)
         mended.append(replace(token, key=key) if key else token)
     return mended
 
@@ -117,7 +119,8 @@ def cut_letters(word: str) -> set[str]:
 def is_slip(key: str, word: str) -> bool:
     """Tell whether one slip of the hand or ear leads from a word to what is written."""
     if len(key) != len(word):
-        return count_edits(key, word) == 1
+        # With letters after its end it is another form of the word.
+        return count_edits(key, word) == 1 and not key.startswith(word)
     places = [i for i in range(len(key)) if key[i] != word[i]]
     if len(places) == 1:
         return places[0] + 1 < len(key) and is_near(key[places[0]], word[places[0]])
