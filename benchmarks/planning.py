@@ -126,7 +126,7 @@ def plan_line_by_model(line: SetLine, client: Client) -> Outcome:
     took = time.perf_counter() - started
     draft = PlanDraft(
         nodes=plan.nodes,
-        missing_capabilities=tuple(plan.missing_capabilities),
+        missing=tuple(plan.missing),
         rationale=plan.rationale,
         deliverables=tuple(plan.deliverables),
         question=plan.question,

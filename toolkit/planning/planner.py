@@ -10,7 +10,7 @@ from toolkit.planning.capability_graph import CapabilityGraph, is_writer
 from toolkit.planning.capability_kinds import KINDS, find_role_field
 from toolkit.planning.field_values import takes
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.plan_validator import MAX_NODES, explain_idle_edge
 from toolkit.planning.prompts import Purpose
 from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
 from toolkit.planning.reading.reader import read_objective
@@ -51,9 +51,8 @@ class PlanDraft:
 
     Attributes:
         nodes: dependencies before dependents; the last sink is the main deliverable.
-        missing_capabilities: what was requested and no capability makes.
-        missing_connections: provider ids any of which would help, the default one first.
-        missing: each capability that is unavailable, with the provider ids that would enable it.
+        missing: each capability that is unavailable, with the provider ids that would enable it,
+            the default one first.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
         reading: how much of the objective was understood.
@@ -62,14 +61,22 @@ class PlanDraft:
     """
 
     nodes: list[PlanNode]
-    missing_capabilities: tuple[str, ...] = ()
-    missing_connections: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
     reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
     banned: frozenset[str] = frozenset()
+
+    @property
+    def missing_capabilities(self) -> tuple[str, ...]:
+        """What was requested and nothing here makes."""
+        return tuple(one.capability for one in self.missing if not one.any_of)
+
+    @property
+    def missing_connections(self) -> tuple[str, ...]:
+        """The ids of the providers, any of which would help."""
+        return tuple(dict.fromkeys(chain(*(one.any_of for one in self.missing))))
 
 
 def make_plan(
@@ -167,11 +174,10 @@ class _Planner:
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
+        self._drop_idle_edges()
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
-            missing_capabilities=tuple(self._missing),
-            missing_connections=tuple(dict.fromkeys(chain(*self._missing_providers.values()))),
             missing=(
                 *(Missing(capability=one) for one in self._missing),
                 *(
@@ -206,6 +212,18 @@ class _Planner:
                 if i in self._made and artifact_id not in used:
                     self._missing["artifact.read"] = None
                     self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
+
+    def _drop_idle_edges(self) -> None:
+        """Drop the edges to nodes whose fields were given by the objective itself."""
+        makers = {
+            node.id: maker
+            for node in self._nodes.values()
+            if (maker := self._graph.find_maker(node.capability)) is not None
+        }
+        for node in list(self._nodes.values()):
+            ups = {up: makers[up] for up in node.depends_on}
+            used = [up for up in ups if explain_idle_edge(node, makers[node.id], ups, up) is None]
+            self._nodes[node.id] = node.model_copy(update={"depends_on": used})
 
     def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
         """Mark the look-ups that texts only rest on: they are written without them if they must."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from toolkit.planning.reading.lexicon import Entry, Lexicon, load_lexicon
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
-from toolkit.planning.reading.tokens import Token, fold_text, split_tokens
+from toolkit.planning.reading.words.lexicon import Entry, Lexicon, load_lexicon
+from toolkit.planning.reading.words.tokens import Token, fold_text, split_tokens
 
 Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
