@@ -295,15 +295,19 @@ class _Planner:
             node_id = self._make_request(i, path)
             producer = self._graph.find_maker(self._nodes[node_id].capability)
             fits = producer and any(self._graph.find_filled(producer, capability))
-            # Facts are written up before they can be spoken.
-            made.append(node_id if fits else self._bridge(node_id, index, capability))
+            # Facts are written up before they are spoken or shown.
+            raw = self._requests[i].kind == "research" and not is_writer(capability)
+            bridge = self._bridge(node_id, index, capability) if raw or not fits else None
+            made.append(bridge or (node_id if fits else None))
         return [node_id for node_id in made if node_id is not None]
 
     def _bridge(self, node_id: str, index: int, consumer: Capability) -> str | None:
         """Make the text through which one node's result reaches another, if a text can."""
         writer = self._graph.find_maker("text")
         producer = self._graph.find_maker(self._nodes[node_id].capability)
-        if writer is None or producer is None:
+        if writer is None or producer is None or "text" in self._banned:
+            return None
+        if not self._graph.is_usable(writer) and any(self._graph.find_filled(producer, consumer)):
             return None
         if any(self._graph.find_filled(producer, writer)) and any(
             self._graph.find_filled(writer, consumer)
