@@ -36,7 +36,8 @@ from toolkit import Client
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Constraints
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
-from toolkit.planning.reading.reader import PASS_NAMES
+from toolkit.planning.reading.capability_names import CapabilityNames
+from toolkit.planning.reading.reader import PASS_NAMES, read_objective
 
 KINDS = {
     "research.gather": "research",
@@ -125,7 +126,7 @@ def plan_line_by_model(line: SetLine, client: Client) -> Outcome:
     took = time.perf_counter() - started
     draft = PlanDraft(
         nodes=plan.nodes,
-        missing_capabilities=tuple(plan.missing_capabilities),
+        missing=tuple(plan.missing),
         rationale=plan.rationale,
         deliverables=tuple(plan.deliverables),
         question=plan.question,
@@ -143,14 +144,20 @@ def make_graph(draft: PlanDraft) -> Graph:
         family = THEME_FAMILIES.get(str(given.get("theme")))
         if family is not None:
             given["theme family"] = family
-        written = str(given.get("objective", ""))
-        digits = fold(written) if written else ""
-        numbers = frozenset(float(m.replace(",", ".")) for m in _NUMBER.findall(digits))
+        numbers = find_numbers(str(given.get("objective", "")))
         nodes.append(
             GraphNode(node.id, KINDS.get(node.capability, node.capability), given, numbers)
         )
     edges = frozenset((up, node.id) for node in draft.nodes for up in node.depends_on)
     return Graph(tuple(nodes), edges, frozenset(draft.deliverables))
+
+
+def find_numbers(brief: str) -> frozenset[float]:
+    """Find the numbers that a brief has, in digits or in words."""
+    digits = (float(number.replace(",", ".")) for number in _NUMBER.findall(fold(brief)))
+    requests = read_objective(brief, CapabilityNames()).requests if brief else ()
+    read = (measure.value for request in requests for measure in request.measures)
+    return frozenset(digits) | {value for value in read if isinstance(value, int | float)}
 
 
 def find_closest(outcome: Outcome) -> Graph:

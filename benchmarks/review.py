@@ -213,7 +213,7 @@ def print_tables(outcomes: Sequence[Outcome]) -> None:
     passed = Counter(o.damage for o in damaged if o.passed)
     _print_table(
         ["damage", "artifacts", "of them passed"],
-        ((name, number, passed[name]) for name, number in Counter(o.damage for o in damaged).items()),
+        ((name, n, passed[name]) for name, n in Counter(o.damage for o in damaged).items()),
     )  # fmt: skip
     found = Counter(name for o in damaged for name in o.found)
     alone = Counter(name for o in damaged for name in o.needed)

@@ -27,7 +27,7 @@ from toolkit.planning.review.node_checks import check_shape
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
-from toolkit.planning.review.text_checks import TEXT_CHECKS
+from toolkit.planning.review.texts.checks import TEXT_CHECKS
 from toolkit.review_thresholds import ReviewThresholds
 from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings

@@ -1,6 +1,10 @@
 """The thresholds of the reviewer's checks, which an operator can set."""
 
+from typing import Annotated
+
 from pydantic import BaseModel, ConfigDict, Field
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class SoundThresholds(BaseModel):
@@ -26,14 +30,14 @@ class SoundThresholds(BaseModel):
 
     min_loudness_db: float = Field(default=-60.0, le=0)
     min_heard_s: float = Field(default=0.08, ge=0)
-    heard_share: float = Field(default=0.4, ge=0, le=1)
+    heard_share: Share = 0.4
     min_judged_s: float = Field(default=0.5, ge=0)
     min_shape_change_db: float = Field(default=1.75, ge=0)
-    max_steady_share: float = Field(default=0.5, ge=0, le=1)
-    max_tonal_share: float = Field(default=0.8, ge=0, le=1)
+    max_steady_share: Share = 0.5
+    max_tonal_share: Share = 0.8
     min_level_change_db: float = Field(default=1.7, ge=0)
-    clipped_peak: float = Field(default=0.9, ge=0, le=1)
-    max_clipped_share: float = Field(default=0.05, ge=0, le=1)
+    clipped_peak: Share = 0.9
+    max_clipped_share: Share = 0.05
     max_channel_gap_db: float = Field(default=35.0, ge=0)
     min_repeated_s: float = Field(default=1.5, ge=0)
     cut_end_share: float = Field(default=0.7, ge=0)
@@ -57,10 +61,10 @@ class PictureThresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    min_visible_share: float = Field(default=0.005, ge=0, le=1)
+    min_visible_share: Share = 0.005
     min_contrast: float = Field(default=7.0, ge=0)
-    max_noise: float = Field(default=0.7, ge=0, le=1)
-    max_dead_share: float = Field(default=0.28, ge=0, le=1)
+    max_noise: Share = 0.7
+    max_dead_share: Share = 0.28
     min_block: int = Field(default=4, ge=2)
     min_finest_detail: float = Field(default=2.5, ge=0)
     min_turns: float = Field(default=1.8, ge=0)
@@ -69,25 +73,95 @@ class PictureThresholds(BaseModel):
     max_same_bits: int = Field(default=4, ge=0)
 
 
+class CardThresholds(BaseModel):
+    """The thresholds of the checks of cards.
+
+    Attributes:
+        max_lost_share: the most letters that may have no glyph, of 1.
+        min_text_share: the least share of the words of each text that was given.
+        min_cut_share: the same where the layout says that it cut some.
+        min_source_share: the least share of a body's words that are from what it was made from.
+        max_outside: how far a text may stand out of a card, of its shorter side.
+        min_type: the least size of type, of the card's shorter side.
+        max_overlap: the most of a text that may lie upon another, of 1.
+        min_contrast: the least ratio of a text to what is behind it.
+        min_picture_share: the least share of a picture's colours that are on a card.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_lost_share: Share = 0.02
+    min_text_share: Share = 0.75
+    min_cut_share: Share = 0.1
+    min_source_share: Share = 0.4
+    max_outside: float = Field(default=0.005, ge=0)
+    min_type: float = Field(default=0.012, ge=0)
+    max_overlap: Share = 0.25
+    min_contrast: float = Field(default=1.25, ge=1)
+    min_picture_share: Share = 0.45
+
+
+class TextThresholds(BaseModel):
+    """The thresholds of the checks of texts; shares are from 0 to 1.
+
+    Attributes:
+        script_share: the least share of letters in the script of the language that is asked for.
+        foreign_share: the most of a text that may be sentences in other languages.
+        length_slack: how far a number of words may be from what was asked for.
+        limit_slack: the same for a limit, such as "at most 100 words".
+        parts_slack: the same for numbers of sentences and paragraphs.
+        one_line_words: the most words of a slogan or a headline.
+        repeated_share: the most of a text that may have stood in it before.
+        repeated_share_of_verse: the same for what has a refrain.
+        packed_share: the least that a text may be packed to; less says nothing new.
+        echo_share: the share of a brief that a text repeats to be an echo of it.
+        heading_characters: texts shorter than that need no headings.
+        hidden_share: the most of a text that may be signs that are not seen.
+        material_share: the least share of a text's words that stand in its material.
+        topic_terms: words of a text, that has to name its topic by one of them.
+        min_facts: the names and numbers of a brief of which a text has one at least.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    script_share: Share = 0.3
+    foreign_share: Share = 0.3
+    length_slack: Share = 0.4
+    limit_slack: Share = 0.1
+    parts_slack: Share = 0.34
+    one_line_words: int = Field(default=30, ge=1)
+    repeated_share: Share = 0.25
+    repeated_share_of_verse: Share = 0.55
+    packed_share: Share = 0.15
+    echo_share: Share = 0.75
+    heading_characters: int = Field(default=600, ge=0)
+    hidden_share: Share = 0.02
+    material_share: Share = 0.15
+    topic_terms: int = Field(default=30, ge=1)
+    min_facts: int = Field(default=3, ge=1)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
     Attributes:
         pass_score: the least score that passes where nothing blocks.
-        topic_share: the least share of a topic's words that a text has.
         judge_margin: so near to `pass_score`, one answer of the judge does not decide.
+        text: of the checks of texts.
         sound: of the checks of sounds.
         picture: of the checks of pictures.
+        card: of the checks of cards.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    pass_score: float = Field(default=0.6, ge=0, le=1)
-    topic_share: float = Field(default=0.34, ge=0, le=1)
+    pass_score: Share = 0.6
     # One major finding alone, or two minor ones.
-    judge_margin: float = Field(default=0.15, ge=0, le=1)
+    judge_margin: Share = 0.15
+    text: TextThresholds = TextThresholds()
     sound: SoundThresholds = SoundThresholds()
     picture: PictureThresholds = PictureThresholds()
+    card: CardThresholds = CardThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

@@ -198,6 +198,15 @@ def test_measures_fill_the_fields_they_belong_to(
     assert {name: given.get(name) for name in expected} == expected
 
 
+def test_a_size_belongs_to_what_can_have_it() -> None:
+    """Given a size beside a picture that cannot have it, then the card that it is for has it."""
+    size = (Measure("width", 1200), Measure("height", 630))
+    picture = RequestedOutput("image", topic="tea", is_delivered=False, measures=size)
+    draft = plan(picture, RequestedOutput("card", topic="tea", literal="Tea", inputs=(0,)))
+    assert find_node(draft, C).input["height"] == 630
+    assert "height" not in find_node(draft, P).input
+
+
 def test_a_value_out_of_reach_is_explained() -> None:
     """Given more pixels than a picture can have, then the plan says what it has instead."""
     asked = RequestedOutput("image", topic="tea", measures=(Measure("width", 5000),))

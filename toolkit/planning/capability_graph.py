@@ -1,11 +1,12 @@
 """The capability graph: capabilities as producers and consumers of media types."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
+from toolkit.contract.plans import Missing
 from toolkit.planning.capability_kinds import (
     KINDS,
     find_makers,
@@ -82,6 +83,14 @@ class CapabilityGraph:
             return []
         default = capability.default_provider
         return sorted(self._providers.get(capability.id, ()), key=lambda v: (v != default, v))
+
+    def find_missing(self, capabilities: Iterable[Capability]) -> list[Missing]:
+        """Find which capabilities lack a connection, each once; no provider where no vendor is."""
+        lacking = {c.id: c for c in capabilities if c.needs_connection and not self.is_connected(c)}
+        return [
+            Missing(capability=c.id, any_of=self.list_missing_providers(c))
+            for c in lacking.values()
+        ]
 
     @cached_property
     def names(self) -> CapabilityNames:

@@ -57,6 +57,16 @@ def fill_measured_fields(
     return given, tuple(left)
 
 
+def takes(capability: Capability, measures: Iterable[Measure]) -> bool:
+    """Tell whether a capability has fields that take measures exactly as they are."""
+    properties = describe_fields(capability.input_model)
+    return all(
+        (name := find_field(properties, measure)) is not None
+        and fit_value(properties[name], measure.value) == measure.value
+        for measure in measures
+    )
+
+
 def find_field(properties: Mapping[str, dict[str, Any]], measure: Measure) -> str | None:
     """Find the field that a measure belongs to: by its name, or by what it is described as.
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from toolkit.planning.reading.tokens import split_tokens
+from toolkit.planning.reading.words.tokens import split_tokens
 
 # By the field's own name; what is written in several languages alike stands once.
 FIELD_WORDS: Mapping[str, str] = {
@@ -24,7 +24,8 @@ FIELD_WORDS: Mapping[str, str] = {
         ステップ数, 步数, 步數, 步, الخطوات, عدد الخطوات, خطوات, خطوة""",
     "width": """width, Breite, largeur, ancho, anchura, larghezza, largura, 幅, 横, 横幅, 宽, 寬,
         宽度, 寬度, العرض, عرض""",
-    "height": """height, Höhe, hauteur, alto, altura, altezza, 高さ, 縦, 高, 高度, الارتفاع, ارتفاع""",
+    "height": """height, Höhe, hauteur, alto, altura, altezza, 高さ, 縦, 高, 高度, الارتفاع,
+        ارتفاع""",
     "negative_prompt": """negative prompt, negativer Prompt, Negativprompt, Negativ-Prompt,
         prompt négatif, prompt negativo, ネガティブプロンプト, 反向提示词, 反向提示詞, 负面提示词,
         負面提示詞, الموجه السلبي, برومبت سلبي""",
@@ -38,6 +39,8 @@ FIELD_WORDS: Mapping[str, str] = {
     "name": """name, Namen, nom, nombre, nome, 名前, 名字, 名称, 名稱, اسم, باسم""",
 }
 _CODES = ("en", "zh")  # with spaces between words, and without
+# Arabic writes “and”, “with” and “so” as one with the word that follows.
+_PROCLITICS = ("", "و", "ب", "وب", "ف")
 
 
 def collect_field_words(fields: Iterable[str]) -> dict[str, str]:
@@ -51,10 +54,10 @@ def collect_field_words(fields: Iterable[str]) -> dict[str, str]:
 @cache
 def _fold_words() -> Mapping[str, str]:
     return {
-        key: name
+        " ".join(_split_key(f"{before}{word}")): name
         for name, listed in FIELD_WORDS.items()
-        for word in listed.split(",")
-        if (key := " ".join(_split_key(word.strip())))
+        for word in map(str.strip, listed.split(","))
+        for before in (_PROCLITICS if "\u0600" <= word[0] <= "\u06ff" else ("",))
     }
 
 

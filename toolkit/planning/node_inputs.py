@@ -10,7 +10,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field, get_field_role, is_caller_supplied
 from toolkit.planning.field_values import describe_fields, fill_measured_fields, fit_value
-from toolkit.planning.prompts import Purpose, add_topic, estimate_tokens, write_brief
+from toolkit.planning.prompts import Purpose, add_topic, cut_join, estimate_tokens, write_brief
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
 from toolkit.plugins import Capability
 
@@ -56,7 +56,8 @@ class NodeInputBuilder:
         fields = capability.input_model.model_fields
         measured, left = fill_measured_fields(capability, request.measures, self.notes)
         given: JsonObject = {k: v for k, v in measured.items() if v is not None}
-        unsaid = replace(request, measures=left)
+        wording = cut_join(request.wording.strip(), self.reading.language)
+        unsaid = replace(request, measures=left, wording=wording)
         artifact_ids = list(request.artifact_ids)
         for name in sorted(fields, key=lambda n: not is_caller_supplied(n, fields[n])):
             info = fields[name]
@@ -94,7 +95,8 @@ class NodeInputBuilder:
         if role == "objective":
             return write_brief(self.reading, self._word(request), purpose, variant)
         if role == "prompt":
-            return add_topic(request.wording.strip() or request.phrase, self._find_topic(request))
+            topic = self._find_topic(request)
+            return topic if purpose == "part" else add_topic(request.wording.strip(), topic)
         if role == "title":
             return self._choose_title(request, name)
         return self._find_topic(request)
@@ -103,9 +105,13 @@ class NodeInputBuilder:
         """Give a request whose words were not told apart those of the whole objective."""
         return request if request.wording.strip() else replace(request, wording=self.objective)
 
+    def has_topic(self, request: RequestedOutput) -> bool:
+        """Tell whether a request says more than what is to be made."""
+        return bool(request.topic or self.reading.topic or _cut_phrase(request))
+
     def _find_topic(self, request: RequestedOutput) -> str:
-        topic = request.topic or self.reading.topic or request.wording or request.phrase
-        return topic or " ".join(self.objective.split())
+        topic = request.topic or self.reading.topic or _cut_phrase(request)
+        return topic or request.wording or request.phrase or " ".join(self.objective.split())
 
     def _choose_text(
         self, capability: Capability, name: str, request: RequestedOutput
@@ -180,6 +186,12 @@ def format_title(topic: str) -> str:
     first, _, rest = topic.partition(" ")
     text = rest if rest and first.lower() in _ARTICLES else topic
     return text[:1].upper() + text[1:]
+
+
+def _cut_phrase(request: RequestedOutput) -> str:
+    """Cut the name of what is to be made out of the words that ask for it."""
+    before, _, after = request.wording.partition(request.phrase or request.wording)
+    return " ".join(f"{before} {after}".split()).strip(_EDGE_CHARS)
 
 
 def _fill_tokens(

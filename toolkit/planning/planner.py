@@ -8,6 +8,7 @@ from toolkit.contract.base import JsonObject, to_canonical_json
 from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
 from toolkit.planning.capability_graph import CapabilityGraph, is_writer
 from toolkit.planning.capability_kinds import KINDS, find_role_field
+from toolkit.planning.field_values import takes
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
 from toolkit.planning.plan_validator import MAX_NODES
 from toolkit.planning.prompts import Purpose
@@ -50,9 +51,8 @@ class PlanDraft:
 
     Attributes:
         nodes: dependencies before dependents; the last sink is the main deliverable.
-        missing_capabilities: what was requested and no capability makes.
-        missing_connections: provider ids any of which would help, the default one first.
-        missing: each capability that is unavailable, with the provider ids that would enable it.
+        missing: each capability that is unavailable, with the provider ids that would enable it,
+            the default one first.
         rationale: why the plan is as it is, in a few sentences.
         deliverables: the requested nodes, in the order they were named.
         reading: how much of the objective was understood.
@@ -61,14 +61,22 @@ class PlanDraft:
     """
 
     nodes: list[PlanNode]
-    missing_capabilities: tuple[str, ...] = ()
-    missing_connections: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     rationale: str = ""
     deliverables: tuple[str, ...] = ()
     reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
     banned: frozenset[str] = frozenset()
+
+    @property
+    def missing_capabilities(self) -> tuple[str, ...]:
+        """What was requested and nothing here makes."""
+        return tuple(one.capability for one in self.missing if not one.any_of)
+
+    @property
+    def missing_connections(self) -> tuple[str, ...]:
+        """The ids of the providers, any of which would help."""
+        return tuple(dict.fromkeys(chain(*(one.any_of for one in self.missing))))
 
 
 def make_plan(
@@ -125,7 +133,26 @@ class _Planner:
             for act in self._reading.unavailable
             if self._graph.find_maker(act.capability) is not None
         ]
-        return [*self._reading.requests, *offered]
+        requests = [*self._reading.requests, *offered]
+        for i, request in enumerate(requests):
+            for part in request.inputs:
+                requests[i], requests[part] = self._move_size(requests[i], requests[part])
+        return requests
+
+    def _move_size(
+        self, whole: RequestedOutput, part: RequestedOutput
+    ) -> tuple[RequestedOutput, RequestedOutput]:
+        """Move a size that a part cannot have to the whole that can: it was said of that one."""
+        maker, part_maker = map(self._graph.find_maker, (whole.kind, part.kind))
+        size = [m for m in part.measures if m.name in {"width", "height"}]
+        if maker is None or part_maker is None or part.is_delivered or not size:
+            return whole, part
+        if any(m.name == size[0].name for m in whole.measures) or takes(part_maker, size):
+            return whole, part
+        if not takes(maker, size):
+            return whole, part
+        rest = tuple(m for m in part.measures if m not in size)
+        return replace(whole, measures=(*whole.measures, *size)), replace(part, measures=rest)
 
     def plan(self) -> PlanDraft:
         """Plan every request, or say what is missing, or what a person has to be asked."""
@@ -150,8 +177,6 @@ class _Planner:
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
-            missing_capabilities=tuple(self._missing),
-            missing_connections=tuple(dict.fromkeys(chain(*self._missing_providers.values()))),
             missing=(
                 *(Missing(capability=one) for one in self._missing),
                 *(
@@ -399,7 +424,7 @@ class _Planner:
             find_role_field(capability, "title") is not None
             and request.literal is None
             and "text" not in self._banned
-            and bool(request.topic or self._reading.topic)
+            and self._inputs.has_topic(request)
             and not _has_words(request)
         )
 

@@ -1,15 +1,18 @@
 """Prompts for the nodes of a plan: what to write, to say and to show, in the person's own words."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
-from toolkit.planning.reading.tokens import fold_text
+from toolkit.planning.reading.words.lexicon import Entry, Lexicon, load_lexicon
+from toolkit.planning.reading.words.tokens import Token, fold_text, split_tokens
 
 Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
 WORDS_A_SECOND = 2.5
+_SEPARATORS = frozenset(",;:、，；：،؛")
+_JOINS = frozenset({"join.and", "join.then", "join.with"})
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
 # What is asked of a text that nobody asked for by itself, after the person's own words.
 _MANNERS: Mapping[str, Mapping[str, str]] = {
@@ -109,6 +112,26 @@ def write_brief(
         said.append(_QUOTES.get(reading.language, "“{}”").format(request.literal))
     said += [variant] if variant else []
     return _add_sentence(wording, ", ".join(said), reading.language) if said else wording
+
+
+def cut_join(wording: str, language: str) -> str:
+    """Cut the words that join a part of an objective to the part before it.
+
+    >>> cut_join("and with a photo of a turbine", "en")
+    'a photo of a turbine'
+    """
+    lexicon = load_lexicon(language)
+    tokens = split_tokens(wording, language)
+    while tokens and (entry := _find_join(lexicon, tokens)) is not None:
+        tokens = tokens[entry.length :]
+    return wording[tokens[0].start :] if tokens else wording
+
+
+def _find_join(lexicon: Lexicon, tokens: Sequence[Token]) -> Entry | None:
+    if tokens[0].key in _SEPARATORS:
+        return Entry("", "", 1)
+    found = (e for e in lexicon.find_entries(tokens, 0) if e.category in _JOINS)
+    return max(found, key=lambda entry: entry.length, default=None)
 
 
 def _add_sentence(brief: str, said: str, language: str) -> str:

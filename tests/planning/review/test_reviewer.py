@@ -221,7 +221,8 @@ def test_a_defect_is_found(
         (replace_blob("copy", OFF_TOPIC.encode()), 0,
          {"objective": f"{TOLD['copy']} Mention tidal power by name."}),
         (replace_blob("copy", (COPY + " ").encode() * 20), 0,
-         {"objective": f"{TOLD['copy']} Keep to about 30 words."}),
+         {"objective": f"{TOLD['copy']} Keep to at most 30 words. "
+                       "Do not repeat sentences."}),
         (replace_blob("card", png(blank=True)), 0, {"template": "classic"}),
         (replace_blob("card", png(blank=True)), 1, {"template": "quote"}),
         (replace_blob("card", png((800, 800))), 0, {"width": 1200, "height": 630}),
@@ -327,9 +328,10 @@ def test_warnings_count_and_do_not_block() -> None:
     ("text", "told"),
     [
         ("La fuerza de las mareas mueve turbinas en muchos lugares del mundo y da luz a casas "
-         "y calles cada día.", "A text about tidal power."),
-        ("潮汐発電は潮の満ち引きを利用して電気をつくる方法です。", "A text about tidal power."),
-        ("Приливная энергия вращает турбины и даёт свет.", "A text about tidal power."),
+         "y calles cada día.", "A text in Spanish about tidal power."),
+        ("潮汐発電は潮の満ち引きを利用して電気をつくる方法です。",
+         "A text in Japanese about tidal power."),
+        ("Приливная энергия вращает турбины и даёт свет.", "A text in Russian about tidal power."),
         ("Silver water climbs,\nthe moon pulls its patient thread,\nsalt returns to sea.",
          "A haiku about tidal power."),
     ],
@@ -342,7 +344,10 @@ def test_other_languages_and_poems_are_not_off_topic(text: str, told: str) -> No
 def test_a_text_that_follows_its_source_is_on_topic() -> None:
     """Given a text with its source's words and not the topic's, then it passes with less."""
     source = "Barrages hold water. Turbines in barrages spin as water leaves. Lagoons are walled."
-    text = "Barrages and lagoons keep water behind turbines until the sea is low outside."
+    text = (
+        "Barrages and lagoons keep water behind turbines until the sea is low outside; then it "
+        "leaves, and spins them for hours."
+    )
     written = build_text_evidence("copy", text, TOLD["copy"])
     verdict = review_with(replace(written, upstream_text=source))
     assert verdict.decision == "pass"

@@ -148,6 +148,7 @@ class EvidenceReader:
                     vendor.id
                     for vendor in pool.vendors
                     if vendor.id not in asked
+                    and pool.is_connected(vendor.id)
                     and is_servable(
                         capability, options.model_copy(update={"provider": vendor.id}), pool
                     )

@@ -10,7 +10,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
-from toolkit.contract.plans import Constraints, CostRange, Missing, Plan, PlanCreate, PlanNode
+from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.contract.tasks import PlanGiven, TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
@@ -139,6 +139,8 @@ class Plans:
         """
         by_name = self._core.registry.by_name
         nodes = [PlanNode(**dict(node)) for node in given.nodes]
+        for node in nodes:
+            node.options = None if node.options == Options() else node.options
         deliverables = given.deliverables or find_sinks(nodes)
         allowed = None
         if constraints.capabilities is not None:
@@ -151,16 +153,9 @@ class Plans:
                 details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
             )
         graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
-        used = {c.id: c for c in (by_name[node.capability] for node in nodes)}
-        lacking = [
-            Missing(capability=c.id, any_of=graph.list_missing_providers(c))
-            for c in used.values()
-            if c.needs_connection and not graph.is_connected(c)
-        ]
         return PlanDraft(
             nodes=nodes,
-            missing_connections=tuple(dict.fromkeys(p for one in lacking for p in one.any_of)),
-            missing=tuple(lacking),
+            missing=tuple(graph.find_missing(by_name[node.capability] for node in nodes)),
             rationale="It was given as it is.",
             deliverables=tuple(deliverables),
         )

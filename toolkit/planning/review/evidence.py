@@ -94,6 +94,7 @@ class Inspection:
         topic: what the result should be about.
         objective: that of the task.
         attempt: how many reviews there were before; seeds follow from it.
+        results: the evidence of all nodes of the task.
     """
 
     item: Evidence
@@ -101,6 +102,20 @@ class Inspection:
     objective: str
     attempt: int = 0
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
+    results: tuple[Evidence, ...] = ()
+
+    @property
+    def dependents(self) -> tuple[Evidence, ...]:
+        """The nodes that its result was handed to."""
+        return tuple(one for one in self.results if self.item.node.id in one.node.depends_on)
+
+    @property
+    def is_only_text(self) -> bool:
+        """True if no other node of the task writes a text."""
+        return not any(
+            one.node.id != self.item.node.id and one.capability.produces.startswith("text/")
+            for one in self.results
+        )
 
 
 NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]

@@ -13,7 +13,7 @@ from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
-from toolkit.planning.review.text_checks import TEXT_CHECKS
+from toolkit.planning.review.texts.checks import check_text
 
 
 def check_node(look: Inspection) -> list[ReviewIssue]:
@@ -21,27 +21,29 @@ def check_node(look: Inspection) -> list[ReviewIssue]:
     item = look.item
     if item.status != "completed":
         return [replace(_report_incomplete(item), check="completion")]
-    return [
-        replace(_adjust_remedy(item, issue), check=check.__name__.removeprefix("check_"))
-        for check in _choose_checks(item)
-        for issue in check(look)
-    ]
+    return [replace(_adjust_remedy(item, issue), check=name) for name, issue in _run_checks(look)]
 
 
-def _choose_checks(item: Evidence) -> Iterator[NodeCheck]:
-    """Choose the checks that apply to a kind of artifact."""
-    yield check_shape
+def _run_checks(look: Inspection) -> Iterator[tuple[str, ReviewIssue]]:
+    """Run the checks that apply to a kind of artifact, each issue with the check's name."""
+    for check in (check_shape, *_choose_checks(look.item)):
+        for issue in check(look):
+            yield check.__name__.removeprefix("check_"), issue
+    blob = look.item.blob
+    if blob is not None and blob.data and blob.media_type.startswith("text/"):
+        yield from check_text(look)
+
+
+def _choose_checks(item: Evidence) -> tuple[NodeCheck, ...]:
     if item.blob is None or not item.blob.data:
-        return
+        return ()
     kind = item.blob.media_type.partition("/")[0]
     if kind == "image":
-        yield from (*PICTURE_CHECKS, *CARD_CHECKS)
-    elif kind == "audio":
-        yield from SOUND_CHECKS
-    elif item.text is not None:
-        yield from TEXT_CHECKS
-    if find_role_field(item.capability, "topic") is not None:
-        yield from RESEARCH_CHECKS
+        return (*PICTURE_CHECKS, *CARD_CHECKS)
+    if kind == "audio":
+        return SOUND_CHECKS
+    is_research = find_role_field(item.capability, "topic") is not None
+    return RESEARCH_CHECKS if is_research else ()
 
 
 def _report_incomplete(item: Evidence) -> ReviewIssue:

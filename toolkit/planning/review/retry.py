@@ -30,6 +30,7 @@ REGENERATE, ASKED = "regenerate", "retry"
 REMARKS_HEAD = "A person looked at the last result and remarked this. Mend it:"
 # What differs a little in sound, where nothing else makes the same speech come out differently.
 _SPEED_STEP = 0.05
+_SENTENCE_ENDS = tuple(".!?…:;。！？؟")
 
 
 def make_action(
@@ -164,6 +165,8 @@ def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
     """
     field = find_instructed_field(item.capability) or ""
     whole = item.brief.rstrip()
+    if item.instructions or instructions:
+        whole += "" if whole.endswith(_SENTENCE_ENDS) else "."
     for sentence in [*item.instructions, *instructions]:
         longer = f"{whole} {sentence}"
         whole = longer if _is_valid(item, field, longer) else whole

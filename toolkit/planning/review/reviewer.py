@@ -59,10 +59,11 @@ def find_issues(
     """Find everything that is wrong with the results of a task's workflow."""
     topic = _read_topic(objective, [item.capability for item in evidence])
     issues: list[ReviewIssue] = []
+    results = tuple(evidence)
     for item in evidence:
         if item.node.optional and item.status == "failed" and item.node.id not in deliverables:
             continue  # the workflow went on without it, and warns of it
-        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds)
+        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds, results)
         issues += check_node(look)
     same_bits = thresholds.picture.max_same_bits
     issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)

@@ -1,0 +1,1 @@
+"""Tasks: planned or given, reviewed, retried, asked about, judged by a person."""

@@ -1,0 +1,48 @@
+"""Answers that a simulated language model gives in turn, and plans of one or two texts."""
+
+from toolkit import Workflow
+from toolkit.sandbox import Faults
+
+GOOD = (
+    "Tea is a drink made from the leaves of a shrub, and people in China were the first to enjoy"
+    " it. Tea reached Europe by ship, and soon tea was drunk in every house."
+)
+LONG = f"{GOOD} {GOOD}"  # worth a remark, and no reason to refuse it
+OFF_TOPIC = (
+    "Bricks are laid in courses, and mortar holds them. A good wall is straight, dry and plumb,"
+    " and whoever built it can be proud of it for a hundred years."
+)
+
+
+class AnswerScript:
+    """What the sandbox's first language model answers, in turn; then it writes for itself."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def say(self, *texts: str, times: int | None = 1) -> None:
+        """Answer with each text in turn."""
+        for text in texts:
+            message = {"role": "assistant", "content": text}
+            choice = {"index": 0, "message": message, "finish_reason": "stop"}
+            usage = {"prompt_tokens": 9, "completion_tokens": 60, "total_tokens": 69}
+            body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m"}
+            self._faults.fail(
+                "openai",
+                status=200,
+                body={**body, "usage": usage, "choices": [choice]},
+                times=times,
+                path_contains="completions",
+            )
+
+    @property
+    def calls(self) -> int:
+        """How many times a model was asked."""
+        return sum("completions" in call.path for call in self._faults.calls)
+
+
+def plan_text(words: int = 30) -> Workflow:
+    """One text about tea."""
+    flow = Workflow("A text about tea")
+    flow.add("copy", "llm.generate", objective=f"A {words}-word text about tea")
+    return flow

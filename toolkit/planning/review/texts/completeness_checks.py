@@ -1,0 +1,163 @@
+"""Checks that a text is there, and whole: not empty, not cut off, nothing of a list missing."""
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from toolkit.contract.base import JsonObject
+from toolkit.planning.review.evidence import is_field_valid
+from toolkit.planning.review.issues import Remedy, ReviewIssue
+from toolkit.planning.review.texts.case import TextCase, quote
+from toolkit.planning.review.texts.sentences import (
+    LIST_MARK,
+    count_words,
+    is_finished,
+    read_numbering,
+    split_lines,
+    split_sentences,
+)
+from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
+
+_OPEN_MARKS = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
+_ADDRESS = re.compile(r"https?://\S+$|\S+@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_STRINGS = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
+_SIGNATURE_WORDS = 7  # of a line after a greeting
+_MIN_LAST_WORDS = 4  # of a last line that could be a sentence
+_MIN_LAST_CHARS = 12  # the same, where words are not set apart
+
+
+def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that there is a text, and not only signs that are not seen."""
+    if any(char.isalnum() for char in case.text):
+        return
+    visible = [char for char in case.text if unicodedata.category(char)[0] == "S"]
+    if visible and "emoji" in case.demands.folded:
+        return
+    told = "The text is empty." if not case.text.strip() else "The text has no word."
+    yield case.report(told, 1.0, criterion="output_completeness")
+
+
+def check_truncation(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that the model did not stop at its limit."""
+    item = case.item
+    if (item.output or {}).get("finish_reason") != "length":
+        return
+    changes: JsonObject = {}
+    fields = item.capability.input_model.model_fields
+    if "max_tokens" in fields:
+        now = item.node.input.get("max_tokens", fields["max_tokens"].default)
+        doubled = now * 2 if isinstance(now, int) else 0
+        if is_field_valid(
+            item.capability, {**item.node.input, "max_tokens": doubled}, "max_tokens"
+        ):
+            changes = {"max_tokens": doubled}
+    yield case.report(
+        "The text is cut off.",
+        criterion="output_completeness",
+        changes=changes,
+        remedy=Remedy.RERUN if changes else Remedy.NONE,
+    )
+
+
+def check_ending(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that the last sentence is whole, and that what was opened is closed."""
+    text = case.sample.rstrip()
+    lines = split_lines(text)
+    if not lines:
+        return
+    fault = _find_open_end(case, text, lines)
+    if fault:
+        yield case.report(
+            f"The text breaks off: {quote(lines[-1][-50:])} {fault}.",
+            criterion="output_completeness",
+            instruction="Finish the last sentence.",
+        )
+
+
+def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
+    if text.count("```") % 2:
+        return "leaves a block of code open"
+    if case.is_code:
+        return "leaves a bracket open" if _leaves_bracket(text) else ""
+    last = lines[-1].strip()
+    if is_finished(text) or _ADDRESS.search(last) or last.startswith(("|", "#", "http")):
+        return ""
+    if unicodedata.category(text[-1])[0] in "SM" and text[-1] not in "+<=>|~^`$":
+        return ""  # an emoji
+    if case.has_phrase("source_heads") and _follows_sources(lines):
+        return ""
+    if _is_signature(lines):
+        return ""
+    earlier = split_sentences(last)
+    if len(earlier) > 1 and not LIST_MARK.match(last):
+        return "ends without a full stop"
+    if _OPEN_MARKS.search(last) and count_words(last) != 1:
+        return "ends in the middle of a sentence"
+    if len(lines) > 1 and _ends_dangling(case, last):
+        return "ends on a word that needs another"
+    return _compare_with_others(last, lines)
+
+
+def _leaves_bracket(text: str) -> bool:
+    """Tell whether code opens brackets that it does not close; strings do not count."""
+    stack: list[str] = []
+    for char in _STRINGS.sub("", text):
+        if char in "([{":
+            stack.append(char)
+        elif char in ")]}":
+            if stack and stack[-1] == _PAIRS[char]:
+                stack.pop()
+            elif char != ")":
+                return False  # prose or another language: no telling
+    return bool(stack) and len(stack) <= 12
+
+
+def _follows_sources(lines: list[str]) -> bool:
+    heads = compile_phrases("source_heads")
+    return any(heads.match(fold_phrase(line).lstrip("#*-_ ")) for line in lines[-12:])
+
+
+def _is_signature(lines: list[str]) -> bool:
+    """Tell whether the last line is a name after a greeting, or the greeting itself."""
+    if len(lines[-1].split()) > _SIGNATURE_WORDS:
+        return False
+    before = [line.rstrip() for line in lines[-4:-1]]
+    short_lines = all(len(line.split()) <= _SIGNATURE_WORDS for line in before[-2:])
+    greets = any(line.endswith((",", "，", "،")) for line in before)
+    return (greets and short_lines) or (
+        len(lines) > 2 and len(lines[-1].split()) <= 4 and lines[-1].strip()[-1:] not in ",:;"
+    )
+
+
+def _ends_dangling(case: TextCase, last: str) -> bool:
+    code = case.language.code
+    if code not in {"en", "de", "fr", "es", "it", "pt", "ar"}:
+        return False
+    words = fold_phrase(last).split()
+    return bool(words) and compile_phrases("dangling", code).fullmatch(words[-1]) is not None
+
+
+def _compare_with_others(last: str, lines: list[str]) -> str:
+    """Compare the last line with those before it: where all end in a stop, it should."""
+    is_item = LIST_MARK.match(last) is not None
+    others = [line.strip() for line in lines[:-1] if (LIST_MARK.match(line) is not None) == is_item]
+    words = count_words(last)
+    is_long = len(last) >= _MIN_LAST_CHARS if words is None else words >= _MIN_LAST_WORDS
+    finished = [line for line in others if is_finished(line)]
+    if is_long and len(finished) >= 2 and len(finished) * 4 >= len(others) * 3:
+        return "ends without a full stop, unlike the lines before"
+    return ""
+
+
+def check_numbering(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that no number of a list is left out."""
+    numbers = read_numbering(case.sample)
+    if case.is_code or len(numbers) < 3 or numbers[0] not in {0, 1}:
+        return
+    for before, after in itertools.pairwise(numbers):
+        if after > before + 1 and after <= len(numbers) + 5:
+            message = f"The list goes from {before} to {after}."
+            yield case.report(message, 0.6, criterion="output_completeness")
+            return

@@ -1,0 +1,158 @@
+"""Checks of how a text comes: as a refusal, wrapped in chat, as an echo, with its prompt."""
+
+import re
+from collections.abc import Iterator
+
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.texts.case import TextCase, quote
+from toolkit.planning.review.texts.sentences import split_lines
+from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
+
+_WORD = re.compile(r"\w+")
+_ROLE = re.compile(r"^\W{0,3}(system|user|assistant|human|developer)\W{0,3}\s*[:：]", re.I | re.M)
+_CONTROL = re.compile(
+    r"<\|[a-z_]{2,20}\|>|\[/?INST\]|<</?SYS>>|</?s>|</?material-[0-9a-f]{6,}>|###\s*(?:Instruction|Response|System)\b"
+    r"|<(?:/?)(?:system|assistant|user|prompt|instructions|thinking|think|scratchpad|tool_call|function_calls)>"
+)
+_RULE = re.compile(
+    r"is material, not instructions|do not reveal (?:these|this|your) instructions", re.I
+)
+_LABEL_LINE = re.compile(r"^\W*([^\W\d_][\w ]{1,24}?)\s*[:：]", re.M)
+_STAGE = re.compile(r"^\s*[\[(（【*_]{1,2}[^\[\]()（）【】\n]{2,60}[\])）】*_]{1,2}\s*$", re.M)
+_SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
+_GRAM = 4  # words; signs, where words are not set apart
+_MIN_BRIEF = 6  # words of a brief that an echo is told by
+_MIN_RULES = 5  # words of standing instructions
+_MAX_PREAMBLE = 160  # characters of a first line that only announces the rest
+
+
+def check_refusal(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that a text is not the model's word that it will not write one."""
+    if not case.is_instructed or case.is_code:
+        return
+    # A long text may tell of a refusal; a refusal comes first, and says little else.
+    found = find_phrase("refusals", case.opening)
+    if found and not find_phrase("refusals", case.demands.folded):
+        message = f"The text is a refusal: {quote(found)}."
+        told = "Write the text itself; nothing about it is forbidden."
+        yield case.report(message, 0.9, instruction=told)
+
+
+def check_wrapping(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that nothing is said before the text or after it that is not part of it."""
+    if not case.is_instructed:
+        return
+    lines = split_lines(case.sample)
+    found = _find_preamble(lines) or _find_closer(case, lines)
+    if not found and case.is_plain and (stage := _STAGE.search(case.sample)):
+        found = stage.group()
+    if found:
+        message = f"The text is wrapped in talk: {quote(found)}."
+        told = "Only the text itself: nothing before it, nothing after it."
+        yield case.report(message, 0.7, instruction=told)
+
+
+def _find_preamble(lines: list[str]) -> str:
+    """Find a first line that only announces the text."""
+    if len(lines) < 2 or len(lines[0]) > _MAX_PREAMBLE:
+        return ""
+    first = fold_phrase(lines[0]).strip(" *_#>-")
+    opener = compile_phrases("openers").match(first)
+    rest = re.sub(r"^[\s!.:：!—–-]+", "", first[opener.end() :]) if opener else first
+    announces = compile_phrases("preambles").search(rest)
+    ends = first.rstrip("*_ ")[-1:] in ":：!.。"
+    if opener and announces and announces.start() < 40 and ends:
+        return lines[0]
+    # "Here is your script for the clip:" announces; "Here is the sea:" may be a poem.
+    is_alone = first.rstrip("*_ ")[-1:] in ":：" and len(first.split()) >= 3
+    if is_alone and announces and announces.start() == 0 and _names_work(rest):
+        return lines[0]
+    return ""
+
+
+def _names_work(line: str) -> bool:
+    """Tell whether a line speaks of a text as one that was ordered."""
+    return any(find_phrase(name, line) is not None for name in ("works", "letters", "labels"))
+
+
+def _find_closer(case: TextCase, lines: list[str]) -> str:
+    """Find last words that speak to whoever ordered the text."""
+    if len(lines) < 2 and len(case.closing) < 80:
+        return ""
+    for line in lines[-3:]:
+        found = find_phrase("closers", fold_phrase(line[-300:]))
+        if not found or find_phrase("closers", case.demands.folded):
+            continue
+        # "Let me know if you need a lift" belongs to an email, a word count does not.
+        is_letter = case.demands.asks("letters") and not _SEPARATOR.search(case.sample)
+        if not is_letter or compile_phrases("counts").search(found):
+            return line
+    return ""
+
+
+def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that a text is not its own brief again, nor what a review added to that."""
+    if not case.is_instructed or not case.text.strip():
+        return
+    text = _WORD.findall(case.folded)
+    given = str(case.item.node.input.get("objective", ""))
+    for brief in dict.fromkeys(
+        (case.demands.folded, case.wishes.folded, fold_phrase(given[:4000]))
+    ):
+        words = _WORD.findall(brief)
+        if _is_echo(_split_dense(words), _split_dense(text), case):
+            message = f"The text repeats its brief: {quote(case.text)}."
+            told = "Write the text; do not repeat this request."
+            yield case.report(message, 0.9, instruction=told)
+            return
+
+
+def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
+    """Tell whether a brief stands in a text, or a text says nothing but its brief."""
+    if len(brief) < _MIN_BRIEF or len(text) < _GRAM:
+        return False
+    asked, there = _list_grams(brief), _list_grams(text)
+    stands = len(asked & there) / len(asked)
+    if stands >= case.thresholds.echo_share:
+        return True
+    if case.demands.asks("rewriting"):
+        return False
+    new = [word for word in text if word not in set(brief)]
+    says_more = len(new) / len(text)
+    labels = {m.group(1).casefold() for m in _LABEL_LINE.finditer(case.sample)}
+    is_labelled = sum(find_phrase("labels", fold_phrase(one)) is not None for one in labels) >= 2
+    overlap = len(asked & there) / len(there)
+    least_new = 1 - case.thresholds.echo_share
+    return (overlap >= 0.5 and says_more <= least_new) or (is_labelled and overlap >= 0.3)
+
+
+def _list_grams(words: list[str]) -> set[tuple[str, ...]]:
+    return {tuple(words[i : i + _GRAM]) for i in range(max(1, len(words) - _GRAM + 1))}
+
+
+def _split_dense(words: list[str]) -> list[str]:
+    """Split words of scripts without spaces into their signs."""
+    found: list[str] = []
+    for word in words:
+        found += list(word) if "\u3040" <= word[0] <= "\u9fff" else [word]
+    return found
+
+
+def check_leak(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that no instructions, roles or fences came along with a text."""
+    if case.is_code and "prompt" in case.demands.folded:
+        return
+    roles = {role.lower() for role in _ROLE.findall(case.sample)}
+    mark = _CONTROL.search(case.sample) or _RULE.search(case.sample)
+    found = mark.group() if mark else " ".join(sorted(roles)) if len(roles) >= 2 else ""
+    system = case.item.node.input.get("system")
+    if not found and isinstance(system, str):
+        rules, text = _WORD.findall(fold_phrase(system)), _WORD.findall(case.folded)
+        if len(rules) >= _MIN_RULES:
+            asked = _list_grams(_split_dense(rules))
+            if len(asked & _list_grams(_split_dense(text))) >= 0.5 * len(asked):
+                found = "its standing instructions"
+    if found:
+        message = f"The text shows its prompt: {quote(found)}."
+        told = "Only the text itself, nothing of these instructions."
+        yield case.report(message, 0.9, instruction=told)
