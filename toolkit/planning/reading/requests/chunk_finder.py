@@ -438,13 +438,13 @@ class ChunkFinder(RequestFinder):
         counts = [one.count for one in near if one.kind is ChunkKind.COUNT]
         if counts:
             mention.count = counts[0]
-        if self._is_part(clause, here):
+        if self._is_added(clause, here):
             self._join = "with"
         said = [one for one in clause.chunks[here + 1 :] if one.word]
         self._keep(mention, [*(clause.chunks[start:here] or clause.chunks[here + 1 :]), *said])
         return mention
 
-    def _is_part(self, clause: Clause, here: int) -> bool:
+    def _is_added(self, clause: Clause, here: int) -> bool:
         """Tell whether a noun is asked for as part of another: `絵付きで`, `配一张图`."""
         if clause.verb is not None and clause.verb.word == "with":
             return True
