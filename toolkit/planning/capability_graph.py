@@ -115,12 +115,20 @@ class CapabilityGraph:
             for first, producer in by_kind.items()
             for then, consumer in by_kind.items()
         ]
+        feeds = {(first, then) for first, then, filled in pairs if filled}
+        # What a text can be made of reaches whatever a text reaches: it is written up first.
+        feeds |= {
+            (first, then)
+            for first, text in feeds
+            for again, then in feeds
+            if text == again == "text"
+        }
         return CapabilityNames(
             phrases=phrases,
             kinds=frozenset(by_kind),
             fields=collect_field_words(chain.from_iterable(fields.values())),
             fields_by_kind=fields,
-            feeds=frozenset((first, then) for first, then, filled in pairs if filled),
+            feeds=frozenset(feeds),
             needs=frozenset(
                 (then, first)
                 for first, then, filled in pairs

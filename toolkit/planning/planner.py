@@ -10,7 +10,7 @@ from toolkit.planning.capability_graph import CapabilityGraph, is_writer
 from toolkit.planning.capability_kinds import KINDS, find_role_field
 from toolkit.planning.field_values import takes
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.plan_validator import MAX_NODES, explain_idle_edge
 from toolkit.planning.prompts import Purpose
 from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
 from toolkit.planning.reading.reader import read_objective
@@ -174,6 +174,7 @@ class _Planner:
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
+        self._drop_idle_edges()
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
@@ -211,6 +212,18 @@ class _Planner:
                 if i in self._made and artifact_id not in used:
                     self._missing["artifact.read"] = None
                     self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
+
+    def _drop_idle_edges(self) -> None:
+        """Drop the edges to nodes whose fields were given by the objective itself."""
+        makers = {
+            node.id: maker
+            for node in self._nodes.values()
+            if (maker := self._graph.find_maker(node.capability)) is not None
+        }
+        for node in list(self._nodes.values()):
+            ups = {up: makers[up] for up in node.depends_on}
+            used = [up for up in ups if explain_idle_edge(node, makers[node.id], ups, up) is None]
+            self._nodes[node.id] = node.model_copy(update={"depends_on": used})
 
     def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
         """Mark the look-ups that texts only rest on: they are written without them if they must."""
@@ -282,15 +295,19 @@ class _Planner:
             node_id = self._make_request(i, path)
             producer = self._graph.find_maker(self._nodes[node_id].capability)
             fits = producer and any(self._graph.find_filled(producer, capability))
-            # Facts are written up before they can be spoken.
-            made.append(node_id if fits else self._bridge(node_id, index, capability))
+            # Facts are written up before they are spoken or shown.
+            raw = self._requests[i].kind == "research" and not is_writer(capability)
+            bridge = self._bridge(node_id, index, capability) if raw or not fits else None
+            made.append(bridge or (node_id if fits else None))
         return [node_id for node_id in made if node_id is not None]
 
     def _bridge(self, node_id: str, index: int, consumer: Capability) -> str | None:
         """Make the text through which one node's result reaches another, if a text can."""
         writer = self._graph.find_maker("text")
         producer = self._graph.find_maker(self._nodes[node_id].capability)
-        if writer is None or producer is None:
+        if writer is None or producer is None or "text" in self._banned:
+            return None
+        if not self._graph.is_usable(writer) and any(self._graph.find_filled(producer, consumer)):
             return None
         if any(self._graph.find_filled(producer, writer)) and any(
             self._graph.find_filled(writer, consumer)
