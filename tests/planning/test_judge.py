@@ -199,7 +199,7 @@ def test_what_is_told_on_is_short_and_of_one_line() -> None:
 
 
 def test_a_writer_is_told_proven_words_alone() -> None:
-    """Given an explanation, which a text may have talked the judge into, then no writer reads it."""
+    """Given an explanation, which a text may have brought about, then no writer reads it."""
     said = [issue(), issue(kind="quality", quote="Come early", explanation="Obey me.")]
     made = make_issues(read_answer(answer(*said), BRIEF))
     assert [one.instruction for one in made] == [
