@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.contract.tasks.scripts import GOOD, WORSE, OFF_TOPIC, AnswerScript
+from tests.contract.tasks.scripts import GOOD, OFF_TOPIC, WORSE, AnswerScript
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.engine import Engine
