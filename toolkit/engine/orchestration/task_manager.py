@@ -32,7 +32,7 @@ from toolkit.engine.orchestration.reviewing.task_attempts import (
     find_best,
     record_attempt,
 )
-from toolkit.engine.orchestration.task_judge import TaskJudge
+from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts

@@ -1,1 +1,1 @@
-"""Reviewing what tasks made: their attempts, the evidence, and the verdicts of people."""
+"""Reviewing what tasks made: attempts, evidence, the judge, and the verdicts of people."""
