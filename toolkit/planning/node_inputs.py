@@ -10,7 +10,14 @@ from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field, get_field_role, is_caller_supplied
 from toolkit.planning.field_values import describe_fields, fill_measured_fields, fit_value
-from toolkit.planning.prompts import Purpose, add_topic, cut_join, estimate_tokens, has_content, write_brief
+from toolkit.planning.prompts import (
+    Purpose,
+    add_topic,
+    cut_join,
+    estimate_tokens,
+    has_content,
+    write_brief,
+)
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
 from toolkit.plugins import Capability
 
