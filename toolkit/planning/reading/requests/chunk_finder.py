@@ -27,7 +27,8 @@ _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るた�
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
 _BECOMING = frozenset("成为為作进進到")
-_LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
+_LAST_MARKS = frozenset({"し", "す", "", "を", "も", "お", "だ", "で", "と", "请", "請"})
+_TALKING_ACTS = frozenset({"explain", "answer", "list", "compare", "write", "brainstorm"})
 _CONVERTED = frozenset({"speech", "card", "image", "text"})
 
 
@@ -55,6 +56,7 @@ class ChunkFinder(RequestFinder):
         """Read all sentences."""
         for start, end in self.scan.find_sentences():
             self._clause, self._join = start, "start"
+            self._start, self._end, self._verb_place = start, end, start
             chunks = split_chunks(self.scan, start, end)
             before = len(self.mentions) + len(self.unavailable)
             self._resolve_chunks(chunks)
@@ -65,6 +67,9 @@ class ChunkFinder(RequestFinder):
             if not asked and self._asks_question(chunks, end):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
+            self._check_question(start, end)
+            if len(self.mentions) + len(self.unavailable) == before:
+                self._check_edit(start, end)
 
     def _asks_question(self, chunks: Sequence[Chunk], end: int) -> bool:
         if not any(chunk.word == "question" for chunk in chunks):
@@ -191,8 +196,10 @@ class ChunkFinder(RequestFinder):
             return not self._is_only_noun(chunks, n)
         if before.kind is ChunkKind.COUNT or self.scan.word(before.end - 1) == "的":
             return None if chunk.noun is None else False
-        if before.kind is ChunkKind.VERB and chunk.noun is not None:
+        if before.word == "with" and chunk.noun is not None:
             return False
+        if before.kind is ChunkKind.VERB and chunk.noun is not None:
+            return before.act not in {None, "write"}
         if chunk.is_ambiguous or (chunk.verb and chunk.verb.is_ambiguous):
             if before.kind is ChunkKind.TAKEN or self._has_becoming(chunk.end):
                 return True
@@ -400,12 +407,21 @@ class ChunkFinder(RequestFinder):
                 part = self._ask_for_noun(clause, chunk, refers=refers)
                 part.is_delivered = False
                 refers = True
+        if not asked and self._says_again(act, clause):
+            return
         if not asked:
             mention = Mention(made, verb.start, verb.end, self._clause, act=act, refers=refers)
             mention.is_question = act == "answer" and any(
                 one.word == "question" for one in clause.chunks
             )
             self._keep(mention, clause.chunks)
+
+    def _says_again(self, act: str, clause: Clause) -> bool:
+        """Tell whether a verb only says how the text before it is to be: `比较…，列成表格`."""
+        last = self.mentions[-1] if self.mentions else None
+        if last is None or last.start < self._start or last.kind != "text" or clause.objects:
+            return False
+        return act in _TALKING_ACTS and (last.act in _TALKING_ACTS or last.is_question)
 
     def _is_mentioned_kind(self, chunk: Chunk) -> bool:
         kind = get_chunk_kind(self.scan, chunk)
@@ -436,15 +452,16 @@ class ChunkFinder(RequestFinder):
         start = previous[-1] + 1 if previous else 0
         near = clause.chunks if len(clause.objects) == 1 else clause.chunks[start : here + 3]
         counts = [one.count for one in near if one.kind is ChunkKind.COUNT]
-        if counts:
+        is_listed = any(mention.form.endswith(word) for word in self.grammar.listed)
+        if counts and not is_listed:
             mention.count = counts[0]
-        if self._is_part(clause, here):
+        if self._is_added(clause, here):
             self._join = "with"
         said = [one for one in clause.chunks[here + 1 :] if one.word]
         self._keep(mention, [*(clause.chunks[start:here] or clause.chunks[here + 1 :]), *said])
         return mention
 
-    def _is_part(self, clause: Clause, here: int) -> bool:
+    def _is_added(self, clause: Clause, here: int) -> bool:
         """Tell whether a noun is asked for as part of another: `絵付きで`, `配一张图`."""
         if clause.verb is not None and clause.verb.word == "with":
             return True
