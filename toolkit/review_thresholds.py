@@ -80,6 +80,7 @@ class CardThresholds(BaseModel):
         max_lost_share: the most letters that may have no glyph, of 1.
         min_text_share: the least share of the words of each text that was given.
         min_cut_share: the same where the layout says that it cut some.
+        max_foreign_share: the most words of a text that nobody gave, of 1.
         min_source_share: the least share of a body's words that are from what it was made from.
         max_outside: how far a text may stand out of a card, of its shorter side.
         min_type: the least size of type, of the card's shorter side.
@@ -92,7 +93,8 @@ class CardThresholds(BaseModel):
 
     max_lost_share: Share = 0.02
     min_text_share: Share = 0.75
-    min_cut_share: Share = 0.1
+    min_cut_share: Share = 0.25
+    max_foreign_share: Share = 0.5
     min_source_share: Share = 0.4
     max_outside: float = Field(default=0.005, ge=0)
     min_type: float = Field(default=0.012, ge=0)

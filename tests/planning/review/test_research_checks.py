@@ -49,6 +49,9 @@ SPOILED: dict[str, tuple[Callable[[], Evidence], str]] = {
     "an error": (lambda: change(title="404 Not Found", summary="The page is gone."), "substance"),
     "a wall": (lambda: change(summary="Please enable JavaScript and cookies."), "substance"),
     "bees": (lambda: change(topic="honey bees"), "subject"),
+    "a company of that name": (
+        lambda: change(topic="pine forest", title="Forest (company)",
+                       summary=f"Forest is a maker of shoes. {TEA.summary}"), "subject"),
     "English for Italian": (lambda: change("it"), "fact_language"),
     "English for Japanese": (lambda: change("ja"), "fact_language"),
     "a title that says so": (lambda: change(title="Tea (disambiguation)"), "meanings"),

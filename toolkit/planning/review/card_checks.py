@@ -59,9 +59,10 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     letters = [char for char in text if _is_letter(char)]
     # What an earlier node wrote is not among the texts of the input, and is drawn without them.
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
-    share = (lost + sum(char in _REPLACED for char in drawn)) / max(1, len(letters))
+    replaced = sum(map(_is_replaced, drawn))
+    share = (lost + max(replaced, _count_drawn_boxes(item))) / max(1, len(letters))
     if share > look.thresholds.card.max_lost_share:
-        message = f"{share:.0%} of the letters have no glyph here: {''.join(lacked[:20])}."
+        message = f"{share:.0%} of the letters have no glyph here."
         yield _block(item, 0.8, message)
     elif lacked:
         message = f"{len(lacked)} character(s) have no glyph here."
@@ -87,6 +88,20 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
             message = f"Of the {role} that was given, {share:.0%} stands on the card."
             yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
     yield from _check_source(item, drawn, limits.min_source_share)
+    known = {word for _, text in _list_wanted(item) for word in _split_words(text)}
+    known.update(_split_words(item.upstream_text or ""))
+    # What fills a body is not always told.
+    own = [box for box in drawn if box.role != "body" or "body" in item.node.input]
+    for box in own:
+        words = _split_words(box.text)
+        foreign = [word for word in words if word not in known]
+        if len(foreign) > max(1, limits.max_foreign_share * len(words)):
+            message = (
+                f"{len(foreign)} of {len(words)} words of the {box.role} were not given, such as "
+                f"`{foreign[0]}`."
+            )
+            yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+            return
 
 
 def _check_source(item: Evidence, drawn: list[DrawnText], least: float) -> Iterator[ReviewIssue]:
@@ -226,6 +241,22 @@ def _split_words(text: str) -> list[str]:
     if _DENSE.search(folded):
         return [char for char in folded if char.isalnum()]
     return _WORD.findall(folded)
+
+
+def _is_replaced(char: str) -> bool:
+    """Tell whether a character stands for another, or is of no script at all."""
+    return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
+
+
+def _count_drawn_boxes(item: Evidence) -> int:
+    """Count the empty boxes that are drawn where letters should be."""
+    if item.blob is None or item.blob.media_type == _SVG or item.picture is None:
+        return 0
+    from toolkit.planning.review.card_measures import count_empty_boxes
+
+    plain = [box for box in _read_drawn(item) if not _DENSE.search(box.text)]
+    boxes = [(box.x, box.y, box.width, box.height) for box in plain]
+    return count_empty_boxes(item.blob.data, boxes)
 
 
 def _is_letter(char: str) -> bool:

@@ -56,6 +56,9 @@ _PLACEHOLDER = re.compile(
 )
 
 
+_LONG_TOPIC = 3  # words: two of them have to be found
+
+
 class _Part(TypedDict):
     title: str
     text: str
@@ -152,7 +155,7 @@ def check_fact_language(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 def check_subject(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the facts are on the topic: some word of it stands in them."""
+    """Check that the facts are on the topic: its words stand in them."""
     item = look.item
     field = find_role_field(item.capability, "topic")
     topic = item.node.input.get(field) if field is not None else None
@@ -163,10 +166,22 @@ def check_subject(look: Inspection) -> Iterator[ReviewIssue]:
     wanted = find_terms(topic)
     if not wanted or asked.script != found.script:
         return  # an article in another script says the same in other letters
-    there = TermIndex(find_terms(facts))
-    if not any(term in there for term in wanted):
-        message = f"No word of `{topic[:80]}` stands in the facts on `{_read_text(item, 'title')}`."
+    there, title = TermIndex(find_terms(facts)), _read_text(item, "title")
+    found_terms = [term for term in dict.fromkeys(wanted) if term in there]
+    least = 1 if len(set(wanted)) < _LONG_TOPIC else 2
+    other = _find_qualifier(title, f"{topic} {look.objective}")
+    if len(found_terms) < least or (other and len(found_terms) < len(set(wanted))):
+        share = len(found_terms) / len(set(wanted))
+        message = f"{share:.0%} of `{topic[:80]}` stands in the facts on `{title[:80]}`."
         yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+
+
+def _find_qualifier(title: str, asked: str) -> str:
+    """Find what an article's title adds in brackets, such as a company, and nobody asked for."""
+    added = re.search(r"\(([^()]{2,60})\)\s*$", title)
+    known = TermIndex(find_terms(asked))
+    is_other = added is not None and not any(one in known for one in find_terms(added.group(1)))
+    return added.group(1) if added is not None and is_other else ""
 
 
 RESEARCH_CHECKS: tuple[NodeCheck, ...] = (
