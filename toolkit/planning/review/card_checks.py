@@ -15,6 +15,7 @@ _SVG = "image/svg+xml"
 _ROLES = ("title", "subtitle", "kicker", "footer", "body")
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_SMALL_TYPE = 0.0195  # of the shorter side: the smallest that the layout sets
 _REPLACED = frozenset("\ufffd□▯")
 
 
@@ -39,6 +40,11 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
+    asked = item.node.input.get("format")
+    if item.blob is not None and asked == "svg" and item.blob.media_type != _SVG:
+        yield _block(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
+    elif item.blob is not None and asked == "png" and item.blob.media_type == _SVG:
+        yield _block(item, 0.7, "The card is SVG, and PNG was asked for.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
         yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
@@ -129,7 +135,9 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         if out > limits.max_outside * min(size):
             message = f"The {box.role} stands out of the card by {out:.0f} pixels."
             yield _block(item, 0.8, message)
-        if box.font_size < limits.min_type * min(size):
+        # Small type is hard to read on any card; on a small one, it is that of the whole.
+        small = min(limits.legible_px, _SMALL_TYPE * min(size))
+        if box.font_size < max(small, limits.min_type * min(size)):
             message = (
                 f"The {box.role} is {box.font_size:.0f} pixels high on a card of "
                 f"{size[0]} × {size[1]}."
@@ -185,11 +193,16 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         if item.pictures and b"<image" not in blob.data:
             yield _block(item, 0.8, "The picture that was given is not on the card.")
         return
-    if item.node.input.get("template") == "cover":
-        return  # it lies in the shade there
-    from toolkit.planning.review.card_measures import measure_shown_share
+    from toolkit.planning.review.card_measures import is_bare, measure_shown_share
 
     for picture in item.pictures.values():
+        if is_bare(blob.data, picture.data):
+            yield _block(
+                item, 0.8, "The picture is not on the card, which is of few plain colours."
+            )
+            continue
+        if item.node.input.get("template") == "cover":
+            continue  # it lies in the shade there
         share = measure_shown_share(blob.data, picture.data)
         if share is not None and share < look.thresholds.card.min_picture_share:
             message = f"The picture is not on the card: {share:.0%} of its colours are."

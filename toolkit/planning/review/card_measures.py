@@ -16,6 +16,7 @@ Rectangle = tuple[float, float, float, float]  # left, top, width, height
 _SHADES = 8  # steps of each channel that colours are compared by
 _COMMON_SHARE = 0.01  # colours that are rarer in a picture do not count
 _THERE_SHARE = 0.0005
+_EDGE_STEP, _MIN_EDGES = 8, 0.005
 _MIN_GLYPH = 7  # pixels: smaller ones cannot be told apart
 
 
@@ -39,7 +40,11 @@ def _measure_contrast(pixels: Pixels, box: Rectangle) -> float:
     ]
     if part.shape[0] < 4 or part.shape[1] < 4:
         return 21.0
-    low, high = np.percentile(_to_luminance(part), (1, 99))
+    light = _to_luminance(part)
+    # Letters have edges all over, which a ground that fades from light to dark has not.
+    if float((np.abs(np.diff(part.mean(axis=2), axis=1)) > _EDGE_STEP).mean()) < _MIN_EDGES:
+        return 1.0
+    low, high = np.percentile(light, (1, 99))
     return float((high + 0.05) / (low + 0.05))
 
 
@@ -66,6 +71,22 @@ def measure_shown_share(card: bytes, picture: bytes) -> float | None:
     common = of_picture >= _COMMON_SHARE
     there = common & (on_card >= _THERE_SHARE)
     return float(of_picture[there].sum() / max(1e-9, float(of_picture[common].sum())))
+
+
+def is_bare(card: bytes, picture: bytes) -> bool:
+    """Tell whether a card is of few plain colours, as none can be that shows a rich picture."""
+    shown, wanted = open_pixels(card), open_pixels(picture)
+    if shown is None or wanted is None:
+        return False
+    return _measure_plain_share(shown) > 0.9 and _measure_plain_share(wanted) < 0.5
+
+
+def _measure_plain_share(pixels: Pixels) -> float:
+    """Measure the share of pixels that are of the eight most frequent colours."""
+    values = pixels.reshape(-1, 3).astype(np.uint32)
+    keys = (values[:, 0] << 16) | (values[:, 1] << 8) | values[:, 2]
+    counts = np.sort(np.unique(keys, return_counts=True)[1])
+    return float(counts[-8:].sum() / len(keys))
 
 
 def _count_colors(pixels: Pixels) -> npt.NDArray[np.float64]:
