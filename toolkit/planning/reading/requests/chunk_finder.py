@@ -154,6 +154,8 @@ class ChunkFinder(RequestFinder):
         is_verb = self._is_verb_last if self.scan.lexicon.code == "ja" else self._is_verb_first
         for n, chunk in enumerate(chunks):
             if chunk.verb is None:
+                if chunk.noun is not None and self._is_relative(chunk):
+                    chunk.kind, chunk.noun = ChunkKind.TEXT, None
                 if n and chunks[n - 1].noun is not None and self._becomes(chunk):
                     chunk.kind = ChunkKind.VERB
                     chunk.verb = Phrase(chunk.start, chunk.end, "make")
@@ -165,6 +167,12 @@ class ChunkFinder(RequestFinder):
                 is_noun = decided is not None and chunk.noun is not None
                 chunk.kind = ChunkKind.NOUN if is_noun else ChunkKind.TEXT
                 chunk.verb, chunk.noun = None, chunk.noun if is_noun else None
+
+    def _is_relative(self, chunk: Chunk) -> bool:
+        """Tell whether a Japanese verb stands before a noun that it says something of."""
+        end = self.scan.tokens[chunk.end - 1].end
+        own = self.scan.word(chunk.end - 1)
+        return is_kana(own) and _RELATIVE.match(self.scan.objective[end : end + 8]) is not None
 
     def _becomes(self, chunk: Chunk) -> bool:
         """Tell whether Japanese words say that the noun before them is what is made."""
@@ -196,8 +204,11 @@ class ChunkFinder(RequestFinder):
             return not self._is_only_noun(chunks, n)
         if before.kind is ChunkKind.COUNT or self.scan.word(before.end - 1) == "的":
             return None if chunk.noun is None else False
-        if before.word == "with" and chunk.noun is not None:
+        added = chunks[n - 2] if n > 1 and before.kind is ChunkKind.WEAK else before
+        if "with" in {before.word, added.word} and chunk.noun is not None:
             return False
+        if any(self.scan.word(one.start) in {"把", "将", "將"} for one in chunks[:n]):
+            return True
         if before.kind is ChunkKind.VERB and chunk.noun is not None:
             return before.act not in {None, "write"}
         if chunk.is_ambiguous or (chunk.verb and chunk.verb.is_ambiguous):
@@ -266,13 +277,22 @@ class ChunkFinder(RequestFinder):
     def _make_verb_first(self, verb: Chunk, led: list[Chunk], own: list[Chunk]) -> Clause:
         heads = [chunk for chunk in own if chunk.noun is not None and not self._is_label(chunk)]
         objects = self._choose_heads(own, heads)
+        led = self._take_last_part(led, verb)
         fronted = [one for one in led if one.noun is not None and not self._is_label(one)]
         becomes = self.scan.word(verb.end - 1) in _BECOMING or self._has_becoming(verb.end)
         if becomes and objects:
             return Clause(verb, [*led, *own], fronted[-1:], objects)
         if not objects:
             objects = fronted[-1:]
-        return Clause(verb, [*led, *own], objects, [])
+        says = any(one.kind in {ChunkKind.TEXT, ChunkKind.NOUN} for one in own)
+        before = [one for one in led if one.word] if says else led
+        return Clause(verb, [*before, *own], objects, [])
+
+    def _take_last_part(self, chunks: list[Chunk], verb: Chunk) -> list[Chunk]:
+        """Take what stands before a verb without a comma between."""
+        breaks = self.scan.breaks
+        last = [k for k in range(verb.start + 1) if breaks[k] >= Break.COMMA]
+        return [one for one in chunks if not last or one.start >= last[-1]]
 
     def _has_becoming(self, i: int) -> bool:
         return i < len(self.scan) and self.scan.word(i) in _BECOMING and not self.scan.breaks[i]
@@ -389,6 +409,8 @@ class ChunkFinder(RequestFinder):
         asked = False
         for chunk in clause.objects:
             kind = get_chunk_kind(self.scan, chunk)
+            if kind == made == "research":
+                continue  # where it is to be looked up
             if kind == made or (act == "write" and kind not in {None, "research"}):
                 is_old = act in TRANSFORMING_ACTS and self._is_mentioned_kind(chunk)
                 if not is_old:
@@ -403,6 +425,8 @@ class ChunkFinder(RequestFinder):
                 asked = any(one.kind == "text" for one in self.mentions)
             elif self._is_mentioned_kind(chunk):
                 refers = True
+            elif "literal" in self.scan.owners:
+                continue
             elif made in {"speech", "card"} and kind and self.scan.names.can_feed(kind, made):
                 part = self._ask_for_noun(clause, chunk, refers=refers)
                 part.is_delivered = False
@@ -472,6 +496,8 @@ class ChunkFinder(RequestFinder):
         """Keep a mention, and what its chunks say of it."""
         topics: list[tuple[int, int]] = []
         for chunk in chunks:
+            if mention.kind == "research" and mention.act and self._is_source(chunk):
+                continue
             if chunk.word == "language" and mention.language is None:
                 mention.language = chunk.value
             elif chunk.word == "attribute":
@@ -489,6 +515,9 @@ class ChunkFinder(RequestFinder):
                     topics[-1] = (topics[-1][0], chunk.end)
                 elif chunk.kind is not ChunkKind.WEAK:
                     topics.append((chunk.start, chunk.end))
+        quoted = [one for one in chunks if one.word == "literal"]
+        if quoted and mention.kind == "research":
+            topics = [(quoted[0].start, quoted[-1].end)]
         mention.topics = topics
         self._refers, self._refers_to, self._each = False, None, False
         self._add(mention)
@@ -496,6 +525,9 @@ class ChunkFinder(RequestFinder):
         spoken = [one.value for one in chunks if one.word == "language"]
         for code in spoken[1:]:
             self._add(replace(mention, language=code, inputs=[], topics=list(topics)))
+
+    def _is_source(self, chunk: Chunk) -> bool:
+        return chunk.noun is not None and get_chunk_kind(self.scan, chunk) == "research"
 
     def _is_ending(self, chunk: Chunk) -> bool:
         """Tell whether a chunk is the end of a word that was read, and no topic."""
