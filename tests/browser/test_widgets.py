@@ -154,7 +154,7 @@ def test_a_dashboard_in_voila(tab: Tab) -> None:
     page.goto(f"{tab.lab.url}/voila/render/dashboard.ipynb?token={TOKEN}")
     page.get_by_role("button", name="Start").click()
     expect(page.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
-    expect(page.get_by_role("heading", name="Attempt 1")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Attempt 1")).to_be_visible()
     expect(page.get_by_text("pass by checks")).to_be_visible()
     tab.shoot("voila")
 
