@@ -19,6 +19,7 @@ from toolkit.plugins import Capability
 # A topic longer than this is a request and not the name of something to look up.
 MAX_LOOKUP_WORDS = 8
 MAX_QUOTED_CHARS = 120
+_OF_SOMETHING = frozenset({"card", "speech", "research"})
 _NODE_IDS = {
     "research": "facts",
     "text": "copy",
@@ -171,6 +172,9 @@ class _Planner:
         if not (delivered or self._missing):
             question = "What should be made of it: a text, a picture, a card or a recording?"
             return self._ask(question)
+        unsaid = [i for i in delivered if self._lacks_subject(self._requests[i])]
+        if unsaid and unsaid == delivered and not self._missing:
+            return self._ask(f"What should “{self._requests[unsaid[0]].phrase}” be about?")
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
@@ -194,6 +198,14 @@ class _Planner:
     def _ask(self, question: str) -> PlanDraft:
         reading, banned = self._report_reading(), self._list_banned()
         return PlanDraft([], question=question, reading=reading, banned=banned)
+
+    def _lacks_subject(self, request: RequestedOutput) -> bool:
+        """Tell whether nothing says what is to be shown or spoken; a poem can be of anything."""
+        maker = self._graph.find_maker(request.kind)
+        if maker is None or request.kind not in _OF_SOMETHING:
+            return False
+        given = request.literal or request.inputs or request.artifact_ids or request.measures
+        return not given and not self._inputs.has_topic(request)
 
     def _list_banned(self) -> frozenset[str]:
         makers = map(self._graph.find_maker, self._reading.banned)
