@@ -30,14 +30,14 @@ class SoundThresholds(BaseModel):
 
     min_loudness_db: float = Field(default=-60.0, le=0)
     min_heard_s: float = Field(default=0.08, ge=0)
-    heard_share: float = Field(default=0.4, ge=0, le=1)
+    heard_share: Share = 0.4
     min_judged_s: float = Field(default=0.5, ge=0)
     min_shape_change_db: float = Field(default=1.75, ge=0)
-    max_steady_share: float = Field(default=0.5, ge=0, le=1)
-    max_tonal_share: float = Field(default=0.8, ge=0, le=1)
+    max_steady_share: Share = 0.5
+    max_tonal_share: Share = 0.8
     min_level_change_db: float = Field(default=1.7, ge=0)
-    clipped_peak: float = Field(default=0.9, ge=0, le=1)
-    max_clipped_share: float = Field(default=0.05, ge=0, le=1)
+    clipped_peak: Share = 0.9
+    max_clipped_share: Share = 0.05
     max_channel_gap_db: float = Field(default=35.0, ge=0)
     min_repeated_s: float = Field(default=1.5, ge=0)
     cut_end_share: float = Field(default=0.7, ge=0)
@@ -61,16 +61,48 @@ class PictureThresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    min_visible_share: float = Field(default=0.005, ge=0, le=1)
+    min_visible_share: Share = 0.005
     min_contrast: float = Field(default=7.0, ge=0)
-    max_noise: float = Field(default=0.7, ge=0, le=1)
-    max_dead_share: float = Field(default=0.28, ge=0, le=1)
+    max_noise: Share = 0.7
+    max_dead_share: Share = 0.28
     min_block: int = Field(default=4, ge=2)
     min_finest_detail: float = Field(default=2.5, ge=0)
     min_turns: float = Field(default=1.8, ge=0)
     min_detailed_contrast: float = Field(default=30.0, ge=0)
     min_checkers: int = Field(default=100, ge=1)
     max_same_bits: int = Field(default=4, ge=0)
+
+
+class CardThresholds(BaseModel):
+    """The thresholds of the checks of cards.
+
+    Attributes:
+        max_lost_share: the most letters that may have no glyph, of 1.
+        min_text_share: the least share of the words of each text that was given.
+        min_cut_share: the same where the layout says that it cut some.
+        max_foreign_share: the most words of a text that nobody gave, of 1.
+        min_source_share: the least share of a body's words that are from what it was made from.
+        max_outside: how far a text may stand out of a card, of its shorter side.
+        min_type: the least size of type, of the card's shorter side.
+        legible_px: the least size of type on a large card, in pixels.
+        max_overlap: the most of a text that may lie upon another, of 1.
+        min_contrast: the least ratio of a text to what is behind it.
+        min_picture_share: the least share of a picture's colours that are on a card.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_lost_share: Share = 0.02
+    min_text_share: Share = 0.75
+    min_cut_share: Share = 0.25
+    max_foreign_share: Share = 0.5
+    min_source_share: Share = 0.4
+    max_outside: float = Field(default=0.005, ge=0)
+    min_type: float = Field(default=0.012, ge=0)
+    legible_px: float = Field(default=11, ge=0)
+    max_overlap: Share = 0.12
+    min_contrast: float = Field(default=1.8, ge=1)
+    min_picture_share: Share = 0.45
 
 
 class TextThresholds(BaseModel):
@@ -115,6 +147,22 @@ class TextThresholds(BaseModel):
     min_facts: int = Field(default=3, ge=1)
 
 
+class ResearchThresholds(BaseModel):
+    """The thresholds of the checks of research.
+
+    Attributes:
+        min_letters: the least letters of facts.
+        min_filled_share: the least share of parts that are no placeholders.
+        min_language_letters: the letters from which on the language is told.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_letters: int = Field(default=40, ge=0)
+    min_filled_share: Share = 0.5
+    min_language_letters: int = Field(default=80, ge=0)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
@@ -124,6 +172,8 @@ class ReviewThresholds(BaseModel):
         text: of the checks of texts.
         sound: of the checks of sounds.
         picture: of the checks of pictures.
+        card: of the checks of cards.
+        research: of the checks of research.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -134,6 +184,8 @@ class ReviewThresholds(BaseModel):
     text: TextThresholds = TextThresholds()
     sound: SoundThresholds = SoundThresholds()
     picture: PictureThresholds = PictureThresholds()
+    card: CardThresholds = CardThresholds()
+    research: ResearchThresholds = ResearchThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

@@ -1,11 +1,12 @@
 """The capability graph: capabilities as producers and consumers of media types."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TypeAlias
 
+from toolkit.contract.plans import Missing
 from toolkit.planning.capability_kinds import (
     KINDS,
     find_makers,
@@ -44,19 +45,21 @@ class CapabilityGraph:
         self.free_only = free_only
 
     @cached_property
+    def _able(self) -> dict[str, list[Capability]]:
+        return find_makers(self.available)
+
+    @cached_property
     def _makers(self) -> dict[str, Capability]:
         """Who makes each kind: the first that can run now, or else the first, of no alias."""
-        found = find_makers(self.available)
         by_need = {
             kind: sorted(makers, key=lambda c: (c.alias_of in self._by_id, not self.is_usable(c)))
-            for kind, makers in found.items()
+            for kind, makers in self._able.items()
         }
         return {kind: makers[0] for kind, makers in by_need.items() if makers}
 
     @cached_property
     def _kinds_by_id(self) -> dict[str, str]:
-        makers = find_makers(self.available).items()
-        return {maker.id: kind for kind, every in makers for maker in every}
+        return {maker.id: kind for kind, able in self._able.items() for maker in able}
 
     def find_maker(self, kind: str) -> Capability | None:
         """Find the capability that makes a kind, or the one of that id."""
@@ -83,6 +86,14 @@ class CapabilityGraph:
         default = capability.default_provider
         return sorted(self._providers.get(capability.id, ()), key=lambda v: (v != default, v))
 
+    def find_missing(self, capabilities: Iterable[Capability]) -> list[Missing]:
+        """Find which capabilities lack a connection, each once; no provider where no vendor is."""
+        lacking = {c.id: c for c in capabilities if c.needs_connection and not self.is_connected(c)}
+        return [
+            Missing(capability=c.id, any_of=self.list_missing_providers(c))
+            for c in lacking.values()
+        ]
+
     @cached_property
     def names(self) -> CapabilityNames:
         """The names that the capabilities go by in an objective, for the reader."""
@@ -106,12 +117,20 @@ class CapabilityGraph:
             for first, producer in by_kind.items()
             for then, consumer in by_kind.items()
         ]
+        feeds = {(first, then) for first, then, filled in pairs if filled}
+        # What a text can be made of reaches whatever a text reaches: it is written up first.
+        feeds |= {
+            (first, then)
+            for first, text in feeds
+            for again, then in feeds
+            if text == again == "text"
+        }
         return CapabilityNames(
             phrases=phrases,
             kinds=frozenset(by_kind),
             fields=collect_field_words(chain.from_iterable(fields.values())),
             fields_by_kind=fields,
-            feeds=frozenset((first, then) for first, then, filled in pairs if filled),
+            feeds=frozenset(feeds),
             needs=frozenset(
                 (then, first)
                 for first, then, filled in pairs

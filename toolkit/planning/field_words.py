@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from toolkit.planning.reading.tokens import split_tokens
+from toolkit.planning.reading.words.tokens import split_tokens
 
 # By the field's own name; what is written in several languages alike stands once.
 FIELD_WORDS: Mapping[str, str] = {

@@ -104,7 +104,9 @@ def read_plan_reply(text: str, objective: str, view: PlannerView, rules: PlanRul
     # What is wrong with a node that is no node says nothing more.
     broken = {match[1] for fault in faults if (match := _PLACE.match(fault.path))}
     faults += [one for one in found if (m := _PLACE.match(one.path)) is None or m[1] not in broken]
-    return ReadPlan(nothing if faults else _make_draft(reply, nodes, objective, view), faults)
+    return ReadPlan(
+        nothing if faults else _make_draft(reply, nodes, objective, view, rules), faults
+    )
 
 
 def load_document(text: str) -> JsonObject:
@@ -255,30 +257,24 @@ def _find_artifact_faults(
 
 
 def _make_draft(
-    reply: PlanReply, nodes: Sequence[PlanNode], objective: str, view: PlannerView
+    reply: PlanReply,
+    nodes: Sequence[PlanNode],
+    objective: str,
+    view: PlannerView,
+    rules: PlanRules,
 ) -> PlanDraft:
     """Make the plan of a reply without faults."""
     graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
     gaps = dict.fromkeys(gap.capability for gap in reply.missing)
-    unconnected: dict[str, list[str]] = {}
-    for capability in (graph.find_maker(node.capability.partition("@")[0]) for node in nodes):
-        if capability is None or not capability.needs_connection or graph.is_connected(capability):
-            continue
-        providers = graph.list_missing_providers(capability)
-        if providers:
-            unconnected[capability.id] = providers
-        else:
-            gaps[capability.id] = None
+    missing = [
+        *(Missing(capability=one) for one in gaps),
+        *graph.find_missing(rules.capabilities[node.capability] for node in nodes),
+    ]
     question = " ".join(_CONTROL_CHARACTERS.sub(" ", reply.question or "").split())
     return PlanDraft(
         nodes=_sort_nodes(nodes, reply.deliverables),
-        missing_capabilities=tuple(gaps),
-        missing_connections=tuple(dict.fromkeys(chain(*unconnected.values()))),
-        missing=(
-            *(Missing(capability=one) for one in gaps),
-            *(Missing(capability=one, any_of=ids) for one, ids in unconnected.items()),
-        ),
-        rationale=_explain(reply.deliverables, list(gaps), unconnected),
+        missing=tuple(missing),
+        rationale=_explain(reply.deliverables, missing),
         deliverables=tuple(reply.deliverables),
         question=question[:MAX_QUESTION] or None,
         reading=_measure_reading(reply, objective),
@@ -294,19 +290,16 @@ def _sort_nodes(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[
     return [by_id[node_id] for node_id in order]
 
 
-def _explain(
-    deliverables: Sequence[str], gaps: Sequence[str], unconnected: dict[str, list[str]]
-) -> str:
+def _explain(deliverables: Sequence[str], missing: Sequence[Missing]) -> str:
+    made = f"Delivers {', '.join(deliverables)}, as a language model planned."
     return " ".join(
         [
+            *([made] if deliverables else []),
             *(
-                [f"Delivers {', '.join(deliverables)}, as a language model planned."]
-                * bool(deliverables)
-            ),
-            *(f"Nothing here makes `{one}`." for one in gaps),
-            *(
-                f"`{one}` needs a connection: {' or '.join(ids)}."
-                for one, ids in unconnected.items()
+                f"`{one.capability}` needs a connection: {' or '.join(one.any_of)}."
+                if one.any_of
+                else f"Nothing here makes `{one.capability}`."
+                for one in missing
             ),
         ]
     )

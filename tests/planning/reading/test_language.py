@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.planning.reading.language import detect_language
-from toolkit.planning.reading.lexicon import CODES
+from toolkit.planning.reading.words.language import detect_language
+from toolkit.planning.reading.words.lexicon import CODES
 
 LANGUAGES = {
     "A haiku": "en", "logo of a fox": "en", "Write an ad with the line «Le goût de la mer»": "en",

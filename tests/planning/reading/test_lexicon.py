@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.planning.reading.lexicon import (
+from toolkit.planning.reading.words.lexicon import (
     CODES,
     expand_entries,
     load_lexicon,
     read_lexicon,
 )
-from toolkit.planning.reading.tokens import split_tokens
+from toolkit.planning.reading.words.tokens import split_tokens
 
 FOUND = {
     ("en", "write it"): {("act.write", 1)},

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolkit.planning.reading.lexicon import load_lexicon
-from toolkit.planning.reading.numbers import read_number
-from toolkit.planning.reading.tokens import split_tokens
+from toolkit.planning.reading.words.lexicon import load_lexicon
+from toolkit.planning.reading.words.numbers import read_number
+from toolkit.planning.reading.words.tokens import split_tokens
 
 NUMBERS = {
     ("en", "1,500 words"): (1500, 1),

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.planning.reading.lexicon import CODES
-from toolkit.planning.reading.spelling import count_edits, mend_tokens, mend_word
-from toolkit.planning.reading.tokens import split_tokens
+from toolkit.planning.reading.words.lexicon import CODES
+from toolkit.planning.reading.words.spelling import count_edits, mend_tokens, mend_word
+from toolkit.planning.reading.words.tokens import split_tokens
 
 MENDED = {
     ("en", "pictrue"): "picture", ("en", "sumarize"): "summarize", ("en", "wriet"): "write",

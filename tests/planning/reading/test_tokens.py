@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.planning.reading.lexicon import CODES
-from toolkit.planning.reading.tokens import fold_text, split_tokens
+from toolkit.planning.reading.words.lexicon import CODES
+from toolkit.planning.reading.words.tokens import fold_text, split_tokens
 
 FOLDED = {
     "Écris": "ecris", "STRASSE Straße": "strasse strasse", "œuvre": "oeuvre", "Łódź": "lodz",

@@ -10,13 +10,13 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
-from toolkit.contract.plans import Constraints, CostRange, Missing, Plan, PlanCreate, PlanNode
+from toolkit.contract.plans import Constraints, CostRange, Plan, PlanCreate, PlanNode
 from toolkit.contract.tasks import PlanGiven, TaskCreate
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
-from toolkit.engine.orchestration.attempts import find_sinks
+from toolkit.engine.orchestration.reviewing.task_attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
@@ -153,16 +153,9 @@ class Plans:
                 details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
             )
         graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
-        used = {c.id: c for c in (by_name[node.capability] for node in nodes)}
-        lacking = [
-            Missing(capability=c.id, any_of=graph.list_missing_providers(c))
-            for c in used.values()
-            if c.needs_connection and not graph.is_connected(c)
-        ]
         return PlanDraft(
             nodes=nodes,
-            missing_connections=tuple(dict.fromkeys(p for one in lacking for p in one.any_of)),
-            missing=tuple(lacking),
+            missing=tuple(graph.find_missing(by_name[node.capability] for node in nodes)),
             rationale="It was given as it is.",
             deliverables=tuple(deliverables),
         )

@@ -3,25 +3,27 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolkit.planning.reading.fan_out import Copy, fan_out
-from toolkit.planning.reading.joins import link_mentions
-from toolkit.planning.reading.lists import ItemList
-from toolkit.planning.reading.literals import Literal
-from toolkit.planning.reading.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.mentions import UNAVAILABLE_IDS, Mention
 from toolkit.planning.reading.objective_reading import (
     Measure,
     ObjectiveReading,
     RequestedOutput,
     UnavailableAct,
 )
-from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import KINDS, Break, Scan
-from toolkit.planning.reading.sources import find_source_nouns, find_unreadable
-from toolkit.planning.reading.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.requests.fan_out import Copy, fan_out
+from toolkit.planning.reading.requests.joins import link_mentions
+from toolkit.planning.reading.requests.mentions import UNAVAILABLE_IDS, Mention
+from toolkit.planning.reading.requests.request_state import RequestState
+from toolkit.planning.reading.requests.sources import find_source_nouns, find_unreadable
+from toolkit.planning.reading.spans.lists import ItemList
+from toolkit.planning.reading.spans.literals import Literal
+from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
+from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
+from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 _MAX_WORDING_CHARS = 4000
+# A shorter objective that asks for something unknown is asked back.
+_LEAST_WORDS = 5
 _TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
 # How many words may stand between a voice and the recording that it is made from.
 _NEAR_ARTIFACT = 4
@@ -29,7 +31,7 @@ _NEAR_ARTIFACT = 4
 
 def assemble_reading(
     scan: Scan,
-    finder: RequestFinder,
+    finder: RequestState,
     literals: Sequence[Literal],
     artifacts: Sequence[tuple[int, str]],
     measures: Sequence[PlacedMeasure],
@@ -41,6 +43,9 @@ def assemble_reading(
     places = [literal.start for literal in literals]
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
+    mentions = _speak_quoted(scan, mentions, literals)
+    if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
+        mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
     _turn_voices_to_clones(mentions, artifacts)
@@ -73,7 +78,7 @@ def assemble_reading(
 
 def _drop_unreadable(
     scan: Scan,
-    finder: RequestFinder,
+    finder: RequestState,
     addresses: Sequence[int],
     artifacts: Sequence[tuple[int, str]],
 ) -> list[Mention]:
@@ -123,8 +128,27 @@ def _turn_voices_to_clones(
                 mention.kind = "clone"
 
 
+def _speak_quoted(
+    scan: Scan, mentions: Sequence[Mention], literals: Sequence[Literal]
+) -> list[Mention]:
+    """Let a voice that is made say the words that are quoted after it, unless they are its name."""
+    clone = next((one for one in mentions if one.kind == "clone"), None)
+    later = [one for one in literals if clone is not None and one.start > clone.start]
+    if not later or any(one.kind == "speech" for one in mentions):
+        return list(mentions)
+    said = later[-1]
+    is_name = said.is_title and not any(
+        scan.has(k, "act.answer", "act.speak", "act.explain")
+        for k in range(max(0, said.start - 4), said.start)
+    )
+    if is_name:
+        return list(mentions)
+    kept = [one for one in mentions if one.act != "answer" or one.clause > said.start]
+    return [*kept, Mention("speech", said.start, said.start, said.start, act="speak")]
+
+
 def _find_banned(
-    finder: RequestFinder, requests: Sequence[RequestedOutput], scan: Scan
+    finder: RequestState, requests: Sequence[RequestedOutput], scan: Scan
 ) -> frozenset[str]:
     requested = {one.kind for one in requests}
     banned = set(finder.banned)
@@ -139,7 +163,7 @@ def _find_banned(
     return frozenset(banned - requested)
 
 
-def _list_unknown(scan: Scan, finder: RequestFinder, is_asked: bool) -> list[int]:
+def _list_unknown(scan: Scan, finder: RequestState, is_asked: bool) -> list[int]:
     """List the words that were not understood."""
     if is_asked:
         return [k for k in finder.unknown if not scan.is_known(k)]

@@ -52,6 +52,11 @@ class CapabilityNames:
         return (producer, consumer) in self.feeds
 
     @cached_property
+    def field_openings(self) -> frozenset[str]:
+        """The first words of the names of fields."""
+        return frozenset(name.partition(" ")[0] for name in self.fields)
+
+    @cached_property
     def longest_field(self) -> int:
         """Count the words of the longest name of a field."""
         return max((name.count(" ") + 1 for name in self.fields), default=0)

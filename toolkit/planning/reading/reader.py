@@ -2,18 +2,18 @@
 
 from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
-from toolkit.planning.reading.chunk_finder import ChunkFinder
-from toolkit.planning.reading.instructions import cut_instructions
-from toolkit.planning.reading.language import detect_language
-from toolkit.planning.reading.lexicon import load_lexicon
-from toolkit.planning.reading.lists import find_lists
-from toolkit.planning.reading.literals import find_artifacts, find_literals
-from toolkit.planning.reading.measures import find_measures
 from toolkit.planning.reading.objective_reading import ObjectiveReading
-from toolkit.planning.reading.requests import RequestFinder
-from toolkit.planning.reading.scan import Scan
-from toolkit.planning.reading.sources import find_addresses
-from toolkit.planning.reading.tokens import WITHOUT_SPACES
+from toolkit.planning.reading.requests.chunk_finder import ChunkFinder
+from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.requests.sources import find_addresses
+from toolkit.planning.reading.spans.instructions import cut_instructions
+from toolkit.planning.reading.spans.lists import find_lists
+from toolkit.planning.reading.spans.literals import find_artifacts, find_literals
+from toolkit.planning.reading.spans.measures import find_measures
+from toolkit.planning.reading.spans.scan import Scan
+from toolkit.planning.reading.words.language import detect_language
+from toolkit.planning.reading.words.lexicon import load_lexicon
+from toolkit.planning.reading.words.tokens import WITHOUT_SPACES
 
 # Passes that a benchmark may leave out, to tell what each brings.
 PASS_NAMES = frozenset(

@@ -1,28 +1,288 @@
-"""Checks of cards, by what their layout reports of its texts."""
+"""Checks of cards: their own input against the texts that the layout reports and that are seen."""
 
+import html
+import re
+import unicodedata
 from collections.abc import Iterator
 
-from toolkit.planning.review.evidence import Inspection, NodeCheck
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.svg_measures import read_svg_size, read_svg_texts
+
+_SVG = "image/svg+xml"
+_ROLES = ("title", "subtitle", "kicker", "footer", "body")
+_WORD = re.compile(r"[^\W_]+")
+_DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_SMALL_TYPE = 0.0195  # of the shorter side: the smallest that the layout sets
+_REPLACED = frozenset("\ufffd□▯")
+
+
+class DrawnText(BaseModel):
+    """A text as the layout reports it, in pixels."""
+
+    role: str
+    text: str
+    x: float
+    y: float
+    width: float
+    height: float
+    font_size: float
+
+
+_DRAWN = TypeAdapter(list[DrawnText])
 
 
 def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check a layout's own report: its text boxes, its warnings, its missing glyphs."""
+    """Check what a layout reports: that there is text on it, and what it warns of."""
     item = look.item
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
-    name = item.node.id
+    asked = item.node.input.get("format")
+    if item.blob is not None and asked == "svg" and item.blob.media_type != _SVG:
+        yield _block(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
+    elif item.blob is not None and asked == "png" and item.blob.media_type == _SVG:
+        yield _block(item, 0.7, "The card is SVG, and PNG was asked for.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
-        yield ReviewIssue(name, "output_completeness", 0.9, message, is_blocking=True)
-    warned, lacked = output.get("warnings"), output.get("missing_glyphs")
+        yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
+    warned = output.get("warnings")
     if isinstance(warned, list) and warned:
         message = f"The layout gave {len(warned)} warning(s)."
-        yield ReviewIssue(name, "technical_success", min(0.3, 0.1 * len(warned)), message)
-    if isinstance(lacked, list) and lacked:
+        weight = min(0.3, 0.1 * len(warned))
+        yield ReviewIssue(item.node.id, "technical_success", weight, message)
+
+
+def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that the characters of a card can be drawn; a lost picture sign does little harm."""
+    item = look.item
+    output = item.output or {}
+    lacked = _read_strings(output.get("missing_glyphs"))
+    drawn = "".join(box.text for box in _read_drawn(item))
+    text = "".join(text for _, text in _list_wanted(item)) or drawn
+    letters = [char for char in text if _is_letter(char)]
+    # What an earlier node wrote is not among the texts of the input, and is drawn without them.
+    lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
+    replaced = sum(map(_is_replaced, drawn))
+    share = (lost + max(replaced, _count_drawn_boxes(item))) / max(1, len(letters))
+    if share > look.thresholds.card.max_lost_share:
+        message = f"{share:.0%} of the letters have no glyph here."
+        yield _block(item, 0.8, message)
+    elif lacked:
         message = f"{len(lacked)} character(s) have no glyph here."
-        yield ReviewIssue(name, "technical_success", min(0.4, 0.05 * len(lacked)), message)
+        weight = min(0.4, 0.05 * len(lacked))
+        yield ReviewIssue(item.node.id, "technical_success", weight, message)
 
 
-CARD_CHECKS: tuple[NodeCheck, ...] = (check_layout,)
+def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that the texts of the input are on a card, and no others in their place."""
+    item, limits = look.item, look.thresholds.card
+    drawn, output = _read_drawn(item), item.output or {}
+    if not drawn or output.get("missing_glyphs"):
+        return
+    there = set(_split_words(" ".join(box.text for box in drawn)))
+    warned = " ".join(_read_strings(output.get("warnings")))
+    is_cut = bool(warned) or any(_ends_cut(box.text) for box in drawn)
+    for role, text in _list_wanted(item):
+        if role in warned and role != "title":
+            continue  # there was no room for it, which another layout would not change
+        words = _split_words(text)
+        share = sum(word in there for word in words) / len(words) if words else 1.0
+        if share < (limits.min_cut_share if is_cut else limits.min_text_share):
+            message = f"Of the {role} that was given, {share:.0%} stands on the card."
+            yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
+    yield from _check_source(item, drawn, limits.min_source_share)
+    known = {word for _, text in _list_wanted(item) for word in _split_words(text)}
+    known.update(_split_words(item.upstream_text or ""))
+    # What fills a body is not always told.
+    own = [box for box in drawn if box.role != "body" or "body" in item.node.input]
+    for box in own:
+        words = _split_words(box.text)
+        foreign = [word for word in words if word not in known]
+        if len(foreign) > max(1, limits.max_foreign_share * len(words)):
+            message = (
+                f"{len(foreign)} of {len(words)} words of the {box.role} were not given, such as "
+                f"`{foreign[0]}`."
+            )
+            yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+            return
+
+
+def _check_source(item: Evidence, drawn: list[DrawnText], least: float) -> Iterator[ReviewIssue]:
+    """Check that a body that an earlier node wrote is on the card."""
+    if "body" in item.node.input or not item.upstream_text:
+        return
+    body = _split_words(" ".join(box.text for box in drawn if box.role == "body"))
+    source = set(_split_words(item.upstream_text))
+    share = sum(word in source for word in body) / len(body) if body else 1.0
+    if share < least:
+        message = f"Of the card's body, {share:.0%} is from the text that it was made from."
+        yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+
+
+def check_places(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that texts stand inside of a card, apart from each other and large enough."""
+    item, limits = look.item, look.thresholds.card
+    drawn, size = _read_drawn(item), _find_size(item)
+    if size is None:
+        return
+    for box in drawn:
+        out = max(
+            -box.x, -box.y, box.x + box.width - size[0], box.y + box.height - size[1]
+        )  # fmt: skip
+        if out > limits.max_outside * min(size):
+            message = f"The {box.role} stands out of the card by {out:.0f} pixels."
+            yield _block(item, 0.8, message)
+        # Small type is hard to read on any card; on a small one, it is that of the whole.
+        small = min(limits.legible_px, _SMALL_TYPE * min(size))
+        if box.font_size < max(small, limits.min_type * min(size)):
+            message = (
+                f"The {box.role} is {box.font_size:.0f} pixels high on a card of "
+                f"{size[0]} × {size[1]}."
+            )
+            yield _block(item, 0.7, message)
+    for place, box in enumerate(drawn):
+        for other in drawn[place + 1 :]:
+            share = _measure_overlap(box, other)
+            if share > limits.max_overlap:
+                message = f"{share:.0%} of the {other.role} lies upon the {box.role}."
+                yield _block(item, 0.8, message)
+                return
+
+
+def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that each text stands out from what is behind it, or is there at all."""
+    item, blob, least = look.item, look.item.blob, look.thresholds.card.min_contrast
+    drawn = _read_drawn(item)
+    if blob is None or not drawn:
+        return
+    if blob.media_type == _SVG:
+        contrasts = _measure_svg_contrasts(blob.data, drawn)
+    else:
+        from toolkit.planning.review.card_measures import measure_text_contrasts
+
+        boxes = [(box.x, box.y, box.width, box.height) for box in drawn]
+        contrasts = measure_text_contrasts(blob.data, boxes) or []
+    for box, contrast in zip(drawn, contrasts, strict=False):
+        if contrast < least:
+            message = f"The {box.role} cannot be seen: its contrast is {contrast:.1f} to 1."
+            yield _block(item, 0.8, message)
+
+
+def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
+    """Measure the contrasts of texts in an SVG; 1 for those that are not in it."""
+    texts = read_svg_texts(data)
+    whole = " ".join(_split_words(html.unescape(" ".join(text.text for text in texts))))
+    found = []
+    for box in drawn:
+        words = _split_words(box.text)
+        lines = [t for t in texts if (own := _split_words(t.text)) and set(own) <= set(words)]
+        is_there = not words or all(word in whole for word in words)
+        found.append(min((t.contrast for t in lines), default=21.0) if is_there else 1.0)
+    return found
+
+
+def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
+    """Check that the picture that was given is on a card."""
+    item, blob = look.item, look.item.blob
+    if "text_boxes" not in item.capability.output_model.model_fields or blob is None:
+        return
+    if blob.media_type == _SVG:
+        if item.pictures and b"<image" not in blob.data:
+            yield _block(item, 0.8, "The picture that was given is not on the card.")
+        return
+    from toolkit.planning.review.card_measures import is_bare, measure_shown_share
+
+    for picture in item.pictures.values():
+        if is_bare(blob.data, picture.data):
+            yield _block(
+                item, 0.8, "The picture is not on the card, which is of few plain colours."
+            )
+            continue
+        if item.node.input.get("template") == "cover":
+            continue  # it lies in the shade there
+        share = measure_shown_share(blob.data, picture.data)
+        if share is not None and share < look.thresholds.card.min_picture_share:
+            message = f"The picture is not on the card: {share:.0%} of its colours are."
+            yield _block(item, 0.8, message)
+
+
+CARD_CHECKS: tuple[NodeCheck, ...] = (
+    check_layout, check_glyphs, check_card_texts, check_places, check_contrast, check_card_picture,
+)  # fmt: skip
+
+
+def _block(item: Evidence, weight: float, message: str) -> ReviewIssue:
+    return ReviewIssue(item.node.id, "technical_success", weight, message, is_blocking=True)
+
+
+def _read_drawn(item: Evidence) -> list[DrawnText]:
+    """Read the texts that a layout reports; none for other capabilities."""
+    if "text_boxes" not in item.capability.output_model.model_fields:
+        return []
+    try:
+        return _DRAWN.validate_python((item.output or {}).get("text_boxes"))
+    except ValidationError:
+        return []  # the check of the output's schema tells that
+
+
+def _read_strings(value: object) -> list[str]:
+    return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+
+
+def _list_wanted(item: Evidence) -> list[tuple[str, str]]:
+    """List the texts that a card's input gives, with their roles."""
+    if "text_boxes" not in item.capability.output_model.model_fields:
+        return []
+    given = item.node.input
+    wanted = [(role, text) for role in _ROLES if isinstance(text := given.get(role), str)]
+    wanted += [("bullets", text) for text in _read_strings(given.get("bullets"))]
+    return [(role, text) for role, text in wanted if text.strip()]
+
+
+def _find_size(item: Evidence) -> tuple[int, int] | None:
+    if item.blob is not None and item.blob.media_type == _SVG:
+        return read_svg_size(item.blob.data)
+    return (item.picture.width, item.picture.height) if item.picture is not None else None
+
+
+def _split_words(text: str) -> list[str]:
+    """Split a text into words without case and accents; of dense scripts, into signs."""
+    folded = unicodedata.normalize("NFKC", text.casefold())
+    if _DENSE.search(folded):
+        return [char for char in folded if char.isalnum()]
+    return _WORD.findall(folded)
+
+
+def _is_replaced(char: str) -> bool:
+    """Tell whether a character stands for another, or is of no script at all."""
+    return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
+
+
+def _count_drawn_boxes(item: Evidence) -> int:
+    """Count the empty boxes that are drawn where letters should be."""
+    if item.blob is None or item.blob.media_type == _SVG or item.picture is None:
+        return 0
+    from toolkit.planning.review.card_measures import count_empty_boxes
+
+    plain = [box for box in _read_drawn(item) if not _DENSE.search(box.text)]
+    boxes = [(box.x, box.y, box.width, box.height) for box in plain]
+    return count_empty_boxes(item.blob.data, boxes)
+
+
+def _is_letter(char: str) -> bool:
+    return unicodedata.category(char[:1] or " ")[0] in "LN"
+
+
+def _ends_cut(text: str) -> bool:
+    return text.rstrip().endswith(("…", "..."))
+
+
+def _measure_overlap(one: DrawnText, other: DrawnText) -> float:
+    """Measure the share of the smaller of two texts that lies upon the other."""
+    wide = min(one.x + one.width, other.x + other.width) - max(one.x, other.x)
+    tall = min(one.y + one.height, other.y + other.height) - max(one.y, other.y)
+    smaller = min(one.width * one.height, other.width * other.height)
+    return max(0.0, wide) * max(0.0, tall) / smaller if smaller > 0 else 0.0

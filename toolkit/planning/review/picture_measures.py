@@ -74,8 +74,7 @@ def measure_picture(data: bytes) -> PictureMeasures | None:
     visible = 1.0
     if image.mode == "RGBA":
         visible = float((np.asarray(image.getchannel("A")) >= _VISIBLE_ALPHA).mean())
-        ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
-        image = Image.alpha_composite(ground, image).convert("RGB")
+        image = _lay_on_white(image)
     pixels = np.asarray(image)
     plain = image.convert("L")
     grey = np.asarray(plain)
@@ -97,6 +96,19 @@ def measure_picture(data: bytes) -> PictureMeasures | None:
         checkers=_count_checkers(grey),
         fingerprint=_make_fingerprint(overview),
     )
+
+
+def open_pixels(data: bytes) -> Pixels | None:
+    """Open a picture as its pixels, on white where it is transparent; none if it does not open."""
+    opened = _open_picture(data)
+    return None if opened is None else np.asarray(_lay_on_white(opened[0]))
+
+
+def _lay_on_white(image: Image.Image) -> Image.Image:
+    if image.mode != "RGBA":
+        return image
+    ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    return Image.alpha_composite(ground, image).convert("RGB")
 
 
 def _open_picture(data: bytes) -> tuple[Image.Image, str] | None:

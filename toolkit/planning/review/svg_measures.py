@@ -1,6 +1,8 @@
 """Measures of SVG pictures, without drawing them."""
 
+import html
 import re
+from dataclasses import dataclass
 
 _SVG_TAG = re.compile(rb"<svg\b[^>]{0,2000}>")
 _SVG_SIDE = re.compile(rb"\s(width|height)=[\"']([\d.]+)(?:px)?[\"']", re.I)
@@ -16,3 +18,82 @@ def read_svg_size(data: bytes) -> tuple[int, int] | None:
         return round(float(sides[b"width"])), round(float(sides[b"height"]))
     except (KeyError, ValueError):
         return None
+
+
+_MAX_TEXTS = 500
+_ELEMENT = re.compile(r"<(/?)([a-z]+)\b([^<>]{0,20000}?)(/?)>([^<]{0,2000})", re.I)
+_ATTRIBUTE = re.compile(r"\s([\w-]+)=[\"']([^\"']*)[\"']")
+_HEX = re.compile(r"#([0-9a-f]{6})$", re.I)
+_SHAPES = frozenset({"circle", "ellipse", "image", "path", "polygon", "use"})
+
+
+@dataclass(frozen=True, slots=True)
+class SvgText:
+    """A text of an SVG picture.
+
+    Attributes:
+        contrast: to the plain rectangle behind it, as WCAG 2 counts; 21 where that is not known.
+    """
+
+    text: str
+    contrast: float
+
+
+def read_svg_texts(data: bytes) -> list[SvgText]:
+    """Read the texts of an SVG picture, and how they stand out where that can be told.
+
+    >>> read_svg_texts(b'<svg><rect width="9" height="9" fill="#ffffff"/>'
+    ...                b'<text x="1" y="5" fill="#ffffff">Tea</text></svg>')
+    [SvgText(text='Tea', contrast=1.0)]
+    """
+    found: list[SvgText] = []
+    grounds: list[tuple[dict[str, str], str]] = []
+    fills: list[str] = []
+    for closes, name, inside, is_single, text in _ELEMENT.findall(data.decode(errors="replace")):
+        attributes = dict(_ATTRIBUTE.findall(inside))
+        if name == "g":
+            if closes:
+                fills = fills[:-1]
+            elif not is_single:
+                fills = [*fills, attributes.get("fill", fills[-1] if fills else "")]
+        elif name == "rect":
+            is_plain = "opacity" not in inside and _HEX.match(attributes.get("fill", ""))
+            grounds.append((attributes, attributes["fill"] if is_plain else ""))
+        elif name in _SHAPES:
+            grounds.append(({}, ""))
+        elif name in ("text", "tspan") and not closes and text.strip() and len(found) < _MAX_TEXTS:
+            fill = attributes.get("fill", fills[-1] if fills else "#000000")
+            ground = next(
+                (color for box, color in reversed(grounds) if _lies_on(attributes, box)), ""
+            )
+            found.append(SvgText(html.unescape(text), compare_colors(fill, ground)))
+    return found
+
+
+def _lies_on(text: dict[str, str], box: dict[str, str]) -> bool:
+    """Tell whether a text begins on a rectangle; on other shapes it may."""
+    if not box:
+        return True
+    try:
+        x, y = float(text["x"]), float(text["y"])
+        left, top = float(box.get("x", 0)), float(box.get("y", 0))
+        return left <= x <= left + float(box["width"]) and top <= y <= top + float(box["height"])
+    except (KeyError, ValueError):
+        return True
+
+
+def compare_colors(one: str, other: str) -> float:
+    """Compare two colours such as `#ffcc00` by contrast, as WCAG 2 counts it; 21 for others.
+
+    >>> compare_colors("#000000", "#ffffff"), compare_colors("#777777", "#777777")
+    (21.0, 1.0)
+    """
+    found = [_HEX.match(one), _HEX.match(other)]
+    lights = sorted(_measure_light(match.group(1)) for match in found if match)
+    return round((lights[1] + 0.05) / (lights[0] + 0.05), 2) if len(lights) == 2 else 21.0
+
+
+def _measure_light(color: str) -> float:
+    levels = [int(color[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in levels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Literal
 
 from toolkit.planning.reading.capability_names import CapabilityNames
-from toolkit.planning.reading.language import detect_language
-from toolkit.planning.reading.lexicon import CODES, load_lexicon
-from toolkit.planning.reading.measures import PlacedMeasure, find_measures, read_quantity
 from toolkit.planning.reading.reader import read_objective
-from toolkit.planning.reading.scan import Scan
+from toolkit.planning.reading.spans.measures import PlacedMeasure, find_measures, read_quantity
+from toolkit.planning.reading.spans.scan import Scan
+from toolkit.planning.reading.words.language import detect_language
+from toolkit.planning.reading.words.lexicon import CODES, load_lexicon
 from toolkit.planning.review.texts.languages import detect_text_language
 from toolkit.planning.review.texts.word_lists import find_phrase, fold_phrase
 

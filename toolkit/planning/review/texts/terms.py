@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from toolkit.planning.reading.tokens import fold_text
+from toolkit.planning.reading.words.tokens import fold_text
 from toolkit.planning.review.texts.word_lists import load_function_words
 
 _DENSE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")

@@ -9,8 +9,8 @@ import tomllib
 from functools import cache
 from importlib import resources
 
-from toolkit.planning.reading.lexicon import CODES, expand_entries
-from toolkit.planning.reading.tokens import WITHOUT_SPACES, fold_text
+from toolkit.planning.reading.words.lexicon import CODES, expand_entries
+from toolkit.planning.reading.words.tokens import WITHOUT_SPACES, fold_text
 
 _COMMAS = str.maketrans(dict.fromkeys(",;،、", ""))
 

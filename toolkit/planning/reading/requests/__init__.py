@@ -1,0 +1,1 @@
+"""Passes that find what is asked for, and tie it together."""

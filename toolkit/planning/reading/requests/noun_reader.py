@@ -1,0 +1,318 @@
+"""Nouns that are asked for: as the object of a verb, with something else, or by themselves."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    TRANSFORMING_ACTS,
+    Mention,
+    UnavailableMention,
+    get_kind,
+)
+from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.requests.verb_reader import VerbReader
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase
+from toolkit.planning.reading.spans.scan import Phrase
+
+# Acts whose object is what they are about, even where it names something that can be made.
+_TALKING_ACTS = frozenset(
+    {"explain", "answer", "list", "brainstorm", "compare", "research", "classify"}
+)
+# Pictures that have to be right, and not only to look like what they show.
+_DRAWN_BY_NUMBERS = frozenset({"unavailable.chart", "unavailable.qr_code"})
+# What something made can be turned into, if only something here did that.
+_TURNED_INTO = frozenset(
+    {
+        "unavailable.video",
+        "unavailable.document",
+        "unavailable.slides",
+        "unavailable.spreadsheet",
+        "unavailable.website",
+        "unavailable.chart",
+        "unavailable.model_3d",
+        "unavailable.music",
+        "unavailable.map",
+    }
+)
+_FILES = frozenset(
+    {
+        "unavailable.document",
+        "unavailable.spreadsheet",
+        "unavailable.slides",
+        "unavailable.website",
+        "unavailable.read_file",
+    }
+)
+
+
+class NounReader(VerbReader):
+    """Reader of nouns; `RequestFinder` walks the words."""
+
+    def _is_statement(self, phrase: NounPhrase) -> bool:
+        """Tell whether a clause that opens with a noun says something instead of asking."""
+        k = phrase.end
+        if self._verb is not None or k >= self._end or self.scan.breaks[k]:
+            return False
+        mentioned = phrase.is_definite and bool(self.mentions)
+        if self.scan.word(k) in self.grammar.finite and not mentioned:
+            return True
+        # "a clean sample of it is art_…" says which artifact is which.
+        return any(
+            self.scan.word(n) in self.grammar.finite and self.scan.owners[n + 1] == "artifact"
+            for n in range(k, self._end - 1)
+        )
+
+    def _add_noun(
+        self, phrase: NounPhrase, head: Phrase, act: str | None = None, kind: str | None = None
+    ) -> Mention:
+        """Add what a noun asks for; `quote card` asks for a card made of a quote."""
+        scan = self.scan
+        kind = kind or get_kind(scan, head)
+        if kind == "text" and self._labels_quote(phrase):
+            self.scan.consume(head.start, head.end, "label")
+            return Mention("", head.start, head.end, self._clause)
+        music = self._find_music(phrase, head) if act != "write" else None
+        if music is not None and "music.generate" not in scan.names.kinds:
+            self._add_unavailable(music)
+            return Mention("", head.start, head.end, self._clause)
+        if kind is None:
+            self._add_unavailable(head)
+            return Mention("", head.start, head.end, self._clause)
+        each = scan.find(phrase.start, "join.for_each") is not None
+        is_listed = scan.word(head.end - 1) in self.grammar.listed
+        count = 1 if is_listed else max(phrase.count, self._unknown_count)
+        self._unknown_count = 1
+        return self._add(
+            Mention(
+                kind,
+                head.start,
+                head.end,
+                self._clause,
+                act=act,
+                form=scan.text(head.start, head.end),
+                is_creative=scan.has(head.start, "creative"),
+                count=count,
+                each=each,
+                language=phrase.language,
+                attributes=phrase.attributes,
+            )
+        )
+
+    def _labels_quote(self, phrase: NounPhrase) -> bool:
+        """Tell whether a noun only names the quoted words after it: `title “Sold out”`."""
+        is_quoted = phrase.end < self._end and self.scan.owners[phrase.end] == "literal"
+        return is_quoted and bool(self.mentions) and not phrase.count > 1
+
+    def _find_music(self, phrase: NounPhrase, head: Phrase) -> Phrase | None:
+        """Return the song that a noun asks for, unless its words alone are wanted."""
+        if head.start > phrase.start and phrase.modifier is not None:
+            return None
+        return next(
+            (
+                one
+                for one in self.scan.phrases(head.start)
+                if one.category == "unavailable.music" and one.end == head.end
+            ),
+            None,
+        )
+
+    def _read_object_noun(self, phrase: NounPhrase, head: Phrase) -> tuple[int, Place]:
+        """Read a noun as the object of the verb before it."""
+        scan, verb = self.scan, self._verb
+        kind = get_kind(scan, head)
+        act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
+        self._verb = None
+        is_there = phrase.is_definite or phrase.is_possessive
+        if self._is_verb_unknown and is_there and not self.mentions:
+            self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
+            return phrase.end, Place.TOPIC
+        if verb is None or act is None:
+            if self._is_mentioned(phrase):
+                self._refers, self._refers_to = True, kind
+                return phrase.end, Place.AFTER
+            self._add_noun(phrase, head)
+            return self._leave_noun(phrase)
+        made = ACT_KINDS[act]
+        if act in {"speak", "lay_out"} and not phrase.has_article:
+            phrase.is_definite = True
+        if self._is_mentioned(phrase) and (made != kind or act in TRANSFORMING_ACTS):
+            self._refers, self._refers_to = True, kind
+            self._add_act(verb)
+            return phrase.end, Place.AFTER
+        if made == kind or (act == "write" and kind is not None and kind != "research"):
+            self._add_noun(phrase, head, act)
+            return self._leave_noun(phrase)
+        if kind is None and self._reads_file(phrase, head, act):
+            self._add_unavailable(replace(head, category="unavailable.read_file"))
+            return phrase.end, Place.TOPIC
+        if act == "write" and head.category == "unavailable.database":
+            self._add_noun(phrase, head, act, kind="text")
+            return self._leave_noun(phrase)
+        unseen = self._find_unseen(phrase, kind, made)
+        if unseen is not None:
+            self._add_unavailable(replace(head, category=unseen))
+            return phrase.end, Place.TOPIC
+        is_motif = act == "draw" and head.category not in _DRAWN_BY_NUMBERS
+        if kind is None and act not in _TALKING_ACTS | TRANSFORMING_ACTS and not is_motif:
+            self._add_unavailable(head)
+            return phrase.end, Place.TOPIC
+        if made == "research" and kind == "text" and not phrase.tail:
+            self._finish_act(verb, phrase)
+            return phrase.end, Place.TOPIC
+        if act == "list" and kind == "research":
+            self._add_noun(phrase, head)
+            return self._leave_noun(phrase)
+        if made == "text" and kind == "research":
+            mention = self._add_act(verb)
+            mention.needs_facts = True
+            return phrase.end, Place.AFTER
+        if made in {"speech", "card"} and "literal" in scan.owners[phrase.end : self._end]:
+            self._add_act(verb)
+            return phrase.end, Place.AFTER
+        if made in {"speech", "card"} and kind is not None and scan.names.can_feed(kind, made):
+            part = self._add_noun(phrase, head)
+            mention = self._add_act(verb)
+            mention.inputs.append(part)
+            part.is_delivered = False
+            return self._leave_noun(phrase)
+        if made in {"image", "speech"} and kind in {"card", "speech", "image"}:
+            self._add_noun(phrase, head, act)
+            return self._leave_noun(phrase)
+        self._finish_act(verb, phrase)
+        return phrase.end, Place.TOPIC
+
+    def _find_unseen(self, phrase: NounPhrase, kind: str | None, made: str) -> str | None:
+        """Return what it takes to work on a picture or a recording of somebody's."""
+        is_there = phrase.is_possessive or (phrase.is_definite and not phrase.tail)
+        if made not in {"text", "research"} or not is_there or self._is_mentioned(phrase):
+            return None
+        return {"image": "unavailable.look_at_image", "speech": "unavailable.transcribe"}.get(
+            kind or ""
+        )
+
+    def _reads_file(self, phrase: NounPhrase, head: Phrase, act: str) -> bool:
+        """Tell whether a verb works on a file of somebody's: `sum the PDF up`."""
+        is_file = head.category in _FILES and (phrase.is_definite or phrase.is_possessive)
+        return is_file and act not in {"write", "draw", "lay_out", "research"}
+
+    def _note_unknown(self, phrase: NounPhrase) -> None:
+        """Note a thing that is asked for and that no lexicon knows; it may be a text."""
+        self.unknown += phrase.unknown
+        if phrase.unknown and self.unknown_work is None:
+            first, last = phrase.unknown[0], phrase.end
+            self.unknown_work = Mention(
+                "text", first, last, self._clause, form=self.scan.text(first, last)
+            )
+
+    def _names_work(self, phrase: NounPhrase) -> bool:
+        """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
+        if self._verb is not None and self._verb.category.startswith("act."):
+            return False
+        if not phrase.unknown:
+            return False
+        if phrase.count > 1 and self._verb is not None:
+            return True
+        about = self.scan.find(phrase.end, "about")
+        return about is not None and not self.scan.has(phrase.end, "join.")
+
+    def _add_unknown_work(self, phrase: NounPhrase) -> tuple[int, Place]:
+        self._verb = None
+        first, last = phrase.unknown[-1], phrase.end
+        mention = Mention("text", first, last, self._clause, form=self.scan.text(first, last))
+        mention.listed = phrase.count
+        self._add(mention)
+        return phrase.end, Place.AFTER
+
+    def _add_translation(self, phrase: NounPhrase) -> tuple[int, Place]:
+        """Add what `a French version` asks for: a translation of what was made before."""
+        verb, self._verb = self._verb, None
+        act = "translate" if verb is None or verb.category == "make" else verb.category[4:]
+        mention = Mention(ACT_KINDS.get(act, "text"), phrase.start, phrase.end, self._clause)
+        mention.act, mention.language = act, phrase.language
+        mention.refers = act == "translate"
+        self._add(mention)
+        return phrase.end, Place.AFTER
+
+    def _works_on_given(self, phrase: NounPhrase) -> bool:
+        """Tell whether `the line` stands for what was quoted or made before."""
+        act = self._verb.category[4:] if self._verb is not None else ""
+        if act not in TRANSFORMING_ACTS | {"speak", "lay_out"}:
+            return False
+        given = bool(self.mentions) or "literal" in self.scan.owners[: phrase.start]
+        rest = phrase.end
+        return given and (rest >= self._end or not self.scan.find(rest, "about"))
+
+    def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
+        """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""
+        current = self._current
+        if current is None or current.kind != "text" or join == "then":
+            return False
+        if get_kind(self.scan, head) != "text" or phrase.language:
+            return False
+        return join == "with" or self.scan.word(head.end - 1) in self.grammar.parts
+
+    def _continues_reference(self, phrase: NounPhrase, head: Phrase) -> bool:
+        """Tell whether a bare noun joins what is referred to: `lay story and drawing out`."""
+        current = self._current
+        if current is None or not current.refers or phrase.has_article:
+            return False
+        kind = get_kind(self.scan, head)
+        earlier = [one for one in self.mentions if one is not current]
+        return any(is_same_kind(kind, one) for one in earlier) and kind != current.kind
+
+    def _merge_noun(self, phrase: NounPhrase, head: Phrase, join: str) -> tuple[int, Place] | None:
+        """Merge a noun with the act before it: `illustrate it with two pictures`."""
+        current = self._current
+        if current is None or join not in {"with", "as"} or not self.mentions:
+            return None
+        if get_kind(self.scan, head) != current.kind:
+            return None
+        if current.kind == "text":
+            if join != "as" or current.act in TRANSFORMING_ACTS:
+                return None
+            spread = any(self.scan.has(k, "join.for_each") for k in range(phrase.start, head.start))
+            current.count = max(current.count, current.listed) if spread else 1
+            self.scan.consume(head.start, head.end, "request")
+            return self._leave_noun(phrase)
+        if join == "with" and current.form:
+            return None
+        current.count = max(current.count, phrase.count)
+        current.form = current.form or self.scan.text(head.start, head.end)
+        current.attributes += phrase.attributes
+        self.scan.consume(head.start, head.end, "request")
+        return self._leave_noun(phrase)
+
+    def _try_participle(self, i: int, phrase: NounPhrase) -> tuple[int, Place] | None:
+        """Read `with his observatory drawn on it`: a part, named by what it shows."""
+        verb = self.scan.find(phrase.end, "act.draw", "act.speak") if phrase.unknown else None
+        if verb is None or self.scan.breaks[phrase.end]:
+            return None
+        self._start_clause(i, "with")
+        self._add_act(verb)
+        self._note_topic(phrase.start, phrase.end)
+        return verb.end, Place.AFTER
+
+    def _converts(self, phrase: NounPhrase) -> bool:
+        """Tell whether `as` or `on` hands what was asked for on to a noun."""
+        if phrase.head is None:
+            return False
+        kind = get_kind(self.scan, phrase.head)
+        if kind is None:
+            return self._refers or phrase.head.category in _TURNED_INTO or not self.mentions
+        if not self.mentions and not self._refers:
+            return True
+        if kind == "clone":
+            return True
+        return kind in {"card", "speech"} or any(
+            self.scan.names.can_feed(one.kind, kind) and one.kind != kind for one in self.mentions
+        )
+
+    def _may_carry(self, kind: str | None, i: int) -> bool:
+        """Tell whether a word such as `on` puts something on it, and does not say what it is of."""
+        if kind is None:
+            return self._current is None or self._current.refers
+        return kind in {"card", "clone"} and not self.scan.has(i, "join.for_each")
+
+    def _measured_places(self, k: int) -> Sequence[int]:
+        return (k,) if self.scan.owners[k] == "measure" else ()

@@ -1,0 +1,75 @@
+"""Questions, and sentences that ask for what none of the other words say."""
+
+from toolkit.planning.reading.requests.detail_reader import DetailReader
+from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import find_head
+
+
+class QuestionReader(DetailReader):
+    """Reader of questions; `RequestFinder` walks the words."""
+
+    def _opens_question(self, i: int) -> bool:
+        """Tell whether a question begins at a word: with a question mark, or with `why`."""
+        if self._has_question_mark():
+            return True
+        if self.scan.word(i) in self.grammar.conditions:
+            return False
+        if self.scan.word(i) in self.grammar.finite:
+            return False
+        return any(
+            one.category == "question" and (one.end == i + 1 or self.scan.has(i, "act."))
+            for one in self.scan.phrases(i)
+        )
+
+    def _open_question(self, i: int) -> tuple[int, Place]:
+        mention = Mention("text", i, i, self._clause, act="answer", is_question=True)
+        self._add(mention)
+        self._note_topic(i, i + 1)
+        return i + 1, Place.TOPIC
+
+    def _check_question(self, start: int, end: int) -> None:
+        """Take a question about this moment, or about an artifact, for what it needs."""
+        asked = self.mentions[-1] if self.mentions else None
+        if asked is None or not asked.is_question or asked.start < start:
+            return
+        text = self.scan.text(start, end).casefold()
+        key = None
+        personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
+        if any(now in text for now in self.grammar.now) and not personal:
+            key = "live_data"
+        elif "artifact" in self.scan.owners[start:end]:
+            key = "look_at_image"
+        if key is not None:
+            self.mentions.remove(asked)
+            self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _ask_whole_sentence(self, start: int, end: int) -> None:
+        """Take a sentence with a question mark for a question, if it has words of its own."""
+        known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
+        if any(not self.scan.has(k, "polite") for k in known):
+            self._start_clause(start, "start")
+            self._open_question(start)
+            self._note_topic(start, end)
+
+    def _check_objects(self, start: int, end: int) -> None:
+        """Look for what nothing here does in a sentence that asks for something unknown."""
+        scan = self.scan
+        stating = self.grammar.subject | self.grammar.finite
+        if self._verb_place is None or any(scan.word(k) in stating for k in range(start, end)):
+            return
+        for k in range(self._verb_place, end):
+            head = find_head(scan, k)
+            if head is not None and head.category.startswith("unavailable."):
+                self._add_unavailable(head)
+                return
+
+    def _check_edit(self, start: int, end: int) -> None:
+        """Take a sentence that does something else with an artifact for an edit of it."""
+        scan = self.scan
+        owners = scan.owners[start:end]
+        if "artifact" not in owners or "negation" in owners or self._verb_place is None:
+            return
+        stated = any(scan.word(k) in self.grammar.finite for k in range(start, end))
+        if not stated:
+            self.unavailable.append(UnavailableMention("edit_image", start, end))

@@ -1,0 +1,439 @@
+"""The pass that finds acts and things where they are asked for, clause by clause."""
+
+from toolkit.planning.reading.requests.mentions import Mention, get_kind
+from toolkit.planning.reading.requests.noun_reader import NounReader
+from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
+
+# What says how something is made, wherever it stands.
+_DETAILS = ("join.", "attribute.", "language", "act.clone")
+
+
+class RequestFinder(NounReader):
+    """Finder of requests: walks the words once and keeps track of its place in the clause."""
+
+    def find(self) -> None:
+        """Walk through all sentences."""
+        for start, end in self.scan.find_sentences():
+            self._read_sentence(start, end)
+
+    def _read_sentence(self, start: int, end: int) -> None:
+        self._clause, self._end = start, end
+        self._verb, self._current, self._hands_over = None, None, False
+        self._verb_place, self._is_verb_unknown = None, False
+        self._start_clause(start, "start")
+        i, place = start, Place.OPEN
+        steps = {
+            Place.OPEN: self._read_open,
+            Place.OBJECT: self._read_object,
+            Place.AFTER: self._read_after,
+            Place.TOPIC: self._read_topic,
+            Place.SUBJECT: self._read_subject,
+            Place.STATEMENT: self._read_statement,
+        }
+        found = len(self.mentions) + len(self.unavailable)
+        while i < end:
+            owner = self.scan.owners[i]
+            if owner is not None:
+                i, place = self._pass_over(i, owner, place)
+                continue
+            i, place = steps[place](i)
+        self._finish_verb()
+        if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
+            self._ask_whole_sentence(start, end)
+        self._check_question(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_edit(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_objects(start, end)
+
+    def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
+        """Step over a word that another pass consumed."""
+        if owner == "literal" and place in {Place.OBJECT, Place.OPEN}:
+            if self._verb is not None and self._verb.category.startswith("act."):
+                self._add_act(self._verb)
+                self._verb = None
+            return i + 1, Place.AFTER
+        if owner == "artifact" and place is Place.OPEN:
+            return i + 1, Place.SUBJECT
+        if owner == "artifact" and place is Place.OBJECT:
+            self._finish_verb()
+            return i + 1, Place.AFTER
+        if owner == "measure" and place is Place.OPEN and self._current is None:
+            return i + 1, Place.OPEN
+        return i + 1, place
+
+    def _read_open(self, i: int) -> tuple[int, Place]:
+        scan = self.scan
+        negated = self._read_negation(i)
+        if negated is not None:
+            return negated
+        each = scan.find(i, "join.for_each")
+        if each is not None:
+            self._each = True
+            phrase = read_noun_phrase(scan, each.end) if each.end < self._end else None
+            if phrase is not None and phrase.head is not None and self.mentions:
+                kind = get_kind(scan, phrase.head)
+                if any(is_same_kind(kind, one) for one in self.mentions):
+                    self._refers, self._refers_to = True, kind
+                    return phrase.end, Place.OPEN
+            return self._skip_items(each.end), Place.OPEN
+        verb = find_verb(scan, i)
+        if verb is not None:
+            return self._open_verb(verb)
+        skipped = scan.find(i, "polite", "join.then", "join.and")
+        if skipped is not None:
+            self._wants = self._wants or skipped.category == "polite"
+            return skipped.end, Place.OPEN
+        only = scan.find(i, "negation.only")
+        if only is not None:
+            self._is_only = True
+            if only.end - i > 1 and find_head(scan, only.end - 1) is not None:
+                return i + 1, Place.OPEN
+            limited = read_noun_phrase(scan, only.end) if only.end < self._end else None
+            if limited is not None and limited.head is not None:
+                kind = get_kind(scan, limited.head)
+                if any(is_same_kind(kind, one) for one in self.mentions):
+                    self.only.add(kind or "")
+                    self._is_only = False
+                    return limited.end, Place.STATEMENT
+            return only.end, Place.OPEN
+        pronoun = self._find_reference(i)
+        if pronoun is not None:
+            self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            return pronoun.end, Place.SUBJECT
+        phrase = read_noun_phrase(scan, i)
+        if is_unknown_verb(scan, i) and not self._find_reference(i):
+            return self._open_unknown_verb(i)
+        if phrase.head is not None and not self._is_statement(phrase):
+            if self._is_mentioned(phrase):
+                self._refers, self._refers_to = True, get_kind(scan, phrase.head)
+                return phrase.end, Place.SUBJECT
+            self._add_noun(phrase, phrase.head)
+            return self._leave_noun(phrase)
+        question = scan.find(i, "question")
+        if question is not None and self._opens_question(i):
+            return self._open_question(i)
+        fact = self._find_fact(i)
+        if fact is not None:
+            return fact, Place.OPEN
+        if phrase.head is None and phrase.language and self._wants and self.mentions:
+            return self._add_translation(phrase)
+        if phrase.head is None and self._wants and phrase.has_article:
+            if self._names_work(phrase):
+                return self._add_unknown_work(phrase)
+            if phrase.unknown:
+                self._note_unknown(phrase)
+                self._current = None
+                return phrase.end, Place.AFTER
+        if self._is_unknown_verb(i):
+            return self._hand_over(i)
+        opening = self._skip_opening_phrase(i)
+        if opening is not None:
+            return opening, Place.OPEN
+        if (
+            scan.word(i) in self.grammar.finite
+            and i > self._clause
+            and scan.has(i - 1, "filler", "polite", "pronoun")
+        ):
+            return i + 1, Place.OPEN
+        filler = scan.find(i, "filler")
+        if filler is not None:
+            return filler.end, Place.OPEN
+        return self._read_statement(i)
+
+    def _skip_opening_phrase(self, i: int) -> int | None:
+        """Skip `For our website, …` and `From that, …`: a request follows the comma."""
+        scan = self.scan
+        if not scan.find(i, "about", "join.from", "join.as", "join.with"):
+            return None
+        if scan.find(i, "join.from"):
+            self._refers = True
+            last = scan.find_sentence_end(i, Break.COMMA)
+            self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
+        end = scan.find_sentence_end(i, Break.COMMA)
+        if end < self._end:
+            self._clause = i
+            return end
+        # "From the answer make a card": no comma, but a verb follows.
+        for k in range(i + 1, min(i + 6, self._end)):
+            verb = find_verb(scan, k)
+            if verb is not None and not verb.is_ambiguous:
+                return k
+        return None
+
+    def _read_object(self, i: int) -> tuple[int, Place]:
+        scan = self.scan
+        if scan.breaks[i] >= Break.CLAUSE:
+            self._finish_verb()
+            return self._reopen(i) or (i, Place.TOPIC)
+        skipped = self.grammar.objects | self.grammar.particles
+        if scan.word(i) in skipped and not scan.find(i, "polite", "join.as"):
+            return i + 1, Place.OBJECT
+        polite = scan.find(i, "polite", "negation.only")
+        if polite is not None:
+            self._is_only = self._is_only or polite.category == "negation.only"
+            return polite.end, Place.OBJECT
+        pronoun = self._find_reference(i)
+        if pronoun is not None:
+            self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            if self._makes_of_it(pronoun.end):
+                return pronoun.end, Place.OBJECT
+            self._hands_over = self._verb is None or self._verb.category == "make"
+            self._finish_verb()
+            return pronoun.end, Place.AFTER
+        if scan.find(i, "about"):
+            self._finish_verb()
+            return self._read_after(i)
+        phrase = read_noun_phrase(scan, i)
+        if phrase.head is not None:
+            return self._read_object_noun(phrase, phrase.head)
+        self._current = None
+        if self._names_work(phrase):
+            return self._add_unknown_work(phrase)
+        if phrase.language and not phrase.unknown:
+            return self._add_translation(phrase)
+        had_act = self._verb is not None and self._verb.category.startswith("act.")
+        if not had_act:
+            self._note_unknown(phrase)
+            self._unknown_count = phrase.count
+        elif phrase.is_definite and self._works_on_given(phrase):
+            self._refers = True
+            self._finish_verb()
+            return phrase.end, Place.AFTER
+        self._finish_verb()
+        if phrase.end > i and self._current is not None:
+            self._note_topic(i, phrase.end)
+            self._current.language = self._current.language or phrase.language
+        if self._current is None:
+            return max(phrase.end, i + 1), Place.AFTER
+        return self._read_topic(i) if phrase.end == i else (phrase.end, Place.TOPIC)
+
+    def _read_after(self, i: int) -> tuple[int, Place]:
+        scan = self.scan
+        opened = self._reopen(i)
+        if opened is not None:
+            return opened
+        each = scan.find(i, "join.for_each")
+        if each is not None and self._current is not None:
+            self._current.each = True
+            named = read_noun_phrase(scan, each.end) if each.end < self._end else None
+            kind = get_kind(scan, named.head) if named and named.head else None
+            if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
+                self._current.refers, self._current.refers_to = True, kind
+                return named.end, Place.AFTER
+            return each.end, Place.TOPIC
+        if scan.word(i) in self.grammar.times and self._current is not None:
+            self._current.count = max(self._current.count, self.grammar.times[scan.word(i)])
+            scan.consume(i, i + 1, "count")
+            return i + 1, Place.AFTER
+        done = self._find_participle(i)
+        if done is not None:
+            self._add_unavailable(done)
+            return done.end, Place.TOPIC
+        about = scan.find(i, "about")
+        if about is not None:
+            pronoun = self._find_reference(about.end) if about.end < self._end else None
+            if pronoun is not None and self._current is not None:
+                self._current.refers = True
+                self._current.refers_to = self._get_reference_kind(pronoun)
+                return pronoun.end, Place.AFTER
+            return about.end, Place.TOPIC
+        same = scan.find(i, "join.with", "join.from")
+        given = self._find_reference(same.end) if same and same.end < self._end else None
+        if given is not None and self._current is not None and self._current.kind != "text":
+            self._current.refers = True
+            self._current.refers_to = self._get_reference_kind(given)
+            return given.end, Place.AFTER
+        said = scan.find(i, "title", "polite", "filler")
+        if said is not None:
+            return said.end, Place.AFTER
+        return self._read_detail(i) or self._read_topic(i)
+
+    def _makes_of_it(self, i: int) -> bool:
+        """Tell whether something is made of what a pronoun stands for: `make it a card`."""
+        if self._verb is None or self._verb.category != "make" or i >= self._end:
+            return False
+        return not self.scan.breaks[i] and self.scan.has(i, "article")
+
+    def _read_topic(self, i: int) -> tuple[int, Place]:
+        scan = self.scan
+        opened = self._reopen(i)
+        if opened is not None:
+            return opened
+        done = self._find_participle(i) if scan.breaks[i] else None
+        if done is not None:
+            self._add_unavailable(done)
+            return done.end, Place.TOPIC
+        live = self._find_live_data(i)
+        if live is not None:
+            self._add_unavailable(live)
+            return live.end, Place.TOPIC
+        if self._current is not None and self._current.is_question and scan.has(i, "fact"):
+            self._current.needs_facts = True
+        if scan.breaks[i] or scan.has(i, *_DETAILS) or scan.word(i) in self.grammar.means:
+            detail = self._read_detail(i)
+            if detail is not None:
+                return detail
+        self._note_topic(i, i + 1)
+        return i + 1, Place.TOPIC
+
+    def _reopen(self, i: int, *, strict: bool = False) -> tuple[int, Place] | None:
+        """Begin another request in the middle of a sentence, where the words clearly ask for it."""
+        scan = self.scan
+        negated = self._read_negation(i)
+        if negated is not None:
+            return negated
+        gap = scan.breaks[i]
+        k, join = i, "and" if gap else ""
+        head = find_head(scan, i) if self._current is not None and scan.has(i, "join.as") else None
+        if head is not None and head.end - i > 1:
+            return self._try_request(i, i, "as", firm=False, strict=strict)
+        while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
+            step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
+            if step is None:
+                if join and scan.word(k) in self.grammar.addressees and find_verb(scan, k + 1):
+                    k, join = k + 1, "want"
+                break
+            kind = step.category.removeprefix("join.")
+            if kind != "polite":
+                join = kind if join in {"", "and", "then"} else join
+            else:
+                join = join or "want"
+            k = step.end
+        if not join or k >= self._end:
+            return None
+        return self._try_request(i, k, join, firm=gap >= Break.CLAUSE, strict=strict)
+
+    def _try_request(
+        self, i: int, k: int, join: str, *, firm: bool, strict: bool
+    ) -> tuple[int, Place] | None:
+        scan = self.scan
+        if not scan.is_free(k):
+            return None
+        verb = find_verb(scan, k) if join not in {"with", "as"} else None
+        if verb is not None and self._is_asked(verb, join, firm, strict):
+            if self._is_detail(verb, join):
+                return None
+            self._start_clause(i, "and")
+            return self._open_verb(verb)
+        if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
+            self._start_clause(i, "and")
+            return self._hand_over(k)
+        only = scan.find(k, "negation.only")
+        k = only.end if only is not None and only.end < self._end else k
+        repeated = scan.find(k, "about", "join.as") if join == "and" else None
+        if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
+            k = repeated.end  # "d'un slogan et d'un logo"
+        if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
+            return None
+        phrase = read_noun_phrase(scan, k)
+        if join == "with" and phrase.head is None:
+            return self._try_participle(i, phrase)
+        if phrase.head is None or len(phrase.unknown) > 3 or strict:
+            return None
+        if self._is_statement(phrase):
+            return None
+        if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:
+            self.facts.append(phrase.head.start)
+            scan.consume(phrase.head.start, phrase.head.end, "fact")
+            return self._leave_noun(phrase)
+        if only is not None and any(
+            is_same_kind(get_kind(scan, phrase.head), one) for one in self.mentions
+        ):
+            self.only.add(get_kind(scan, phrase.head) or "")
+            return phrase.end, Place.AFTER
+        if self._continues_reference(phrase, phrase.head):
+            return phrase.end, Place.AFTER
+        merged = self._merge_noun(phrase, phrase.head, join)
+        if merged is not None:
+            return merged
+        named = (
+            phrase.has_article
+            or phrase.count > 1
+            or phrase.attributes
+            or (k > i and scan.has(k - 1, "article"))
+        )
+        ends = phrase.end >= self._end or bool(scan.breaks[phrase.end])
+        bare = join in {"with", "as"} or firm or phrase.start in self._measured_places(k)
+        if not (named or bare or ends) or (phrase.tail is not None and not named):
+            return None
+        kind = get_kind(scan, phrase.head)
+        if phrase.is_definite and join == "with" and kind is not None:
+            return None
+        if kind == "research" and join == "with" and scan.has(phrase.head.start, "fact"):
+            self.facts.append(phrase.head.start)
+            return phrase.end, Place.AFTER
+        if join == "as" and scan.has(i, "about") and not self._may_carry(kind, i):
+            return None
+        if self._is_mentioned(phrase):
+            if join in {"then", "want", "and"} and phrase.end < self._end:
+                self._start_clause(i, "and")
+                self._refers, self._refers_to = True, kind
+                return phrase.end, Place.SUBJECT
+            return None
+        if self._is_part(phrase, phrase.head, join):
+            return None
+        if join == "as" and not self._converts(phrase):
+            return None
+        turned = phrase.has_article or scan.word(i) in self.grammar.turning
+        if join == "as" and kind is None and not turned:
+            return None
+        refers = join == "as"
+        self._start_clause(i, join)
+        self._is_only = self._is_only or only is not None
+        self._refers = refers
+        self._add_noun(phrase, phrase.head)
+        return self._leave_noun(phrase)
+
+    def _read_subject(self, i: int) -> tuple[int, Place]:
+        """Read on after something mentioned before: `The summary should go on a card`."""
+        scan = self.scan
+        opened = self._read_negation(i)
+        if opened is not None:
+            return opened
+        verb = find_verb(scan, i) or scan.find(i, "act.speak", "act.translate", "unavailable.")
+        refers_to = self._refers_to
+        if verb is not None and verb.category != "make":
+            if verb.category.startswith("unavailable."):
+                self._add_unavailable(verb)
+                return verb.end, Place.TOPIC
+            self._refers = True
+            self._add_act(verb)
+            return verb.end, Place.AFTER
+        language = scan.find(i, "language")
+        if language is not None and refers_to == "text" and self._ends_here(language):
+            mention = Mention("text", language.start, language.end, self._clause, act="translate")
+            mention.language, mention.refers, mention.refers_to = language.value, True, "text"
+            self._add(mention)
+            return language.end, Place.AFTER
+        join = scan.find(i, "join.as", "join.with")
+        k = join.end if join is not None else i
+        phrase = read_noun_phrase(scan, k) if k < self._end else None
+        if phrase is not None and phrase.head is not None and not self._is_mentioned(phrase):
+            kind = get_kind(scan, phrase.head)
+            if kind is None or self._converts(phrase) or phrase.has_article:
+                self._refers, self._refers_to = True, refers_to
+                self._add_noun(phrase, phrase.head)
+                return self._leave_noun(phrase)
+        return self._read_statement(i, Place.SUBJECT)
+
+    def _read_statement(self, i: int, place: Place = Place.STATEMENT) -> tuple[int, Place]:
+        """Step through a clause that asks for nothing until one does."""
+        scan = self.scan
+        polite = scan.find(i, "polite")
+        wants = polite is None and scan.word(i) in self.grammar.wants and self._is_first_person(i)
+        if polite is not None or wants:
+            self._start_clause(i, "start")
+            self._wants = True
+            return polite.end if polite is not None else i + 1, Place.OPEN
+        if scan.breaks[i] >= Break.COMMA and i > self._clause:
+            opened = self._reopen(i, strict=scan.breaks[i] < Break.CLAUSE)
+            if opened is not None:
+                return opened
+            if scan.breaks[i] == Break.CLAUSE:
+                self._start_clause(i, "and")
+                return i, Place.OPEN
+        return i + 1, place

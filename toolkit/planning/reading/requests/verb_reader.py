@@ -1,0 +1,158 @@
+"""Verbs that ask for something, known ones and others."""
+
+from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, UnavailableMention
+from toolkit.planning.reading.requests.question_reader import QuestionReader
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break, Phrase
+from toolkit.planning.reading.spans.verbs import has_clitic, has_object
+
+
+class VerbReader(QuestionReader):
+    """Reader of verbs; `RequestFinder` walks the words."""
+
+    def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
+        self._verb, self._verb_place = verb, verb.start
+        self._current = None
+        if verb.particle is not None:
+            self.scan.consume(verb.particle, verb.particle + 1, "act")
+        inner = self._find_inner_reference(verb) or has_clitic(self.scan, verb)
+        if inner:
+            self._refers = True
+        if verb.category.startswith("unavailable."):
+            self._add_unavailable(verb)
+            self._verb = None
+            return verb.end, Place.TOPIC
+        if verb.category == "kind":
+            self._add(Mention(verb.value, verb.start, verb.end, self._clause))
+            return verb.end, Place.AFTER
+        self.scan.consume(verb.start, verb.end, "act")
+        has_about = self._has_about_inside(verb)
+        end = verb.end + self._has_hyphen_pronoun(verb.end)
+        if verb.category.startswith("act.") and (has_about or inner):
+            self._finish_verb()
+            return end, Place.TOPIC if has_about else Place.AFTER
+        return end, Place.OBJECT
+
+    def _find_inner_reference(self, verb: Phrase) -> bool:
+        """Tell whether a pronoun is part of a verb: `read it aloud`, `léelo`, `lis-le`."""
+        if verb.value in self.grammar.enclitics or self._has_hyphen_pronoun(verb.end):
+            return True
+        return any(
+            self._has_hyphen_pronoun(k)
+            or (self.scan.has(k, "pronoun") and not find_head(self.scan, k + 1))
+            for k in range(verb.start + 1, verb.end)
+        )
+
+    def _has_hyphen_pronoun(self, k: int) -> bool:
+        scan = self.scan
+        return k < len(scan) and scan.word(k) in self.grammar.enclitics and scan.gap(k) == "-"
+
+    def _has_about_inside(self, verb: Phrase) -> bool:
+        last = verb.end - 1
+        return last > verb.start and any(
+            phrase.category == "about" and phrase.end == verb.end
+            for phrase in self.scan.phrases(last)
+        )
+
+    def _open_unknown_verb(self, i: int) -> tuple[int, Place]:
+        """Look for what nothing here does among the objects of a verb that nobody knows."""
+        scan = self.scan
+        end = scan.find_sentence_end(i, Break.COMMA)
+        for k in range(i + 1, min(end, self._end)):
+            head = find_head(scan, k)
+            if head is not None and head.category.startswith("unavailable."):
+                self._add_unavailable(head)
+                return end, Place.TOPIC
+        if not self.mentions and self.unknown_verb is None:
+            self.unknown_verb = i
+        self._verb, self._verb_place, self._is_verb_unknown = None, i, True
+        return i + 1, Place.OBJECT
+
+    def _hand_over(self, i: int) -> tuple[int, Place]:
+        """Read a verb that no lexicon knows and whose object was mentioned before.
+
+        It may lead to something known: `set it on a card`. If it takes what was made somewhere
+        else, as in `hang it up in the hallway`, nothing here does that.
+        """
+        scan = self.scan
+        self._verb, self._verb_place = None, i
+        causes = scan.word(i) in self.grammar.causatives and bool(self.mentions)
+        styles = scan.owners[i + 1] == "artifact" or scan.word(i) in self.grammar.styling
+        if (styles and not causes) or not self.mentions:
+            return i + 1, Place.OBJECT
+        k = i + 2
+        while k < self._end and not scan.breaks[k] and scan.word(k) in self.grammar.particles:
+            k += 1
+        end = scan.find_sentence_end(i, Break.COMMA)
+        known = any(
+            find_head(scan, n) or scan.has(n, "act.", "unavailable.") for n in range(i + 1, end)
+        )
+        if causes and known:
+            self._refers = True
+            return k, Place.SUBJECT
+        led = causes or scan.word(k) in self.grammar.leading
+        if led and not known and k < end and not scan.has(k, "article"):
+            self.unavailable.append(UnavailableMention("handle", i, min(k + 1, self._end)))
+            return min(k + 1, self._end), Place.TOPIC
+        return i + 1, Place.OBJECT
+
+    def _is_unknown_verb(self, i: int) -> bool:
+        """Tell whether an unknown word stands where a verb does: `Load it into …`."""
+        scan = self.scan
+        k = i + 1
+        if k >= self._end or scan.breaks[k] or scan.has(i, "function_word", "article", "pronoun"):
+            return False
+        if scan.owners[k] == "artifact":
+            return True
+        return scan.word(k) in self.grammar.pronouns
+
+    def _is_asked(self, verb: Phrase, join: str, firm: bool, strict: bool) -> bool:
+        """Tell whether a verb in the middle of a sentence asks for something."""
+        k = verb.end
+        if has_clitic(self.scan, verb):
+            return True
+        if strict:
+            return join == "want" or (not verb.is_ambiguous and self._has_requested_object(k))
+        if join in {"then", "want"} or firm:
+            return True
+        if self._find_inner_reference(verb):
+            return True
+        if k >= self._end or self.scan.breaks[k]:
+            if verb.category == "act.speak" and self.scan.breaks[verb.start]:
+                return True
+            return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
+        scan = self.scan
+        if scan.owners[min(k + 1, self._end - 1)] == "measure":
+            return True
+        if scan.owners[k] is not None or scan.has(k, "article", "pronoun", "number", "language"):
+            return True
+        if scan.word(k) in self.grammar.objects:
+            return True
+        if verb.category.startswith("unavailable."):
+            return not verb.is_ambiguous or verb.end - verb.start > 1
+        return has_object(scan, k) and not verb.is_ambiguous and not self._current_is_topic()
+
+    def _has_requested_object(self, k: int) -> bool:
+        if k >= self._end or self.scan.breaks[k]:
+            return False
+        phrase = read_noun_phrase(self.scan, k)
+        return phrase.head is not None and phrase.has_article and not phrase.is_definite
+
+    def _current_is_topic(self) -> bool:
+        return self._current is not None and bool(self._current.topics)
+
+    def _is_detail(self, verb: Phrase, join: str) -> bool:
+        """Tell whether a verb says what goes into a text that is asked for already."""
+        current = self._current
+        if join in {"then", "want"} or current is None or current.kind != "text":
+            return False
+        colon = any(self.scan.breaks[k] == Break.CLAUSE for k in range(current.end, verb.start + 1))
+        return (
+            colon and ACT_KINDS.get(verb.category[4:]) == "text" and not verb.end - verb.start > 1
+        )
+
+    def _is_first_person(self, i: int) -> bool:
+        """Tell whether a verb within a few words of `I` or `we` is theirs."""
+        near = (self.scan.word(k).partition("'")[0] for k in range(max(self._clause, i - 3), i))
+        return any(word in self.grammar.subject for word in near)

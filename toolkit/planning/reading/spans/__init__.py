@@ -1,0 +1,1 @@
+"""Passes that find literals, measures, lists and phrases, each a stretch of words."""

@@ -1,0 +1,197 @@
+"""The pass that finds lists of which each item asks for one: `for each of Oslo, Rome and Bern`."""
+
+import re
+from dataclasses import dataclass
+
+from toolkit.planning.reading.spans.measures import read_quantity
+from toolkit.planning.reading.spans.scan import Break, Scan
+
+_MAX_ITEMS = 50
+_BULLET_LINE = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?=\S)", re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemList:
+    """Items of which each is asked for by itself.
+
+    Attributes:
+        start, end: the tokens that it takes.
+        items: the tokens of each item.
+        is_each: whether a word such as `each` says that it is spread.
+    """
+
+    start: int
+    end: int
+    items: tuple[tuple[int, int], ...]
+    is_each: bool
+
+
+def find_lists(scan: Scan) -> list[ItemList]:
+    """Find the lists of an objective and consume their words."""
+    found = [*_find_bulleted(scan)]
+    for start, end in scan.find_sentences():
+        for finder in (_find_after_colon, _find_ones, _find_enumerated):
+            one = finder(scan, start, end)
+            if one is not None and all(scan.is_free(k) for k, _ in one.items):
+                _consume_items(scan, one)
+                found.append(one)
+                break
+    return sorted(found, key=lambda one: one.start)
+
+
+def _consume_items(scan: Scan, found: ItemList) -> None:
+    for start, end in found.items:
+        for k in range(start, end):
+            if scan.is_free(k):
+                scan.consume(k, k + 1, "item")
+
+
+def _find_bulleted(scan: Scan) -> list[ItemList]:
+    """Find lines that begin with a bullet, where `each` or their number stands elsewhere."""
+    marks = [match.end() for match in _BULLET_LINE.finditer(scan.objective)]
+    if not 2 <= len(marks) <= _MAX_ITEMS:
+        return []
+    starts = {token.start: i for i, token in enumerate(scan.tokens)}
+    items = []
+    for mark in marks:
+        place = starts.get(mark)
+        if place is None:
+            return []
+        end = place + 1
+        while end < len(scan) and "\n" not in scan.gap(end):
+            end += 1
+        items.append((place, end))
+    first, last = items[0][0], items[-1][1]
+    others = [k for k in range(len(scan)) if not first <= k < last]
+    is_each = any(scan.find(k, "join.for_each") for k in others)
+    if not is_each and not any(read_quantity(scan, k)[0] == len(items) for k in others):
+        return []
+    found = ItemList(first, last, tuple(items), is_each)
+    _consume_items(scan, found)
+    return [found]
+
+
+def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
+    """Find `three pictures of houses: gothic, brutalist, thatched`."""
+    for i in range(start + 1, end):
+        if scan.breaks[i] != Break.CLAUSE:
+            continue
+        items = split_items(scan, i, end)
+        if not 2 <= len(items) <= _MAX_ITEMS:
+            continue
+        counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
+        is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
+        if counted or is_each:
+            return ItemList(i, end, tuple(items), is_each)
+    return None
+
+
+def split_items(scan: Scan, start: int, end: int) -> list[tuple[int, int]]:
+    """Split words at commas and at the conjunction before the last one."""
+    items, first = [], start
+    for k in range(start, end):
+        gap = k > start and scan.breaks[k] >= Break.COMMA
+        joined = scan.find(k, "join.and")
+        if gap and k > first:
+            items.append((first, k))
+            first = k
+        if joined is not None and k > start:
+            if k > first:
+                items.append((first, k))
+            first = joined.end
+    if first < end:
+        items.append((first, end))
+    return items
+
+
+def _find_ones(scan: Scan, start: int, end: int) -> ItemList | None:
+    """Find `two pictures, one of the gate, one of the yard`."""
+    places = [k for k in range(start + 1, end) if _is_one(scan, k)]
+    if not 2 <= len(places) <= _MAX_ITEMS:
+        return None
+    items = []
+    for n, place in enumerate(places):
+        last = places[n + 1] if n + 1 < len(places) else end
+        while last > place + 1 and scan.find(last - 1, "join.and"):
+            last -= 1
+        items.append((place, last))
+    counted = any(
+        read_quantity(scan, k)[0] == len(items) for k in range(max(0, start - 40), places[0])
+    )
+    return ItemList(places[0], end, tuple(items), is_each=False) if counted else None
+
+
+def _is_one(scan: Scan, k: int) -> bool:
+    number, _ = read_quantity(scan, k)
+    if number != 1 or scan.word(k).isdigit():
+        return False
+    return scan.breaks[k] > Break.NONE or scan.find(k - 1, "join.and") is not None
+
+
+def _find_enumerated(scan: Scan, start: int, end: int) -> ItemList | None:
+    """Find `A, B and C` around a phrase such as `for each of`."""
+    each = [k for k in range(start, end) if _spreads(scan, k)]
+    if not each:
+        return None
+    phrase = scan.find(each[0], "join.for_each")
+    opening = phrase.end if phrase else each[0] + 1
+    # "for each of A, B and C" or "A, B and C, each as an mp3"; "for each one" has no list after it.
+    has_list = not scan.has(opening - 1, "pronoun")
+    return (_find_run(scan, opening, end) if has_list else None) or _find_run(scan, start, each[0])
+
+
+def _spreads(scan: Scan, k: int) -> bool:
+    """Tell whether a word spreads what is asked for; `per` by itself only counts."""
+    phrase = scan.find(k, "join.for_each")
+    return phrase is not None and not scan.has(k, "join.from")
+
+
+def _find_run(scan: Scan, start: int, end: int) -> ItemList | None:
+    """Find the first run of words with a comma or a conjunction between them."""
+    for k in range(start + 1, end):
+        joined = scan.find(k, "join.and")
+        if joined is None or joined.end >= end or scan.find(joined.end, "act.", "make"):
+            continue
+        last = _grow_right(scan, joined.end, end)
+        items = [(joined.end, last)]
+        stop = k
+        while stop > start:
+            first = stop - 1
+            while first > start and scan.breaks[first] == Break.NONE:
+                first -= 1
+            is_listed = scan.breaks[first] == Break.COMMA and first > start
+            if not is_listed:
+                first = _shrink_left(scan, max(first, start), stop)
+            items.insert(0, (first, stop))
+            if not is_listed:
+                break
+            stop = first
+        if len(items) >= 2:
+            return ItemList(items[0][0], last, tuple(items), is_each=True)
+    return None
+
+
+def _grow_right(scan: Scan, start: int, end: int) -> int:
+    """Return where the last item ends: at a break, or where its capitals do."""
+    last = start + 1
+    capital = scan.text(start, last)[:1].isupper()
+    while last < end and scan.breaks[last] == Break.NONE:
+        if scan.has(last, "function_word", "join."):
+            break
+        if capital and not scan.text(last, last + 1)[:1].isupper():
+            break
+        last += 1
+    return last
+
+
+def _shrink_left(scan: Scan, start: int, end: int) -> int:
+    """Return where the first item begins: after the noun that all items share."""
+    first = end - 1
+    capital = scan.text(first, end)[:1].isupper()
+    while first > start:
+        if scan.has(first - 1, "function_word", "join.", "article"):
+            break
+        if not capital or not scan.text(first - 1, first)[:1].isupper():
+            break
+        first -= 1
+    return first

@@ -1,0 +1,227 @@
+"""The pass that finds measures: how long, how large, how fast, in which language and colours."""
+
+from dataclasses import dataclass
+
+from toolkit.planning.reading.objective_reading import Bound, Measure
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+
+_TIMES = frozenset({"x", "×", "*"})
+_BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}
+_OF = frozenset({"of", "is", "to", "von", "de", "di"})
+_MAX_LOOKBACK = 4
+_MAX_LINK = 4  # tokens between the name of a field and its value
+# Which kinds a measure can be of, the likeliest first.
+MEASURED_KINDS = {
+    "words": ("text", "speech", "card", "research"),
+    "characters": ("text", "card"),
+    "sentences": ("text", "speech", "card"),
+    "paragraphs": ("text",),
+    "lines": ("text", "card"),
+    "bullets": ("text", "card"),
+    "seconds": ("speech", "text"),
+    "minutes": ("speech", "text"),
+    "width": ("image", "card"),
+    "height": ("image", "card"),
+    "shape": ("image", "card"),
+    "theme": ("card",),
+    "format": ("card", "image", "speech"),
+    "pace": ("speech",),
+}
+_PACE_RANGE = (0.25, 4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedMeasure:
+    """A measure, or a language, with the words that say it."""
+
+    start: int
+    end: int
+    measure: Measure
+
+
+def find_measures(scan: Scan) -> list[PlacedMeasure]:
+    """Find every measure outside of literals, and consume its words."""
+    found: list[PlacedMeasure] = []
+    i = 0
+    while i < len(scan):
+        placed = _read_measure(scan, i) if scan.is_free(i) else []
+        if placed:
+            start = min(_find_bound_start(scan, i), placed[0].start)
+            end = placed[0].end
+            scan.consume(start, end, "measure")
+            found += placed
+            i = max(end, i + 1)
+        else:
+            i += 1
+    return found
+
+
+def _read_measure(scan: Scan, i: int) -> list[PlacedMeasure]:
+    return _read_size(scan, i) or _read_field(scan, i) or _read_quantity(scan, i)
+
+
+def _read_size(scan: Scan, i: int) -> list[PlacedMeasure]:
+    """Read `1200x630`, `768 by 512`, `512-pixel`, `1000 px`."""
+    word = scan.word(i)
+    if not word.isdigit():
+        return []
+    second = scan.word(i + 2)
+    if scan.word(i + 1) in _BETWEEN and second.isdigit() and min(int(word), int(second)) >= 16:
+        end = _skip_unit(scan, i + 3, "unit.pixels")
+        return _make_size(i, end, int(word), int(second))
+    unit = scan.find(i + 1, "unit.pixels")
+    if unit and scan.word(i + 1) not in _BETWEEN and int(word) >= 16:
+        return _make_size(i, unit.end, int(word), int(word))
+    return []
+
+
+def _make_size(start: int, end: int, width: int, height: int) -> list[PlacedMeasure]:
+    return [
+        PlacedMeasure(start, end, Measure("width", width)),
+        PlacedMeasure(start, end, Measure("height", height)),
+    ]
+
+
+def _skip_unit(scan: Scan, i: int, unit: str) -> int:
+    phrase = scan.find(i, unit) if i < len(scan) else None
+    return phrase.end if phrase and scan.word(i) not in _BETWEEN else i
+
+
+def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
+    """Read an input field that a capability names: `seed 99`, `40 steps`, `at most 6 sources`."""
+    if scan.word(i) not in scan.names.field_openings:
+        return []
+    for length in range(scan.names.longest_field, 0, -1):
+        name = scan.names.fields.get(" ".join(scan.word(i + n) for n in range(length)))
+        if name is not None and i + length <= len(scan):
+            found = _read_field_value(scan, i, i + length, name)
+            if found is not None:
+                return [found]
+    return []
+
+
+def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure | None:
+    """Read the value beside the name of a field: after a colon, or a number by itself."""
+    if end < len(scan) and scan.is_free(end) and scan.gap(end).strip() in {":", "="}:
+        last = scan.find_sentence_end(end)
+        value: float | str | None = read_quantity(scan, end)[0]
+        if value is None or last > end + 1:
+            value = scan.text(end, last).strip(" .")
+        return PlacedMeasure(i, last, Measure(name, value))
+    # "seed = 99", "seed of 99", "language de"
+    skip = _skip_linking_words(scan, end)
+    number, last = read_quantity(scan, skip)
+    if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
+        return PlacedMeasure(i, last, Measure(name, number))
+    if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
+        return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
+    before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
+    if before is not None and _stands_alone(scan, end):
+        return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))
+    return None
+
+
+def _skip_linking_words(scan: Scan, i: int) -> int:
+    """Return where a value begins after words that lead to it: `seed of 99`, `语速调到1.25`."""
+    if scan.word(i) in _OF:
+        return i + 1
+    k = i
+    while not scan.lexicon.separator and k < len(scan) and k - i < _MAX_LINK:
+        linking = scan.find(k, "make", "join.as", "function_word")
+        if linking is None or scan.breaks[k]:
+            break
+        k = linking.end
+    return k
+
+
+def _stands_alone(scan: Scan, i: int) -> bool:
+    """Tell whether no noun follows that a number or a name would belong to: `two voice clones`."""
+    if i >= len(scan) or scan.breaks[i] or scan.word(i) in scan.names.field_openings:
+        return True
+    return scan.has(i, "function_word", "join.")
+
+
+def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
+    """Read a number with a unit: `50 words`, `two-sentence`, `a 30-second`, `1.5x`."""
+    number, end = read_quantity(scan, i)
+    if number is None:
+        return []
+    if scan.word(end) in _TIMES and scan.word(i)[:1].isdigit() and not scan.gap(end):
+        return [PlacedMeasure(i, end + 1, Measure("pace", number))]
+    unit = _find_unit(scan, end)
+    if unit is None:
+        return _read_pace(scan, i, number)
+    name = unit.category.removeprefix("unit.")
+    last = unit.end
+    trailing = scan.find(last, "bound") if last < len(scan) and not scan.breaks[last] else None
+    bound = _find_bound(scan, i)
+    if trailing and trailing.category == "bound.about" and _ends_clause(scan, trailing.end):
+        bound, last = "about", trailing.end
+    return [PlacedMeasure(i, last, Measure(name, number, bound))]
+
+
+def _find_unit(scan: Scan, i: int) -> Phrase | None:
+    """Find a unit right after a number, or after one adjective: `two short sentences`."""
+    for k in (i, i + 1):
+        if k >= len(scan) or scan.breaks[k]:
+            return None
+        for phrase in scan.phrases(k):
+            if phrase.category.startswith("unit.") and phrase.category != "unit.pixels":
+                return phrase
+        if not scan.has(k, "filler"):
+            return None
+    return None
+
+
+def _read_pace(scan: Scan, i: int, number: float) -> list[PlacedMeasure]:
+    """Read a bare fraction as a pace: `slowly, at 0.7`."""
+    is_fraction = number != int(number) and _PACE_RANGE[0] <= number <= _PACE_RANGE[1]
+    if not is_fraction or scan.word(i - 1) not in {"at", "speed", "pace", "tempo", "bei", "con"}:
+        return []
+    return [PlacedMeasure(i, read_quantity(scan, i)[1], Measure("pace", number))]
+
+
+def read_quantity(scan: Scan, i: int) -> tuple[float | None, int]:
+    """Return the number that begins at a word, if one does, and where it ends."""
+    found = scan.read_number(i) if i < len(scan) else None
+    return found or (None, i)
+
+
+def _find_bound(scan: Scan, i: int) -> Bound:
+    """Return how closely a number is meant, by the words before it."""
+    for start in range(max(0, i - _MAX_LOOKBACK), i):
+        for phrase in scan.phrases(start):
+            if phrase.category.startswith("bound.") and phrase.end == i:
+                match phrase.category:
+                    case "bound.at_most":
+                        return "at_most"
+                    case "bound.at_least":
+                        return "at_least"
+                    case "bound.about":
+                        return "about"
+    return "exactly"
+
+
+def _find_bound_start(scan: Scan, i: int) -> int:
+    """Return where the words that bound a number begin; the number itself without any."""
+    for start in range(max(0, i - _MAX_LOOKBACK), i):
+        if any(
+            phrase.category.startswith("bound.") and phrase.end == i
+            for phrase in scan.phrases(start)
+        ) and all(scan.is_free(k) for k in range(start, i)):
+            return start
+    return i
+
+
+def _ends_clause(scan: Scan, i: int) -> bool:
+    return i >= len(scan) or scan.breaks[i] > Break.NONE
+
+
+def find_attribute(scan: Scan, i: int) -> PlacedMeasure | None:
+    """Read a theme, shape, pace or format that begins at a word."""
+    phrase = scan.find(i, "attribute.")
+    if phrase is None:
+        return None
+    name = phrase.category.removeprefix("attribute.")
+    value: float | str = float(phrase.value) if name == "pace" else phrase.value
+    return PlacedMeasure(phrase.start, phrase.end, Measure(name, value))

@@ -1,0 +1,35 @@
+"""Topics: the words that say what a request is about, without those around them."""
+
+from collections.abc import Sequence
+
+from toolkit.planning.reading.spans.scan import Scan
+
+MAX_TOPIC_CHARS = 300
+_EDGES = ("function_word", "about", "join.", "polite", "article", "filler")
+_CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact"})
+
+
+def find_topic_text(scan: Scan, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the words of the stretches that a request is about."""
+    parts = [trim_topic(scan, start, end) for start, end in spans]
+    text = ", ".join(dict.fromkeys(part for part in parts if part))
+    if len(text) > MAX_TOPIC_CHARS:
+        text = text[:MAX_TOPIC_CHARS].rpartition(" ")[0] or text[:MAX_TOPIC_CHARS]
+    return text
+
+
+def trim_topic(scan: Scan, start: int, end: int) -> str:
+    """Strip a stretch of words of those that only lead to it or follow it."""
+    while start < end and (_is_edge(scan, start) or scan.owners[start] in _CUT_OWNERS):
+        start += 1
+    while end > start and (_is_last_edge(scan, end - 1) or scan.owners[end - 1] in _CUT_OWNERS):
+        end -= 1
+    return " ".join(scan.text(start, end).split())
+
+
+def _is_edge(scan: Scan, i: int) -> bool:
+    return scan.has(i, "about", "join.", "polite") and scan.has(i, "function_word", "polite")
+
+
+def _is_last_edge(scan: Scan, i: int) -> bool:
+    return scan.has(i, "function_word", "polite", "join.") and scan.has(i, *_EDGES)

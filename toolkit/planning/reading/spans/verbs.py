@@ -1,0 +1,139 @@
+"""Verbs in a verb's place: an act is asked for by a verb only where a verb can stand."""
+
+from dataclasses import replace
+
+from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
+
+# Keys that have verbs besides their nouns, as `print` has, stand for verbs, too.
+NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
+    "unavailable.print",
+    "unavailable.schedule",
+    "unavailable.transcribe",
+    "unavailable.translate_audio",
+}
+_MAX_VERB_GAP = 5
+VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
+
+
+def find_verb(scan: Scan, i: int) -> Phrase | None:
+    """Return the verb at a word, if a verb can stand there; its parts may stand apart."""
+    apart = _find_separated_verb(scan, i)
+    verb = scan.find(i, "act.", "make", "unavailable.")
+    if verb is not None and verb.particle is not None:
+        return verb
+    if verb is not None:
+        verb = _add_manner(scan, verb)
+    if apart is not None and (verb is None or verb.end - verb.start < 2):
+        return apart
+    if verb is None:
+        return None
+    is_noun = verb.category in NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
+    if is_noun and not has_object(scan, verb.end):
+        return None
+    if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
+        return _prefer_available(scan, verb)
+    if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
+        return None
+    return _prefer_available(scan, verb)
+
+
+def _add_manner(scan: Scan, verb: Phrase) -> Phrase:
+    """Add the words after a verb that say the same act: `leia` + `em voz alta`."""
+    k = verb.end
+    if k >= len(scan) or scan.breaks[k] or not scan.has(k, "function_word", "join."):
+        return verb
+    for manner in scan.phrases(k):
+        if manner.category == verb.category and manner.end > k + 1:
+            return replace(verb, end=manner.end)
+    return verb
+
+
+def is_unknown_verb(scan: Scan, i: int) -> bool:
+    """Tell whether an unknown word stands where only a verb can: before a determiner."""
+    k = i + 1
+    if k >= len(scan) or scan.breaks[k] or scan.is_known(i) or not scan.is_free(i):
+        return False
+    if not scan.word(i).isalpha() or scan.word(k).isdigit():
+        return False
+    grammar = get_grammar(scan.lexicon.code)
+    if scan.word(k) in grammar.particles and not scan.breaks[k]:
+        k += 1
+        if k >= len(scan) or scan.breaks[k]:
+            return False
+    determiners = grammar.definite | grammar.possessive | grammar.objects | grammar.pronouns
+    return scan.word(k) in determiners or scan.has(k, "article")
+
+
+def _has_pronoun_inside(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether the object stands within a verb: `look it up`."""
+    pronouns = get_grammar(scan.lexicon.code).pronouns
+    return any(scan.word(k) in pronouns for k in range(verb.start + 1, verb.end))
+
+
+def has_clitic(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a verb has its object written on to it: `traducilo`."""
+    return verb.is_tail and bool(scan.lexicon.enclitics)
+
+
+def has_object(scan: Scan, i: int) -> bool:
+    """Tell whether an object begins at a word, so that what stands before it is a verb."""
+    if i >= len(scan) or scan.breaks[i] >= Break.CLAUSE:
+        return i < len(scan) and scan.owners[i] == "literal"
+    if scan.breaks[i] == Break.COMMA or scan.has_join_sign(i):
+        return False
+    if scan.owners[i] in {"literal", "artifact"}:
+        return True
+    if scan.find(i, "about", "join."):
+        # "answer in two sentences", "draft in French"
+        return i + 1 < len(scan) and (
+            scan.owners[i + 1] == "measure" or scan.find(i, "language") is not None
+        )
+    grammar = get_grammar(scan.lexicon.code)
+    word = scan.word(i)
+    if word in grammar.definite | grammar.possessive | grammar.objects:
+        return True
+    if scan.has(i, "article", "pronoun", "number", "question") or word.isdigit():
+        return True
+    if scan.owners[i] == "measure":
+        return True
+    if grammar.article_prefix and find_head(scan, i) is not None:
+        return True  # a noun without an article is indefinite
+    return not scan.has(i, "function_word", "polite", "filler") and find_head(scan, i) is None
+
+
+def _may_be_noun(scan: Scan, verb: Phrase) -> bool:
+    named = any(
+        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative"))
+        for phrase in scan.phrases(verb.start)
+    )
+    # What only names an act, as "research" does, is its verb where a sentence begins.
+    opens = verb.category.startswith("act.") and scan.breaks[verb.start] == Break.SENTENCE
+    return named or (verb.is_ambiguous and not opens)
+
+
+def _prefer_available(scan: Scan, verb: Phrase) -> Phrase:
+    """Return the sense of a verb that something here does, where it has one as long."""
+    for phrase in scan.phrases(verb.start):
+        if phrase.end == verb.end and phrase.category.startswith(("kind", "act.")):
+            return phrase
+    return verb
+
+
+def _find_separated_verb(scan: Scan, i: int) -> Phrase | None:
+    """Find a verb whose second part stands apart: `look the wombat up`, `lies das Gedicht vor`."""
+    particles = get_grammar(scan.lexicon.code).particles
+    if not particles or not scan.is_free(i):
+        return None
+    if not scan.lexicon.is_known(scan.word(i)):
+        return None
+    k = i + 1
+    while k < len(scan) and k - i <= _MAX_VERB_GAP and scan.breaks[k] == Break.NONE:
+        if scan.word(k) in particles and k > i + 1 and scan.is_free(k):
+            pair = [scan.tokens[i], scan.tokens[k]]
+            for entry in scan.lexicon.find_entries(pair, 0):
+                if entry.length == 2 and entry.category.startswith(("act.", "unavailable.")):
+                    return Phrase(i, i + 1, entry.category, entry.value, particle=k)
+        k += 1
+    return None

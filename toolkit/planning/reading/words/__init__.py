@@ -1,0 +1,1 @@
+"""The words of a language: its lexicon, its closed classes, numbers, spelling."""

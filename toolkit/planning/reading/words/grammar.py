@@ -1,0 +1,273 @@
+"""Closed classes of words of each language that its lexicon does not tell apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """The words by which a phrase is told from a clause.
+
+    Attributes:
+        definite: determiners that speak of a thing already there.
+        possessive: those that speak of a thing of somebody's.
+        finite: verbs without which no statement of the language goes: auxiliaries, modals.
+        relative: words that open a clause about the thing before them.
+        particles: second parts of verbs, which may stand apart from the first.
+        subject: pronouns that can only be a subject.
+        objects: pronouns of who is given something: `me`.
+        pronouns: those that stand for a thing as an object.
+        enclitics: those that a verb can end in, as one word or after a hyphen.
+        article_prefix: the definite article where it is written as one with its noun.
+        addressees: those for who is asked.
+        wants: verbs by which the first person asks for something.
+        now: words for this moment, which make a question one about live data.
+        means: prepositions of the way that something is sent by.
+        leading: prepositions of where something is brought to.
+        turning: prepositions of what something is turned into.
+        causatives: verbs that have others do something: `have it framed`.
+        styling: verbs that say how something is to be, and not what is done with it.
+        conditions: words that open a condition, and no question where none is asked.
+        times: words that say how often.
+        parts: nouns of what a text consists of.
+        listed: nouns that are counted within one text: `five questions`.
+    """
+
+    definite: frozenset[str] = frozenset()
+    possessive: frozenset[str] = frozenset()
+    finite: frozenset[str] = frozenset()
+    relative: frozenset[str] = frozenset()
+    particles: frozenset[str] = frozenset()
+    subject: frozenset[str] = frozenset()
+    objects: frozenset[str] = frozenset()
+    pronouns: frozenset[str] = frozenset()
+    enclitics: frozenset[str] = frozenset()
+    article_prefix: str = ""
+    addressees: frozenset[str] = frozenset()
+    wants: frozenset[str] = frozenset()
+    now: tuple[str, ...] = ()
+    means: frozenset[str] = frozenset()
+    leading: frozenset[str] = frozenset()
+    turning: frozenset[str] = frozenset()
+    causatives: frozenset[str] = frozenset()
+    styling: frozenset[str] = frozenset()
+    conditions: frozenset[str] = frozenset()
+    times: Mapping[str, int] = field(default_factory=dict)
+    listed: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+GRAMMARS: Mapping[str, Grammar] = {
+    "en": Grammar(
+        definite=_words("the this that these those its all both"),
+        possessive=_words("my our your his her their"),
+        finite=_words(
+            "is are was were am has had will would shall should can could may might must isn't "
+            "aren't wasn't won't can't goes becomes comes gets do does did wants keeps that's it's "
+            "there's belongs needs"
+        ),
+        relative=_words("that which who whose where when while because since if as so"),
+        particles=_words("up aloud out down in together over off back"),
+        subject=_words("i we he she they who"),
+        objects=_words("me us him you"),
+        pronouns=_words("it them this that these those"),
+        addressees=_words("you u"),
+        wants=_words("want need"),
+        now=(
+            "at the moment",
+            "this very minute",
+            "this minute",
+            "this very moment",
+            "at this moment",
+            "currently",
+            "at present",
+            "as we speak",
+            "right now",
+            "just now",
+            "last night",
+            "yesterday",
+            "this morning",
+            "this afternoon",
+            "tonight",
+            "today",
+            "on time",
+        ),
+        means=_words("by via"),
+        leading=_words("through to into onto in on at over under for"),
+        turning=_words("as into"),
+        causatives=_words("have get let"),
+        styling=_words(
+            "keep make set address sign base aim tailor start end begin open close let phrase "
+            "word call title name format structure dedicate limit pitch cap hold leave use have "
+            "take treat put turn bring split divide mix blend tone do get see find want give add "
+            "include mention finish stick round write call spell"
+        ),
+        conditions=_words("if whether"),
+        times={"once": 1, "twice": 2, "thrice": 3},
+        parts=_words(
+            "stanza stanzas verse verses line lines paragraph paragraphs chapter chapters section "
+            "sections scene scenes act acts question questions rhyme rhymes chorus refrain"
+        ),
+        listed=_words(
+            "question questions name names idea ideas keyword keywords hashtag hashtags answer "
+            "answers term terms option options"
+        ),
+    ),
+    "de": Grammar(
+        definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),
+        possessive=_words(
+            "mein meine meinen meinem meiner meines unser unsere unseren unserem unserer dein "
+            "deine ihr ihre ihren ihrem ihrer sein seine seinen seinem seiner"
+        ),
+        finite=_words(
+            "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
+            "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
+        ),
+        turning=_words("als in"),
+        relative=_words("dass weil wenn wo wahrend damit ob als wie"),
+        particles=_words("vor auf ab aus nach zusammen her hin"),
+        subject=_words("ich wir er sie du"),
+        objects=_words("mir uns ihm ihr"),
+        pronouns=_words("es sie ihn das dies diese diesen dieses"),
+        addressees=_words("du sie ihr"),
+        wants=_words(
+            "brauche brauchen benotige benotigen mochte mochten will wollen wunsche hatte"
+        ),
+        now=(
+            "gerade jetzt",
+            "im moment",
+            "in diesem moment",
+            "momentan",
+            "derzeit",
+            "jetzt",
+            "zurzeit",
+        ),
+        means=_words("per via"),
+        conditions=_words("ob wenn falls"),
+        times={"einmal": 1, "zweimal": 2, "dreimal": 3},
+        listed=_words(
+            "frage fragen name namen idee ideen stichwort stichworter hashtag hashtags begriff "
+            "begriffe antwort antworten option optionen vorschlag vorschlage claim claims"
+        ),
+    ),
+    "fr": Grammar(
+        definite=_words("le la les l' ce cet cette ces du des"),
+        possessive=_words("mon ma mes notre nos ton ta tes votre vos son sa ses leur leurs"),
+        finite=_words("est sont etait ont avait sera doit doivent peut peuvent va vont faut"),
+        turning=_words("en comme"),
+        relative=_words("qui que dont ou parce lorsque quand si comme"),
+        subject=_words("je nous il elle ils elles on tu"),
+        objects=_words("moi nous lui leur m"),
+        pronouns=_words("ca cela ceci"),
+        addressees=_words("tu vous"),
+        wants=_words("veux voudrais voulons voudrions aimerais aimerions souhaite souhaitons"),
+        now=("en ce moment", "à l'instant", "à l’instant", "actuellement", "maintenant"),
+        means=_words("par via"),
+        conditions=_words("si"),
+        listed=_words(
+            "question questions nom noms idee idees mot mots hashtag hashtags reponse reponses "
+            "terme termes option options suggestion suggestions"
+        ),
+        enclitics=_words("le la les en"),
+    ),
+    "es": Grammar(
+        definite=_words("el la los las este esta estos estas ese esa esos esas aquel del al"),
+        possessive=_words("mi mis nuestro nuestra nuestros nuestras tu tus su sus"),
+        finite=_words("es son era ha han habia sera debe deben puede pueden va van estan"),
+        turning=_words("en como"),
+        relative=_words("que quien cuyo donde porque cuando si como"),
+        subject=_words("yo nosotros nosotras ella ellos ellas"),
+        objects=_words("me nos le les"),
+        pronouns=_words("esto eso ello"),
+        addressees=_words("tu usted ustedes vosotros"),
+        wants=_words("quiero queremos necesito necesitamos quisiera quisieramos deseo"),
+        now=("ahora mismo", "en este momento", "en estos momentos", "actualmente", "ahora"),
+        means=_words("por via"),
+        conditions=_words("si"),
+        listed=_words(
+            "pregunta preguntas nombre nombres idea ideas palabra palabras hashtag hashtags "
+            "respuesta respuestas termino terminos opcion opciones sugerencia sugerencias"
+        ),
+        enclitics=_words(
+            "lo la los las melo mela melos melas noslo nosla noslos noslas selo sela selos selas"
+        ),
+    ),
+    "it": Grammar(
+        definite=_words("il lo la i gli le l' questo questa questi queste quel quella quelle"),
+        possessive=_words("mio mia miei mie nostro nostra nostri nostre tuo tua suo sua suoi loro"),
+        finite=_words("sono era ha hanno aveva sara deve devono puo possono va vanno"),
+        turning=_words("in come"),
+        relative=_words("che chi cui dove perche quando se come"),
+        subject=_words("io noi lui"),
+        objects=_words("mi ci gli"),
+        pronouns=_words("cio questo quello"),
+        addressees=_words("tu lei voi"),
+        wants=_words("voglio vogliamo vorrei vorremmo desidero desideriamo"),
+        now=("in questo momento", "adesso", "proprio ora", "attualmente", "al momento"),
+        means=_words("per via tramite"),
+        conditions=_words("se"),
+        listed=_words(
+            "domanda domande nome nomi idea idee parola parole hashtag risposta risposte termine "
+            "termini opzione opzioni suggerimento suggerimenti"
+        ),
+        enclitics=_words(
+            "lo la li le ne melo mela meli mele mene celo cela celi cele "
+            "glielo gliela glieli gliele"
+        ),
+    ),
+    "pt": Grammar(
+        definite=_words("o a os as este esta estes estas esse essa esses essas aquele aquela"),
+        possessive=_words("meu minha meus minhas nosso nossa nossos nossas seu sua seus suas"),
+        finite=_words("sao era foi tem tinha sera deve devem pode podem vai vao estao"),
+        turning=_words("em como"),
+        relative=_words("que quem cujo onde porque quando se como"),
+        subject=_words("eu ele ela eles elas"),
+        objects=_words("me nos lhe lhes"),
+        pronouns=_words("isso isto aquilo"),
+        addressees=_words("voce voces tu"),
+        wants=_words("quero queremos preciso precisamos gostaria gostariamos queria desejo"),
+        now=("agora", "neste momento", "nesse momento", "no momento", "atualmente"),
+        means=_words("por via pelo"),
+        conditions=_words("se caso"),
+        listed=_words(
+            "pergunta perguntas nome nomes ideia ideias palavra palavras hashtag hashtags "
+            "resposta respostas termo termos opcao opcoes sugestao sugestoes"
+        ),
+        enclitics=_words("o a os as lo la los las no na nos nas"),
+    ),
+    "ar": Grammar(
+        article_prefix="ال",
+        definite=_words("هذا هذه ذلك تلك هؤلاء"),
+        finite=_words("كان كانت يكون تكون يجب يمكن"),
+        relative=_words("الذي التي الذين ان لان عندما اذا كما"),
+        subject=_words("انا نحن هو هي هم"),
+        addressees=_words("انت انتم"),
+        wants=_words("اريد نريد احتاج نحتاج اود نود"),
+        now=("الآن", "الان", "حاليا", "حاليًا", "في هذه اللحظة"),
+        means=_words("عبر"),
+        conditions=_words("اذا"),
+        enclitics=_words("ه ها هم هما هن هالي هالنا"),
+    ),
+    "ja": Grammar(
+        now=("今の", "現在の", "いまの", "今すぐ", "リアルタイム"),
+        listed=_words(
+            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
+        ),
+    ),
+    "zh": Grammar(
+        now=("现在", "此刻", "目前", "現在", "当前", "當前", "这会儿", "實時", "实时"),
+        listed=_words(
+            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
+        ),
+    ),
+}
+_NO_GRAMMAR = Grammar()
+
+
+def get_grammar(code: str) -> Grammar:
+    """Return the closed classes of a language; empty for one that has none here."""
+    return GRAMMARS.get(code, _NO_GRAMMAR)
