@@ -82,3 +82,14 @@ def test_a_large_text_is_reviewed_in_no_time(name: str) -> None:
     started = time.process_time()
     find_text_issues(BLUE, NASTY[name])
     assert time.process_time() - started < 1.0
+
+
+def test_two_equal_texts_are_one_too_many() -> None:
+    """Given two slogans that are the same, then the later node is to blame."""
+    made = [
+        build_evidence(name, LLM, {"text": "Tea first."}, Blob(b"Tea  first.\n", "text/plain"),
+                       given={"objective": "A slogan for a tea shop"})
+        for name in ("one", "two")
+    ]  # fmt: skip
+    issues = find_issues("Two slogans for a tea shop", made, ["one", "two"], attempt=0)
+    assert [issue.node_id for issue in issues if issue.check == "text_variety"] == ["two"]
