@@ -24,7 +24,7 @@ _SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」")
 _REFUSAL_CHARS, _SHORT_CHARS = 300, 400
 _GRAM = 4  # words; signs, where words are not set apart
-_MIN_BRIEF = 6  # words of a brief that an echo is told by
+_MIN_BRIEF = 5  # words of a brief that an echo is told by
 _MIN_TERMS = 15  # of a text that may say nothing but its brief
 _MIN_RULES = 5  # words of standing instructions
 _MAX_PREAMBLE = 160  # characters of a first line that only announces the rest

@@ -65,7 +65,7 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
     for match in _BRACKETED.finditer(text):
         inner = next(part for part in match.groups() if part is not None)
         folded = fold_phrase(inner).strip()
-        if _CITATION.match(inner) or _HTML_TAG.fullmatch(match.group()) or inner in case.brief:
+        if _CITATION.match(inner) or _HTML_TAG.fullmatch(match.group()) or match[0] in case.brief:
             continue
         section = compile_phrases("sections").match(folded)
         if section is not None and len(folded.split()) <= 4:
@@ -80,7 +80,7 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
                 if not is_blank:
                     continue
             case first:
-                is_blank = first == "%" or words.search(folded) is not None
+                is_blank = first == "%" or _names_blank(folded)
         is_blank = is_blank or match[0].startswith("{{")
         # An abbreviation in brackets is none, words in capitals are.
         is_blank = is_blank or (inner.isupper() and re.search(r"[ _]", inner) is not None)
@@ -91,6 +91,13 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
         message = f"The text has blanks to fill in: {quote(', '.join(found[:4]))}."
         told = "Leave no placeholders; use what is known and leave out what is not."
         yield case.report(message, 0.7, criterion="output_completeness", instruction=told)
+
+
+def _names_blank(folded: str) -> bool:
+    """Tell whether words in brackets begin or end as the name of a blank does."""
+    words = compile_phrases("placeholders")
+    last = folded.rpartition(" ")[2]
+    return words.match(folded) is not None or words.fullmatch(last) is not None
 
 
 def check_markup(case: TextCase) -> Iterator[ReviewIssue]:
