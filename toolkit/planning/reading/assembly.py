@@ -51,6 +51,8 @@ def assemble_reading(
     _turn_voices_to_clones(mentions, artifacts)
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
+    for mention in mentions:
+        mention.inputs = [one for one in mention.inputs if one in mentions]
     copies = fan_out(mentions, lists)
     builder = _RequestBuilder(scan, mentions, copies, literals, artifacts, measures, finder.facts)
     requests = tuple(builder.build(copy) for copy in copies)
