@@ -113,17 +113,17 @@ class Outcome:
 
 def plan_line(line: SetLine, without: frozenset[str] = frozenset()) -> Outcome:
     """Plan an objective; what would not be run has no graph."""
-    started = time.perf_counter()
+    started = time.thread_time()
     draft = make_plan(line.objective, Constraints(), build_view(), without=without)
-    took = time.perf_counter() - started
+    took = time.thread_time() - started
     return Outcome(line, draft, make_graph(draft), took)
 
 
 def plan_line_by_model(line: SetLine, client: Client) -> Outcome:
     """Plan an objective by a model, and by rules where it makes no plan that can be used."""
-    started = time.perf_counter()
+    started = time.thread_time()
     plan = client.plans.create(line.objective, planner="llm").record
-    took = time.perf_counter() - started
+    took = time.thread_time() - started
     draft = PlanDraft(
         nodes=plan.nodes,
         missing=tuple(plan.missing),
@@ -271,7 +271,7 @@ def print_table(rows: Sequence[tuple[str, dict[str, float]]]) -> None:
 
 
 def tell_times(outcomes: Sequence[Outcome], rounds: int) -> bool:
-    """Tell how long a plan takes: the median and the 95th percentile, warm."""
+    """Tell how much CPU time a plan takes, warm: the median and the 95th percentile."""
     took = [1000 * plan_line(o.line).seconds for _ in range(rounds) for o in outcomes]
     last = sorted(took)[int(0.95 * (len(took) - 1))]
     kept = report("planning.time", statistics.median(took), "ms", floor=0, limit=LIMIT_MS)

@@ -28,6 +28,7 @@ SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
     "tests/test_benchmarks", "tests/batch/", "tests/planning/test_planner_properties",
     "tests/engine/money/test_budget_state_machine", "tests/engine/execution/test_clock_changes",
+    "tests/engine/execution/test_task_state_machine",
     "tests/server/responsiveness/",
 )  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.

@@ -141,6 +141,22 @@ class TextThresholds(BaseModel):
     min_facts: int = Field(default=3, ge=1)
 
 
+class ResearchThresholds(BaseModel):
+    """The thresholds of the checks of research.
+
+    Attributes:
+        min_letters: the least letters of facts.
+        min_filled_share: the least share of parts that are no placeholders.
+        min_language_letters: the letters from which on the language is told.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    min_letters: int = Field(default=40, ge=0)
+    min_filled_share: Share = 0.5
+    min_language_letters: int = Field(default=80, ge=0)
+
+
 class ReviewThresholds(BaseModel):
     """The thresholds of the reviewer's checks.
 
@@ -151,6 +167,7 @@ class ReviewThresholds(BaseModel):
         sound: of the checks of sounds.
         picture: of the checks of pictures.
         card: of the checks of cards.
+        research: of the checks of research.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -162,6 +179,7 @@ class ReviewThresholds(BaseModel):
     sound: SoundThresholds = SoundThresholds()
     picture: PictureThresholds = PictureThresholds()
     card: CardThresholds = CardThresholds()
+    research: ResearchThresholds = ResearchThresholds()
 
 
 DEFAULT_THRESHOLDS = ReviewThresholds()

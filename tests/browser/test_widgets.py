@@ -121,14 +121,22 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
 
 
 def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
-    """Given the scenario of tasks, when a person refuses what came out, then all is told."""
+    """Given the attempts of a task, when a person passes another one, then that is told."""
     tab.run_all("06_tasks_and_reviews.ipynb")
     wait_until_run(tab)
     review = tab.page.locator(".toolkit-panel").first
-    expect(review.get_by_role("heading", name="Attempt 3")).to_be_visible()
-    review.get_by_label("issues").fill("Still too pale.")
-    review.get_by_role("button", name="Fail").click()
-    expect(review.get_by_text("fail by person")).to_be_visible()
+    for title in ("Attempt 1", "Attempt 2", "Attempt 3 ★ best ✓ delivered"):
+        expect(review.get_by_role("columnheader", name=title)).to_be_visible()
+    for theme, title in (("light", "JupyterLab Light"), ("dark", "JupyterLab Dark")):
+        tab.command("apputils:change-theme", theme=title)
+        expect(tab.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
+        tab.shoot(f"attempts-{theme}", review)
+    review.get_by_label("of attempt").select_option("Attempt 2")
+    review.get_by_label("issues").fill("Nobody asked for its age.")
+    review.get_by_role("button", name="Pass").click()
+    delivered = review.get_by_role("columnheader", name="Attempt 2 ★ best ✓ delivered")
+    expect(delivered).to_be_visible()
+    expect(review.get_by_text("Nobody asked for its age.").first).to_be_visible()
     tab.shoot("judged", review)
 
 
@@ -146,7 +154,7 @@ def test_a_dashboard_in_voila(tab: Tab) -> None:
     page.goto(f"{tab.lab.url}/voila/render/dashboard.ipynb?token={TOKEN}")
     page.get_by_role("button", name="Start").click()
     expect(page.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
-    expect(page.get_by_role("heading", name="Attempt 1")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Attempt 1")).to_be_visible()
     expect(page.get_by_text("pass by checks")).to_be_visible()
     tab.shoot("voila")
 

@@ -346,7 +346,7 @@ def test_auto_asks_the_model_where_the_rules_have_a_question(author: RawCaller) 
 def test_where_neither_understands_a_person_is_asked(author: RawCaller) -> None:
     """Given words that nobody knows, and a model without a plan, then the task has a question."""
     script(author, *[answer("{}")] * 3)
-    task = author.task("Gnarf the plimb with a snork", planner="auto")
+    task = author.task("Blorp snarf", planner="auto")
     assert task["status"] == "blocked"
     assert task["data"]["question"]
     assert len(task["data"]["llm_job_ids"]) == 3

@@ -1,6 +1,7 @@
 """Replies of a model that was asked for a plan, whatever they hold, and the prompt for it."""
 
 import json
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,12 @@ from hypothesis import strategies as st
 from tests.planning.sample_capabilities import BUILT_IN, EVERY, build_view
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.errors import Detail
-from toolkit.planning.llm_planner import FailedTry, build_planner_input, list_plannable
+from toolkit.planning.llm_planner import (
+    FailedTry,
+    build_planner_input,
+    build_reply_schema,
+    list_plannable,
+)
 from toolkit.planning.model_reply import read_plan_reply
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 
@@ -107,3 +113,16 @@ def test_a_prompt_says_the_same_of_the_same() -> None:
     """Given the same arguments, then the prompt is equal: a crash needs no other call."""
     made = [build_planner_input(OBJECTIVE, EVERY, frozenset({"llm.generate"})) for _ in range(2)]
     assert made[0] == made[1]
+
+
+def test_more_plugins_than_a_prompt_holds_are_still_asked_for() -> None:
+    """Given hundreds of capabilities, then the prompt is taken: those that fit are described."""
+    capabilities = load_capabilities()
+    llm = next(c for c in capabilities if c.id == "llm.generate")
+    many = [*capabilities, *(replace(llm, id=f"plugin.make{i}") for i in range(300))]
+    given = build_planner_input(OBJECTIVE, many, frozenset())
+    llm.input_model.model_validate(given, strict=True)
+    described = [one for one in list_plannable(many) if f'"id": "{one.id}"' in str(given["system"])]
+    assert described[0].id == list_plannable(many)[0].id
+    assert len(described) > len(capabilities)
+    assert build_reply_schema([one.id for one in described]) == given["output_schema"]

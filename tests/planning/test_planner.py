@@ -69,7 +69,6 @@ SHAPES = [
     ("A podcast about bees in French", {L, S}, S, "bees"),
     ('Say "Hello, world" as audio', {S}, S, None),
     ("Write a poem", {L}, L, None),
-    ("social card", {C}, C, None),
 ]
 
 
@@ -130,6 +129,14 @@ def test_words_in_quotes_are_used_as_they_are() -> None:
         "title": "A video call"
     }
     assert find_node(plan("Say “An image of me” as audio"), S).input == {"text": "An image of me"}
+
+
+@pytest.mark.parametrize("objective", ["A card.", "social card", "Make me a podcast, please"])
+def test_what_says_no_subject_is_asked_about(objective: str) -> None:
+    """Given a thing that is about something and does not say what, then that is asked."""
+    draft = plan(objective)
+    assert draft.question
+    assert draft.nodes == []
 
 
 def test_a_language_is_passed_on() -> None:

@@ -101,10 +101,14 @@ def test_facts_are_optional_where_a_text_rests_on_them() -> None:
     assert edges(plan(text())) == set()
     alone = plan(RequestedOutput("research", "facts", topic="tea"))
     assert [node.optional for node in alone.nodes] == [False]
-    shown = plan(
+    shown_of_facts = (
         RequestedOutput("research", topic="tea", is_delivered=False),
         RequestedOutput("card", topic="tea", inputs=(0,)),
     )
+    shown = plan(*shown_of_facts)
+    assert [node.optional for node in shown.nodes] == [True, False, False]
+    untold = ObjectiveReading("en", topic="tea", banned=frozenset({"text"}))
+    shown = plan(*shown_of_facts, reading=untold)
     assert [node.optional for node in shown.nodes] == [False, False]
 
 

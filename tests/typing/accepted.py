@@ -30,6 +30,7 @@ def ask(client: Client) -> None:
     assert_type(client.tasks.create("tea", max_cost_usd=1.0, optimize_for="quality"), Task)
     assert_type(client.tasks.review("tsk_1", "pass"), Task)
     assert_type(client.plans.create("tea"), Plan)
+    assert_type(client.plans.create("tea", planner="llm"), Plan)
     assert_type(client.artifacts.get("art_1"), Artifact)
     assert_type(client.connections.create("openai", "environment", "OPENAI_API_KEY"), Connection)
     assert_type(client.compute.get("cmp_1"), Compute)

@@ -13,6 +13,7 @@ def ask(client: Client) -> None:
     client.route("llm.generate", {}, deadline_s="soon")  # error: arg-type
     client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # error: call-arg
     client.tasks.create("tea", optimize_for="cheep")  # error: arg-type
+    client.plans.create("tea", planner="gpt")  # error: arg-type
     client.tasks.review("tsk_1", "maybe")  # error: arg-type
     client.tasks.get("tsk_1").review("maybe")  # error: arg-type
     client.runs.get("run_1").wait(timeout_s=5)  # error: call-arg

@@ -214,6 +214,7 @@ def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
             capability=node["capability"],
             depends_on=node["depends_on"],
             input=node["input"],
+            optional=node.get("optional", False),
         )
         for node in nodes
     ]

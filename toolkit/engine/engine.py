@@ -33,10 +33,10 @@ from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.jobs import Jobs
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
-from toolkit.engine.orchestration.reviews import Reviews
+from toolkit.engine.orchestration.reviewing.reviews import Reviews
+from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.runs import Runs
 from toolkit.engine.orchestration.single_jobs import SingleJobs
-from toolkit.engine.orchestration.task_judge import TaskJudge
 from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflow_reruns import WorkflowReruns

@@ -45,19 +45,21 @@ class CapabilityGraph:
         self.free_only = free_only
 
     @cached_property
+    def _able(self) -> dict[str, list[Capability]]:
+        return find_makers(self.available)
+
+    @cached_property
     def _makers(self) -> dict[str, Capability]:
         """Who makes each kind: the first that can run now, or else the first, of no alias."""
-        found = find_makers(self.available)
         by_need = {
             kind: sorted(makers, key=lambda c: (c.alias_of in self._by_id, not self.is_usable(c)))
-            for kind, makers in found.items()
+            for kind, makers in self._able.items()
         }
         return {kind: makers[0] for kind, makers in by_need.items() if makers}
 
     @cached_property
     def _kinds_by_id(self) -> dict[str, str]:
-        makers = find_makers(self.available).items()
-        return {maker.id: kind for kind, every in makers for maker in every}
+        return {maker.id: kind for kind, able in self._able.items() for maker in able}
 
     def find_maker(self, kind: str) -> Capability | None:
         """Find the capability that makes a kind, or the one of that id."""
@@ -115,12 +117,20 @@ class CapabilityGraph:
             for first, producer in by_kind.items()
             for then, consumer in by_kind.items()
         ]
+        feeds = {(first, then) for first, then, filled in pairs if filled}
+        # What a text can be made of reaches whatever a text reaches: it is written up first.
+        feeds |= {
+            (first, then)
+            for first, text in feeds
+            for again, then in feeds
+            if text == again == "text"
+        }
         return CapabilityNames(
             phrases=phrases,
             kinds=frozenset(by_kind),
             fields=collect_field_words(chain.from_iterable(fields.values())),
             fields_by_kind=fields,
-            feeds=frozenset((first, then) for first, then, filled in pairs if filled),
+            feeds=frozenset(feeds),
             needs=frozenset(
                 (then, first)
                 for first, then, filled in pairs

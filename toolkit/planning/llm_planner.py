@@ -5,7 +5,7 @@ that their schemas take, and edges come into a plan: no provider, address, secre
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,8 +22,8 @@ MIN_UNDERSTOOD: Final = 0.8
 MAX_ASKED_WORDS: Final = 8
 MAX_TRIES: Final = 3  # the first answer, and at most two repairs
 MAX_TOKENS: Final = 4_096
-# Of the instructions with the catalogue, and of the repair: what `llm.generate` takes, and less.
-MAX_INSTRUCTIONS: Final = 19_000
+# In characters; with what stands around them, `llm.generate` takes them.
+MAX_CATALOGUE: Final = 16_000
 MAX_FAULT_LIST: Final = 6_000
 MAX_SHOWN_REPLY: Final = 8_000
 
@@ -107,13 +107,13 @@ def build_planner_input(
         connected: the ids of those that could run now.
         failed: the answers so far, which the model is to repair.
     """
-    listed = list_plannable(capabilities)
+    lines = _describe_plannable(capabilities, connected)
     return {
-        "system": _INSTRUCTIONS + _write_catalogue(listed, connected),
+        "system": "\n".join([_INSTRUCTIONS, "Catalogue:", *lines.values()]),
         "objective": _write_request(failed),
         "context": objective,
         "max_tokens": MAX_TOKENS,
-        "output_schema": build_reply_schema([capability.id for capability in listed]),
+        "output_schema": build_reply_schema(list(lines)),
     }
 
 
@@ -147,18 +147,25 @@ def _close_object(**members: JsonObject) -> JsonObject:
     }
 
 
-def _write_catalogue(capabilities: Sequence[Capability], connected: frozenset[str]) -> str:
-    """Write a line for each capability; with all of its fields, where there is room for that."""
+def _describe_plannable(
+    capabilities: Sequence[Capability], connected: frozenset[str]
+) -> dict[str, str]:
+    """Write a line for each capability that fits, by its id: with its fields, if all fit so."""
+    lines: dict[str, str] = {}
     for is_full in (True, False):
-        lines = [
-            json.dumps(describe_capability(one, one.id in connected, is_full=is_full))
-            for one in capabilities
-        ]
-        written = "\nCatalogue:\n" + "\n".join(lines)
-        if len(_INSTRUCTIONS) + len(written) <= MAX_INSTRUCTIONS:
-            return written
-    room = MAX_INSTRUCTIONS - len(_INSTRUCTIONS)
-    return written[:room].rpartition("\n")[0]
+        lines = {
+            one.id: json.dumps(describe_capability(one, one.id in connected, is_full=is_full))
+            for one in list_plannable(capabilities)
+        }
+        if _measure_lines(lines) <= MAX_CATALOGUE:
+            return lines
+    while _measure_lines(lines) > MAX_CATALOGUE:
+        lines.popitem()
+    return lines
+
+
+def _measure_lines(lines: Mapping[str, str]) -> int:
+    return sum(len(line) + 1 for line in lines.values())
 
 
 def describe_capability(

@@ -10,7 +10,14 @@ from toolkit.contract.base import JsonObject
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field, get_field_role, is_caller_supplied
 from toolkit.planning.field_values import describe_fields, fill_measured_fields, fit_value
-from toolkit.planning.prompts import Purpose, add_topic, cut_join, estimate_tokens, write_brief
+from toolkit.planning.prompts import (
+    Purpose,
+    add_topic,
+    cut_join,
+    estimate_tokens,
+    has_content,
+    write_brief,
+)
 from toolkit.planning.reading.objective_reading import Measure, ObjectiveReading, RequestedOutput
 from toolkit.plugins import Capability
 
@@ -107,11 +114,17 @@ class NodeInputBuilder:
 
     def has_topic(self, request: RequestedOutput) -> bool:
         """Tell whether a request says more than what is to be made."""
-        return bool(request.topic or self.reading.topic or _cut_phrase(request))
+        return bool(request.topic or self.reading.topic or self._find_rest(request))
 
     def _find_topic(self, request: RequestedOutput) -> str:
-        topic = request.topic or self.reading.topic or _cut_phrase(request)
+        topic = request.topic or self.reading.topic or self._find_rest(request)
         return topic or request.wording or request.phrase or " ".join(self.objective.split())
+
+    def _find_rest(self, request: RequestedOutput) -> str:
+        """Find what the words of a request say besides the name of what is to be made."""
+        before, _, after = request.wording.partition(request.phrase or request.wording)
+        rest = " ".join(f"{before} {after}".split()).strip(_EDGE_CHARS)
+        return rest if has_content(rest, self.reading.language) else ""
 
     def _choose_text(
         self, capability: Capability, name: str, request: RequestedOutput
@@ -186,12 +199,6 @@ def format_title(topic: str) -> str:
     first, _, rest = topic.partition(" ")
     text = rest if rest and first.lower() in _ARTICLES else topic
     return text[:1].upper() + text[1:]
-
-
-def _cut_phrase(request: RequestedOutput) -> str:
-    """Cut the name of what is to be made out of the words that ask for it."""
-    before, _, after = request.wording.partition(request.phrase or request.wording)
-    return " ".join(f"{before} {after}".split()).strip(_EDGE_CHARS)
 
 
 def _fill_tokens(

@@ -155,40 +155,52 @@ class _EdgeCheck:
         capability = self._capabilities.get(node.id)
         if capability is None:
             return []
-        ups = [up for up in node.depends_on if up != node.id and up in self._capabilities]
+        ups = {
+            up: self._capabilities[up]
+            for up in node.depends_on
+            if up != node.id and up in self._capabilities
+        }
         # What is not there for certain completes no input.
-        certain = [self._capabilities[up] for up in ups if up not in self._optional]
+        certain = [made for up, made in ups.items() if up not in self._optional]
         fillable = find_fillable_fields(capability, certain)
-        unsure = find_fillable_fields(capability, [self._capabilities[up] for up in ups]) - fillable
+        unsure = find_fillable_fields(capability, ups.values()) - fillable
         path = f"nodes.{i}.input"
         faults = find_input_faults(capability, node.input, fillable, path, unsure)
         for j, up in enumerate(node.depends_on):
-            if up in ups:
-                why = self._explain_idle(node, capability, up, ups[ups.index(up) + 1 :])
-                if why is not None:
-                    faults.append(Detail(f"nodes.{i}.depends_on.{j}", why))
+            why = explain_idle_edge(node, capability, ups, up) if up in ups else None
+            if why is not None:
+                faults.append(Detail(f"nodes.{i}.depends_on.{j}", why))
         return faults
 
-    def _explain_idle(
-        self, node: PlanNode, capability: Capability, up: str, later: Sequence[str]
-    ) -> str | None:
-        """Say why nothing of an upstream node reaches its dependent; nothing if something does."""
-        producer = self._capabilities[up]
-        takers = {
-            name: binding
-            for name, binding in capability.accepts.items()
-            if producer.can_fill(capability, name)
-        }
-        if not takers:
-            return f"`{up}` makes {producer.produces}, which no field of `{capability.id}` takes"
-        free = {name: binding for name, binding in takers.items() if name not in node.input}
-        if not free:
-            named = ", ".join(f"`{name}`" for name in takers)
-            return f"`{up}` feeds nothing: {named} of `{node.id}` is given already"
-        others = [self._capabilities[other] for other in later]
-        for name, binding in free.items():
-            # Texts are joined; of artifacts only the last one is used.
-            if binding.mode == "text" or not any(o.can_fill(capability, name) for o in others):
-                return None
-        named = ", ".join(f"`{name}`" for name in free)
-        return f"`{up}` feeds nothing: {named} of `{node.id}` is filled by a later node"
+
+def explain_idle_edge(
+    node: PlanNode, capability: Capability, producers: Mapping[str, Capability], upstream: str
+) -> str | None:
+    """Say why nothing of an upstream node reaches its dependent; nothing if something does.
+
+    Args:
+        node: the dependent.
+        capability: the dependent's.
+        producers: those of all its upstream nodes by their ids, in the order of `depends_on`.
+        upstream: the id of the one.
+    """
+    producer = producers[upstream]
+    takers = {
+        name: binding
+        for name, binding in capability.accepts.items()
+        if producer.can_fill(capability, name)
+    }
+    if not takers:
+        return f"`{upstream}` makes {producer.produces}, which no field of `{capability.id}` takes"
+    free = {name: binding for name, binding in takers.items() if name not in node.input}
+    if not free:
+        named = ", ".join(f"`{name}`" for name in takers)
+        return f"`{upstream}` feeds nothing: {named} of `{node.id}` is given already"
+    ids = list(producers)
+    later = [producers[one] for one in ids[ids.index(upstream) + 1 :]]
+    for name, binding in free.items():
+        # Texts are joined; of artifacts only the last one is used.
+        if binding.mode == "text" or not any(one.can_fill(capability, name) for one in later):
+            return None
+    named = ", ".join(f"`{name}`" for name in free)
+    return f"`{upstream}` feeds nothing: {named} of `{node.id}` is filled by a later node"

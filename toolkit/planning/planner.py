@@ -10,7 +10,7 @@ from toolkit.planning.capability_graph import CapabilityGraph, is_writer
 from toolkit.planning.capability_kinds import KINDS, find_role_field
 from toolkit.planning.field_values import takes
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
-from toolkit.planning.plan_validator import MAX_NODES
+from toolkit.planning.plan_validator import MAX_NODES, explain_idle_edge
 from toolkit.planning.prompts import Purpose
 from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
 from toolkit.planning.reading.reader import read_objective
@@ -19,6 +19,7 @@ from toolkit.plugins import Capability
 # A topic longer than this is a request and not the name of something to look up.
 MAX_LOOKUP_WORDS = 8
 MAX_QUOTED_CHARS = 120
+_OF_SOMETHING = frozenset({"card", "speech", "research"})
 _NODE_IDS = {
     "research": "facts",
     "text": "copy",
@@ -171,9 +172,13 @@ class _Planner:
         if not (delivered or self._missing):
             question = "What should be made of it: a text, a picture, a card or a recording?"
             return self._ask(question)
+        unsaid = [i for i in delivered if self._lacks_subject(self._requests[i])]
+        if unsaid and unsaid == delivered and not self._missing:
+            return self._ask(f"What should “{self._requests[unsaid[0]].phrase}” be about?")
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
+        self._drop_idle_edges()
         deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
         return PlanDraft(
             nodes=self._mark_optional(deliverables),
@@ -194,6 +199,14 @@ class _Planner:
         reading, banned = self._report_reading(), self._list_banned()
         return PlanDraft([], question=question, reading=reading, banned=banned)
 
+    def _lacks_subject(self, request: RequestedOutput) -> bool:
+        """Tell whether nothing says what is to be shown or spoken; a poem can be of anything."""
+        maker = self._graph.find_maker(request.kind)
+        if maker is None or request.kind not in _OF_SOMETHING:
+            return False
+        given = request.literal or request.inputs or request.artifact_ids or request.measures
+        return not given and not self._inputs.has_topic(request)
+
     def _list_banned(self) -> frozenset[str]:
         makers = map(self._graph.find_maker, self._reading.banned)
         return frozenset(maker.id for maker in makers if maker is not None)
@@ -211,6 +224,18 @@ class _Planner:
                 if i in self._made and artifact_id not in used:
                     self._missing["artifact.read"] = None
                     self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
+
+    def _drop_idle_edges(self) -> None:
+        """Drop the edges to nodes whose fields were given by the objective itself."""
+        makers = {
+            node.id: maker
+            for node in self._nodes.values()
+            if (maker := self._graph.find_maker(node.capability)) is not None
+        }
+        for node in list(self._nodes.values()):
+            ups = {up: makers[up] for up in node.depends_on}
+            used = [up for up in ups if explain_idle_edge(node, makers[node.id], ups, up) is None]
+            self._nodes[node.id] = node.model_copy(update={"depends_on": used})
 
     def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
         """Mark the look-ups that texts only rest on: they are written without them if they must."""
@@ -282,15 +307,19 @@ class _Planner:
             node_id = self._make_request(i, path)
             producer = self._graph.find_maker(self._nodes[node_id].capability)
             fits = producer and any(self._graph.find_filled(producer, capability))
-            # Facts are written up before they can be spoken.
-            made.append(node_id if fits else self._bridge(node_id, index, capability))
+            # Facts are written up before they are spoken or shown.
+            raw = self._requests[i].kind == "research" and not is_writer(capability)
+            bridge = self._bridge(node_id, index, capability) if raw or not fits else None
+            made.append(bridge or (node_id if fits else None))
         return [node_id for node_id in made if node_id is not None]
 
     def _bridge(self, node_id: str, index: int, consumer: Capability) -> str | None:
         """Make the text through which one node's result reaches another, if a text can."""
         writer = self._graph.find_maker("text")
         producer = self._graph.find_maker(self._nodes[node_id].capability)
-        if writer is None or producer is None:
+        if writer is None or producer is None or "text" in self._banned:
+            return None
+        if not self._graph.is_usable(writer) and any(self._graph.find_filled(producer, consumer)):
             return None
         if any(self._graph.find_filled(producer, writer)) and any(
             self._graph.find_filled(writer, consumer)

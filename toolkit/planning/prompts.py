@@ -11,6 +11,7 @@ Purpose = Literal["deliver", "asked", "speak", "show", "part"]
 
 DEFAULT_CARD_WORDS = 30
 WORDS_A_SECOND = 2.5
+_EMPTY = frozenset({"article", "function_word", "polite", "make", "filler", "pronoun"})
 _SEPARATORS = frozenset(",;:、，；：،؛")
 _JOINS = frozenset({"join.and", "join.then", "join.with"})
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？", "؟")
@@ -125,6 +126,22 @@ def cut_join(wording: str, language: str) -> str:
     while tokens and (entry := _find_join(lexicon, tokens)) is not None:
         tokens = tokens[entry.length :]
     return wording[tokens[0].start :] if tokens else wording
+
+
+def has_content(wording: str, language: str) -> bool:
+    """Tell whether some words are more than those that hold a sentence together.
+
+    >>> has_content("a", "en"), has_content("tidal power", "en")
+    (False, True)
+    """
+    lexicon = load_lexicon(language)
+    tokens = split_tokens(wording, language)
+    empty: set[int] = set()
+    for i in range(len(tokens)):
+        for entry in lexicon.find_entries(tokens, i):
+            if entry.category in _EMPTY:
+                empty.update(range(i, i + entry.length))
+    return any(token.is_word and i not in empty for i, token in enumerate(tokens))
 
 
 def _find_join(lexicon: Lexicon, tokens: Sequence[Token]) -> Entry | None:

@@ -7,7 +7,7 @@ GOOD = (
     "Tea is a drink made from the leaves of a shrub, and people in China were the first to enjoy"
     " it. Tea reached Europe by ship, and soon tea was drunk in every house."
 )
-LONG = f"{GOOD} {GOOD}"  # worth a remark, and no reason to refuse it
+WORSE = f"# About tea\n\n{GOOD}"  # a heading is worth a remark, and no reason to refuse it
 OFF_TOPIC = (
     "Bricks are laid in courses, and mortar holds them. A good wall is straight, dry and plumb,"
     " and whoever built it can be proud of it for a hundred years."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.contract.tasks.scripts import GOOD, LONG, OFF_TOPIC, AnswerScript, plan_text
+from tests.contract.tasks.scripts import GOOD, OFF_TOPIC, WORSE, AnswerScript, plan_text
 from toolkit import Client, RequestError, Task, Workflow
 from toolkit.contract.tasks import Review
 
@@ -54,7 +54,7 @@ def test_an_exhausted_task_names_its_best(writer: Client, script: AnswerScript) 
 
 def test_a_retry_that_comes_out_worse_loses_nothing(writer: Client, script: AnswerScript) -> None:
     """Given a person's retry and a text that passes but scores less, then the first stays."""
-    script.say(GOOD, LONG)
+    script.say(GOOD, WORSE)
     first = writer.tasks.create(plan=plan_text()).wait()
     task = first.review("retry", issues=["Say more of its history."]).wait()
     before, after = list_scores(task)
@@ -65,7 +65,7 @@ def test_a_retry_that_comes_out_worse_loses_nothing(writer: Client, script: Answ
     assert after < task.record.reviews[0].score
     assert task.final_attempt == 1
     assert read_text(writer, task.final_artifact_id) == GOOD
-    assert read_text(writer, task.attempts[1].artifact_ids["copy"]) == LONG
+    assert read_text(writer, task.attempts[1].artifact_ids["copy"]) == WORSE
 
 
 def test_a_retry_that_fails_loses_nothing(writer: Client, script: AnswerScript) -> None:
@@ -162,8 +162,9 @@ def test_an_instruction_of_a_review_is_no_part_of_the_brief(
     assert action is not None
     assert action.instructions
     assert all(one in str(action.constraints["objective"]) for one in action.instructions)
-    last = task.record.reviews[1].recommended_actions
-    assert all(one.instructions != action.instructions for one in last)
+    assert task.record.reviews[1].decision == "retry"
+    (last,) = task.record.reviews[1].recommended_actions
+    assert last.instructions != action.instructions
 
 
 def test_all_nodes_to_blame_run_again_at_once(writer: Client, script: AnswerScript) -> None:

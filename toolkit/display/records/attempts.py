@@ -14,10 +14,10 @@ from toolkit.display.text import format_money, truncate_line
 if TYPE_CHECKING:
     from toolkit.contract.tasks import RecommendedAction, Review
 
-MIN_LIKENESS = 0.3  # of two texts, below which every word would be marked
+MIN_LIKENESS = 0.3  # the share of words that stayed, below which all would be marked
 MAX_COMPARED_CHARACTERS = 6_000
 CRITERIA = ("objective_alignment", "technical_success", "output_completeness")
-_WORDS = re.compile(r"\s+|\w+|[^\w\s]")
+_PIECES = re.compile(r"\s+|\w+|[^\w\s]")
 
 
 def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
@@ -128,15 +128,19 @@ def mark_changes(old: str, new: str) -> str:
     """
     if max(len(old), len(new)) > MAX_COMPARED_CHARACTERS:
         return escape(new)
-    words = _WORDS.findall(new)
-    changes = SequenceMatcher(None, _WORDS.findall(old), words, autojunk=False)
-    if changes.ratio() < MIN_LIKENESS:
-        return escape(new)
-    shown = ""
+    words = _PIECES.findall(new)
+    changes = SequenceMatcher(None, _PIECES.findall(old), words, autojunk=False)
+    shown, kept = "", 0
     for kind, _, _, start, stop in changes.get_opcodes():
         piece = escape("".join(words[start:stop]))
-        shown += piece if kind == "equal" or not piece.strip() else f"<ins>{piece}</ins>"
-    return shown
+        is_new = kind != "equal" and bool(piece.strip())
+        shown += f"<ins>{piece}</ins>" if is_new else piece
+        kept += 0 if is_new else _count_words(words[start:stop])
+    return shown if kept >= MIN_LIKENESS * _count_words(words) else escape(new)
+
+
+def _count_words(pieces: Sequence[str]) -> int:
+    return sum(piece[0].isalnum() for piece in pieces)
 
 
 def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) -> str:
@@ -152,9 +156,14 @@ def _show_score(attempt: AttemptView, before: Sequence[AttemptView], name: str) 
 def _show_issues(attempt: AttemptView, before: Sequence[AttemptView], _: str) -> str:
     """Show the issues of all of an attempt's verdicts; those that stayed are said to."""
     known = {issue for each in before[-1:] for review in each.reviews for issue in review.issues}
+    found = dict.fromkeys(
+        (review.reviewer, one) for review in attempt.reviews for one in review.issues
+    )
+    named = len({reviewer for reviewer, _ in found}) > 1
     items = "".join(
-        f"<li>{'<b>still:</b> ' if issue in known else ''}{escape(issue)}</li>"
-        for issue in dict.fromkeys(i for review in attempt.reviews for i in review.issues)
+        f"<li>{'<b>still:</b> ' if issue in known else ''}"
+        f"{f'<i>{escape(reviewer)}:</i> ' if named else ''}{escape(issue)}</li>"
+        for reviewer, issue in found
     )
     return f"<ul>{items}</ul>" if items else ""
 
@@ -171,12 +180,22 @@ def list_actions(review: "Review | None") -> "Sequence[RecommendedAction]":
 
 
 def describe_action(action: "RecommendedAction") -> str:
-    """Describe what a retry runs again, and with what.
+    """Describe what a retry runs again, what it is told, and what else is different.
 
     >>> from toolkit.contract.tasks import RecommendedAction
     >>> describe_action(RecommendedAction(node_id="card", action="retry", constraints={"n": 1}))
     'retry card with {"n": 1}'
     """
-    told = json.dumps(action.constraints, ensure_ascii=False) if action.constraints else ""
-    by = f" by {action.provider}" if action.provider else ""
-    return f"{action.action} {action.node_id}{by}{f' with {told}' if told else ''}"
+    told = "".join(f' "{one}"' for one in action.instructions)
+    changed = {
+        name: value
+        for name, value in action.constraints.items()
+        # What it is told stands in its objective, too.
+        if not any(one in str(value) for one in action.instructions)
+    }
+    shown = json.dumps(changed, ensure_ascii=False) if changed else ""
+    return (
+        f"{action.action} {action.node_id}"
+        f"{f' by {action.provider}' if action.provider else ''}"
+        f"{f', told{told}' if told else ''}{f' with {shown}' if shown else ''}"
+    )

@@ -131,6 +131,7 @@ def format_state_counts(nodes: Sequence[Node]) -> str:
 def describe_node(node: Node) -> str:
     """Say all that is known of a node, in one line."""
     parts = [node.id, node.capability, node.status, *_list_measures(node)]
+    parts += ["optional"] if node.optional else []
     if node.error is not None:
         parts.append(f"{node.error.code}: {truncate_line(node.error.message, 200)}")
     return " · ".join(parts)

@@ -91,8 +91,7 @@ class JobExecutor:
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
-                # The same output for the same input twice: a third would be paid for in vain.
-                is_lasting = info.code == ErrorCode.INVALID_OUTPUT.name and info == before
+                is_lasting = job_run.stops_when_lasting and _is_lasting(info, before)
                 before = info
                 if is_lasting or not retryable or job_run.job.retry_count >= job_run.max_retries:
                     return self._fail(job_run, info)
@@ -272,6 +271,11 @@ def make_deadline_error(deadline_s: float) -> ErrorInfo:
     """Make the error of something that was not done within its deadline."""
     message = f"It was not done within its deadline of {deadline_s:g} s."
     return ErrorInfo(code=ErrorCode.PROVIDER_TIMEOUT.name, message=message)
+
+
+def _is_lasting(error: ErrorInfo, before: ErrorInfo | None) -> bool:
+    """Tell whether an input gave the same useless output again: a third would be paid in vain."""
+    return error.code == ErrorCode.INVALID_OUTPUT.name and error == before
 
 
 def _check_output(capability: Capability, result: Result) -> None:

@@ -53,6 +53,7 @@ class JobRun:
     Attributes:
         resource_id: the run or workflow whose events tell of the job.
         kind: `run` or `node`, the first word of those events.
+        stops_when_lasting: whether it is not retried unchanged after the same invalid output twice.
         upstream: the artifacts of the nodes it depends on, by node id.
         vendor_job_id: the vendor's id of what the job's last connection submitted and may be at
             work on, to attach to it again.
@@ -73,6 +74,7 @@ class JobRun:
     kind: str
     budgets: tuple[Budget, ...] = ()
     max_retries: int = 0
+    stops_when_lasting: bool = False
     upstream: Mapping[str, StoredArtifact] = field(default_factory=dict)
     vendor_job_id: str | None = None
     is_simulated: bool = False

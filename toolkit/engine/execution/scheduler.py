@@ -261,6 +261,8 @@ class Scheduler:
             kind="node",
             budgets=(*self._budgets, *_make_own_budget(job)),
             max_retries=self._workflow.max_retries,
+            # Of a workflow of its own the caller says how often; a task's is reviewed and changed.
+            stops_when_lasting=self._workflow.task_id is not None,
             upstream=upstream,
             vendor_job_id=self._vendor_jobs.get(node.id),
             is_simulated=self._core.settings.sandbox,

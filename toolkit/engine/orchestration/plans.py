@@ -16,7 +16,7 @@ from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
-from toolkit.engine.orchestration.attempts import find_sinks
+from toolkit.engine.orchestration.reviewing.task_attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (

@@ -23,11 +23,16 @@ from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
-from toolkit.engine.orchestration.attempts import PASSED, add_review, find_best, record_attempt
-from toolkit.engine.orchestration.evidence import EvidenceReader, NodeHistory
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
-from toolkit.engine.orchestration.task_judge import TaskJudge
+from toolkit.engine.orchestration.reviewing.evidence_reader import EvidenceReader, NodeHistory
+from toolkit.engine.orchestration.reviewing.task_attempts import (
+    PASSED,
+    add_review,
+    find_best,
+    record_attempt,
+)
+from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts

@@ -132,7 +132,7 @@ class Tasks:
         try:
             asked = await self._planning.build_request(context.account_id, task, answers)
         except ValidationError:
-            raise _make_answer_error("is too long, together with the objective") from None
+            raise _make_answer_error("is too long, together with the objective.") from None
         await self._manager.check_allowance(context, asked)
         await self._core.quotas.check_queue(context.account_id)
         task.answers += answers
@@ -162,7 +162,7 @@ def _check_answer(task: Task, request: TaskResume) -> list[TaskAnswer]:
     """
     if task.question is None:
         if request.answer is not None:
-            raise _make_answer_error("is to nothing: the task asks nothing, so leave it out")
+            raise _make_answer_error("is to nothing: leave it out, as the task asks nothing.")
         return []
     if request.answer is None:
         raise _make_answer_error(f"is needed to go on: {task.question}")

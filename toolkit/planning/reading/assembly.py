@@ -12,7 +12,7 @@ from toolkit.planning.reading.objective_reading import (
 from toolkit.planning.reading.requests.fan_out import Copy, fan_out
 from toolkit.planning.reading.requests.joins import link_mentions
 from toolkit.planning.reading.requests.mentions import UNAVAILABLE_IDS, Mention
-from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.requests.request_state import RequestState
 from toolkit.planning.reading.requests.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.spans.lists import ItemList
 from toolkit.planning.reading.spans.literals import Literal
@@ -31,7 +31,7 @@ _NEAR_ARTIFACT = 4
 
 def assemble_reading(
     scan: Scan,
-    finder: RequestFinder,
+    finder: RequestState,
     literals: Sequence[Literal],
     artifacts: Sequence[tuple[int, str]],
     measures: Sequence[PlacedMeasure],
@@ -80,7 +80,7 @@ def assemble_reading(
 
 def _drop_unreadable(
     scan: Scan,
-    finder: RequestFinder,
+    finder: RequestState,
     addresses: Sequence[int],
     artifacts: Sequence[tuple[int, str]],
 ) -> list[Mention]:
@@ -150,7 +150,7 @@ def _speak_quoted(
 
 
 def _find_banned(
-    finder: RequestFinder, requests: Sequence[RequestedOutput], scan: Scan
+    finder: RequestState, requests: Sequence[RequestedOutput], scan: Scan
 ) -> frozenset[str]:
     requested = {one.kind for one in requests}
     banned = set(finder.banned)
@@ -165,7 +165,7 @@ def _find_banned(
     return frozenset(banned - requested)
 
 
-def _list_unknown(scan: Scan, finder: RequestFinder, is_asked: bool) -> list[int]:
+def _list_unknown(scan: Scan, finder: RequestState, is_asked: bool) -> list[int]:
     """List the words that were not understood."""
     if is_asked:
         return [k for k in finder.unknown if not scan.is_known(k)]

@@ -323,7 +323,7 @@ def make_issues(
             round(finding.weight, 3),
             _describe_finding(finding),
             is_blocking=scores[finding.node_id] < thresholds.pass_score,
-            instruction=f"Do not repeat this fault: {_describe_finding(finding)}",
+            instruction=_make_instruction(finding),
             check=f"judge: {finding.kind}",
         )
         for finding in sample.findings
@@ -333,6 +333,15 @@ def make_issues(
 def _describe_finding(finding: JudgeFinding) -> str:
     against = f' is at odds with "{finding.against}"' if finding.against else ""
     return f'"{finding.quote}"{against}: {finding.explanation}'
+
+
+def _make_instruction(finding: JudgeFinding) -> str:
+    """Make the sentence that a writer is told: of proven words alone, as the rest of an answer may
+    be what a text has talked the judge into.
+    """
+    if finding.against:
+        return f'Do not say "{finding.quote}": it is at odds with "{finding.against}".'
+    return f'Put "{finding.quote}" in better words, or leave it out.'
 
 
 def build_brief(objective: str, evidence: Sequence[Evidence]) -> JudgeBrief:

@@ -184,7 +184,8 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
             issues: what is wrong with it; a retry tells it the nodes that run again.
             score: overall, 0 to 1.
             criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
-            node_id: what a retry runs again, with what depends on it; the last node by default.
+            node_id: what a retry runs again, with what depends on it; by default the last node, or
+                with issues, those before it that can be told them.
             constraints: input members that a retry sets on that node.
             attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
                 else for `pass` the best and for the others the last, by default.
@@ -293,7 +294,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             issues: what is wrong with it; a retry tells it the nodes that run again.
             score: overall, 0 to 1.
             criteria: `objective_alignment`, `technical_success`, `output_completeness`; 0 to 1.
-            node_id: what a retry runs again, with what depends on it; the last node by default.
+            node_id: what a retry runs again, with what depends on it; by default the last node, or
+                with issues, those before it that can be told them.
             constraints: input members that a retry sets on that node.
             attempt: which of `attempts` is judged, counted from 1; the one that is delivered, or
                 else for `pass` the best and for the others the last, by default.

@@ -1,9 +1,7 @@
 """The finder of requests in languages that set no spaces and say the topic before its noun."""
 
-import itertools
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from toolkit.planning.reading.requests.chunks import (
     Chunk,
@@ -12,49 +10,22 @@ from toolkit.planning.reading.requests.chunks import (
     is_kana,
     split_chunks,
 )
+from toolkit.planning.reading.requests.clauses import Clause, ClauseReader
 from toolkit.planning.reading.requests.mentions import ACT_KINDS, TRANSFORMING_ACTS, Mention
-from toolkit.planning.reading.requests.request_finder import RequestFinder
-from toolkit.planning.reading.spans.scan import Break, Phrase
+from toolkit.planning.reading.spans.scan import Break
 
-# After a Japanese verbal noun, or the stem of a verb: what makes it a verb.
-_VERBAL = re.compile(
-    "(?:を|の)?(?:ご)?(?:お願|頼|希望|願|依頼|して|し[たつなまろよ、,]|する|せよ|くだ|下さ|よろしく|できま)"
-)
-_INFLECTED = re.compile("て|で(?!す)|た(?!め)|る|ま[しす]|よう|ろ|つつ")
-# A Japanese verb in a form that stands before a noun, and not at the end of a request.
-_NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-ヺA-Za-z0-9「『])"
-_RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
-_DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
-_BECOMES = re.compile("に(?:し|す)")
-_BECOMING = frozenset("成为為作进進到")
-_LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
+_TALKING_ACTS = frozenset({"explain", "answer", "list", "compare", "write", "brainstorm"})
 _CONVERTED = frozenset({"speech", "card", "image", "text"})
 
 
-@dataclass(slots=True)
-class Clause:
-    """A verb with what it takes.
-
-    Attributes:
-        verb: the chunk that names the act; none of a clause that only names things.
-        chunks: all but the verb, in order.
-        objects: the nouns that it makes or works on.
-        targets: the nouns that its object becomes.
-    """
-
-    verb: Chunk | None
-    chunks: list[Chunk]
-    objects: list[Chunk]
-    targets: list[Chunk]
-
-
-class ChunkFinder(RequestFinder):
+class ChunkFinder(ClauseReader):
     """Finder of requests that reads a sentence verb by verb, each with its own chunks."""
 
     def find(self) -> None:
         """Read all sentences."""
         for start, end in self.scan.find_sentences():
             self._clause, self._join = start, "start"
+            self._start, self._end, self._verb_place = start, end, start
             chunks = split_chunks(self.scan, start, end)
             before = len(self.mentions) + len(self.unavailable)
             self._resolve_chunks(chunks)
@@ -65,6 +36,9 @@ class ChunkFinder(RequestFinder):
             if not asked and self._asks_question(chunks, end):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
+            self._check_question(start, end)
+            if len(self.mentions) + len(self.unavailable) == before:
+                self._check_edit(start, end)
 
     def _asks_question(self, chunks: Sequence[Chunk], end: int) -> bool:
         if not any(chunk.word == "question" for chunk in chunks):
@@ -114,216 +88,6 @@ class ChunkFinder(RequestFinder):
                 break
             at += step
         return found
-
-    # Clauses.
-
-    def _split_clauses(self, chunks: Sequence[Chunk]) -> Iterator[Clause]:
-        verbs = [n for n, chunk in enumerate(chunks) if chunk.kind is ChunkKind.VERB]
-        if self.scan.lexicon.code == "ja":
-            first = 0
-            for n in verbs:
-                yield self._make_verb_last(chunks[n], list(chunks[first:n]))
-                first = n + 1
-            yield from self._list_named(chunks[first:])
-            return
-        first = verbs[0] if verbs else len(chunks)
-        led = list(chunks[:first])
-        if not verbs:
-            yield from self._list_named(led)
-        for n, after in itertools.pairwise((*verbs, len(chunks))):
-            own, rest = self._split_part(chunks[n + 1 : after])
-            yield self._make_verb_first(chunks[n], led, own)
-            led = rest
-        if verbs:
-            yield from self._list_named(led)
-
-    def _split_part(self, chunks: Sequence[Chunk]) -> tuple[list[Chunk], list[Chunk]]:
-        """Split off what a verb takes: up to a comma after which something else is named."""
-        for n, chunk in enumerate(chunks):
-            if n and self.scan.breaks[chunk.start] >= Break.COMMA:
-                return list(chunks[:n]), list(chunks[n:])
-        return list(chunks), []
-
-    def _resolve_chunks(self, chunks: list[Chunk]) -> None:
-        """Decide which of the words that may be verbs are verbs here."""
-        is_verb = self._is_verb_last if self.scan.lexicon.code == "ja" else self._is_verb_first
-        for n, chunk in enumerate(chunks):
-            if chunk.verb is None:
-                if n and chunks[n - 1].noun is not None and self._becomes(chunk):
-                    chunk.kind = ChunkKind.VERB
-                    chunk.verb = Phrase(chunk.start, chunk.end, "make")
-                continue
-            decided = is_verb(chunks, n)
-            if decided:
-                chunk.kind, chunk.noun = ChunkKind.VERB, None
-            else:
-                is_noun = decided is not None and chunk.noun is not None
-                chunk.kind = ChunkKind.NOUN if is_noun else ChunkKind.TEXT
-                chunk.verb, chunk.noun = None, chunk.noun if is_noun else None
-
-    def _becomes(self, chunk: Chunk) -> bool:
-        """Tell whether Japanese words say that the noun before them is what is made."""
-        text = self.scan.objective[self.scan.tokens[chunk.start].start :][:3]
-        return self.scan.lexicon.code == "ja" and _BECOMES.match(text) is not None
-
-    def _is_verb_last(self, chunks: Sequence[Chunk], n: int) -> bool | None:
-        """Tell whether a Japanese word is the verb of a request; none if it is part of a topic."""
-        chunk = chunks[n]
-        end = self.scan.tokens[chunk.end - 1].end
-        after = self.scan.objective[end : end + 8]
-        own = self.scan.text(chunk.start, chunk.end)
-        if _DICTIONARY_FORM.match(own[-1] + after) or _RELATIVE.match(after):
-            return None
-        if not chunk.is_ambiguous and not (chunk.verb and chunk.verb.is_ambiguous):
-            return True
-        if _VERBAL.match(after) or (is_kana(own[-1]) and _INFLECTED.match(after)):
-            return True
-        if own.endswith(("て", "って", "んで")):
-            return True
-        last = n + 1 == len(chunks) or self.scan.breaks[chunks[n + 1].start] >= Break.COMMA
-        return last and n > 0 and self.scan.word(chunk.start - 1) in {"を", "に", "で", "へ"}
-
-    def _is_verb_first(self, chunks: Sequence[Chunk], n: int) -> bool | None:
-        """Tell whether a Chinese word is the verb of a request; none if it is part of a topic."""
-        chunk = chunks[n]
-        before = chunks[n - 1] if n else None
-        if before is None or self.scan.breaks[chunk.start]:
-            return not self._is_only_noun(chunks, n)
-        if before.kind is ChunkKind.COUNT or self.scan.word(before.end - 1) == "的":
-            return None if chunk.noun is None else False
-        if before.kind is ChunkKind.VERB and chunk.noun is not None:
-            return False
-        if chunk.is_ambiguous or (chunk.verb and chunk.verb.is_ambiguous):
-            if before.kind is ChunkKind.TAKEN or self._has_becoming(chunk.end):
-                return True
-            return before.kind is ChunkKind.WEAK and not self.scan.has(before.start, "article")
-        return None if self._is_said_of_others(chunks, n) else True
-
-    def _is_only_noun(self, chunks: Sequence[Chunk], n: int) -> bool:
-        """Tell whether a word that may be a verb opens a part that only names a thing."""
-        chunk = chunks[n]
-        if chunk.noun is None:
-            return False
-        last = n + 1 == len(chunks) or bool(self.scan.breaks[chunks[n + 1].start])
-        return last and not self.mentions
-
-    def _is_said_of_others(self, chunks: Sequence[Chunk], n: int) -> bool:
-        """Tell whether somebody else does what a verb says: `我来发`."""
-        before = chunks[n - 1]
-        return self.scan.word(before.end - 1) in {"我", "们", "他", "她", "来"} and not any(
-            one.word == "polite" for one in chunks[:n]
-        )
-
-    def _make_verb_last(self, verb: Chunk, chunks: list[Chunk]) -> Clause:
-        objects, targets = [], []
-        for n, chunk in enumerate(chunks):
-            if chunk.noun is None or self._is_label(chunk):
-                continue
-            mark = self._find_mark(chunks, n)
-            if mark in {"に", "へ", "として", "で"}:
-                is_target = mark != "で" or get_chunk_kind(self.scan, chunk) in {"speech", "card"}
-                if is_target and self._is_last_noun(chunks, n):
-                    targets.append(chunk)
-            elif mark not in {"の", "が", "から"}:
-                objects.append(chunk)
-        return Clause(verb, chunks, objects, targets)
-
-    def _is_last_noun(self, chunks: Sequence[Chunk], n: int) -> bool:
-        return not any(one.noun is not None for one in chunks[n + 1 :])
-
-    def _find_mark(self, chunks: Sequence[Chunk], n: int) -> str:
-        """The particle after a noun, past a count and adverbs; empty where none follows."""
-        for k in range(n + 1, len(chunks)):
-            if self.scan.breaks[chunks[k].start] >= Break.COMMA:
-                return "、"
-            if chunks[k].kind is ChunkKind.COUNT:
-                continue
-            if chunks[k].word == "polite":
-                return ""
-            text = self.scan.text(chunks[k].start, chunks[k].end)
-            if chunks[k].kind is ChunkKind.WEAK and text in {"だけ", "のみ", "も"}:
-                continue
-            return text if text == "として" else text[:1]
-        return ""
-
-    def _is_label(self, chunk: Chunk) -> bool:
-        """Tell whether a noun only says what stands after it: quoted words, an artifact's id."""
-        after = chunk.end
-        if after < len(self.scan) and self.scan.owners[after] == "artifact":
-            return True
-        if after < len(self.scan) and self.scan.has(after, "function_word"):
-            after += 1
-        is_title = self.scan.has(chunk.start, "title") or self.mentions
-        return bool(is_title) and after < len(self.scan) and self.scan.owners[after] == "literal"
-
-    def _make_verb_first(self, verb: Chunk, led: list[Chunk], own: list[Chunk]) -> Clause:
-        heads = [chunk for chunk in own if chunk.noun is not None and not self._is_label(chunk)]
-        objects = self._choose_heads(own, heads)
-        fronted = [one for one in led if one.noun is not None and not self._is_label(one)]
-        becomes = self.scan.word(verb.end - 1) in _BECOMING or self._has_becoming(verb.end)
-        if becomes and objects:
-            return Clause(verb, [*led, *own], fronted[-1:], objects)
-        if not objects:
-            objects = fronted[-1:]
-        return Clause(verb, [*led, *own], objects, [])
-
-    def _has_becoming(self, i: int) -> bool:
-        return i < len(self.scan) and self.scan.word(i) in _BECOMING and not self.scan.breaks[i]
-
-    def _choose_heads(self, chunks: Sequence[Chunk], heads: list[Chunk]) -> list[Chunk]:
-        """Choose the last noun, and those before a conjunction: modifiers stand before a head."""
-        chosen = []
-        for n, head in enumerate(heads):
-            following = heads[n + 1] if n + 1 < len(heads) else None
-            if following is None:
-                chosen.append(head)
-                continue
-            between = [one for one in chunks if head.end <= one.start < following.start]
-            if any(one.word == "and" for one in between) and not any(
-                self.scan.word(one.end - 1) == "的" for one in between
-            ):
-                chosen.append(head)
-        return chosen
-
-    def _list_named(self, chunks: Sequence[Chunk]) -> Iterator[Clause]:
-        """Yield a clause for each part that names a thing at its end and has no verb."""
-        parts: list[list[Chunk]] = [[]]
-        for chunk in chunks:
-            if parts[-1] and self.scan.breaks[chunk.start] >= Break.COMMA:
-                parts.append([])
-            parts[-1].append(chunk)
-        for part in parts:
-            last = next(
-                (n for n in range(len(part) - 1, -1, -1) if self._says_something(part[n])), None
-            )
-            if last is None or part[last].noun is None or self._is_label(part[last]):
-                self._note_facts(part)
-                continue
-            counted = any(one.kind is ChunkKind.COUNT for one in part)
-            if self.mentions and get_chunk_kind(self.scan, part[last]) == "research":
-                self.facts.append(part[last].start)
-                continue
-            ends = self._find_mark(part, last) in {
-                "",
-                "を",
-                "も",
-                "お",
-                "だ",
-                "で",
-                "と",
-                "请",
-                "請",
-            }
-            if (ends or counted) and (not self.mentions or counted or self._is_new(part[last])):
-                heads = [one for one in part if one.noun is not None and not self._is_label(one)]
-                yield Clause(None, part, self._choose_heads(part, heads), [])
-
-    def _says_something(self, chunk: Chunk) -> bool:
-        return chunk.kind in {ChunkKind.NOUN, ChunkKind.TEXT, ChunkKind.VERB}
-
-    def _is_new(self, chunk: Chunk) -> bool:
-        kind = get_chunk_kind(self.scan, chunk)
-        return kind is not None and all(one.kind != kind for one in self.mentions)
 
     # Requests.
 
@@ -382,6 +146,8 @@ class ChunkFinder(RequestFinder):
         asked = False
         for chunk in clause.objects:
             kind = get_chunk_kind(self.scan, chunk)
+            if kind == made == "research":
+                continue  # where it is to be looked up
             if kind == made or (act == "write" and kind not in {None, "research"}):
                 is_old = act in TRANSFORMING_ACTS and self._is_mentioned_kind(chunk)
                 if not is_old:
@@ -396,16 +162,27 @@ class ChunkFinder(RequestFinder):
                 asked = any(one.kind == "text" for one in self.mentions)
             elif self._is_mentioned_kind(chunk):
                 refers = True
+            elif "literal" in self.scan.owners:
+                continue
             elif made in {"speech", "card"} and kind and self.scan.names.can_feed(kind, made):
                 part = self._ask_for_noun(clause, chunk, refers=refers)
                 part.is_delivered = False
                 refers = True
+        if not asked and self._says_again(act, clause):
+            return
         if not asked:
             mention = Mention(made, verb.start, verb.end, self._clause, act=act, refers=refers)
             mention.is_question = act == "answer" and any(
                 one.word == "question" for one in clause.chunks
             )
             self._keep(mention, clause.chunks)
+
+    def _says_again(self, act: str, clause: Clause) -> bool:
+        """Tell whether a verb only says how the text before it is to be: `比较…，列成表格`."""
+        last = self.mentions[-1] if self.mentions else None
+        if last is None or last.start < self._start or last.kind != "text" or clause.objects:
+            return False
+        return act in _TALKING_ACTS and (last.act in _TALKING_ACTS or last.is_question)
 
     def _is_mentioned_kind(self, chunk: Chunk) -> bool:
         kind = get_chunk_kind(self.scan, chunk)
@@ -436,16 +213,28 @@ class ChunkFinder(RequestFinder):
         start = previous[-1] + 1 if previous else 0
         near = clause.chunks if len(clause.objects) == 1 else clause.chunks[start : here + 3]
         counts = [one.count for one in near if one.kind is ChunkKind.COUNT]
-        if counts:
+        is_listed = any(mention.form.endswith(word) for word in self.grammar.listed)
+        if counts and not is_listed:
             mention.count = counts[0]
+        if self._is_added(clause, here):
+            self._join = "with"
         said = [one for one in clause.chunks[here + 1 :] if one.word]
         self._keep(mention, [*(clause.chunks[start:here] or clause.chunks[here + 1 :]), *said])
         return mention
+
+    def _is_added(self, clause: Clause, here: int) -> bool:
+        """Tell whether a noun is asked for as part of another: `絵付きで`, `配一张图`."""
+        if clause.verb is not None and clause.verb.word == "with":
+            return True
+        after = clause.chunks[here + 1 : here + 2]
+        return bool(after) and after[0].word == "with" and self.scan.lexicon.code == "ja"
 
     def _keep(self, mention: Mention, chunks: Sequence[Chunk]) -> None:
         """Keep a mention, and what its chunks say of it."""
         topics: list[tuple[int, int]] = []
         for chunk in chunks:
+            if mention.kind == "research" and mention.act and self._is_source(chunk):
+                continue
             if chunk.word == "language" and mention.language is None:
                 mention.language = chunk.value
             elif chunk.word == "attribute":
@@ -463,6 +252,9 @@ class ChunkFinder(RequestFinder):
                     topics[-1] = (topics[-1][0], chunk.end)
                 elif chunk.kind is not ChunkKind.WEAK:
                     topics.append((chunk.start, chunk.end))
+        quoted = [one for one in chunks if one.word == "literal"]
+        if quoted and mention.kind == "research":
+            topics = [(quoted[0].start, quoted[-1].end)]
         mention.topics = topics
         self._refers, self._refers_to, self._each = False, None, False
         self._add(mention)
@@ -471,9 +263,9 @@ class ChunkFinder(RequestFinder):
         for code in spoken[1:]:
             self._add(replace(mention, language=code, inputs=[], topics=list(topics)))
 
+    def _is_source(self, chunk: Chunk) -> bool:
+        return chunk.noun is not None and get_chunk_kind(self.scan, chunk) == "research"
+
     def _is_ending(self, chunk: Chunk) -> bool:
         """Tell whether a chunk is the end of a word that was read, and no topic."""
         return chunk.end - chunk.start == 1 and is_kana(self.scan.word(chunk.start))
-
-    def _note_facts(self, chunks: Sequence[Chunk]) -> None:
-        self.facts += [one.start for one in chunks if one.word == "fact"]

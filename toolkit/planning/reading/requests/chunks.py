@@ -177,7 +177,8 @@ def _make_chunk(phrases: Sequence[Phrase]) -> Chunk:
         verb = None
     if verb is not None or noun is not None:
         kind = ChunkKind.VERB if noun is None else ChunkKind.NOUN
-        return Chunk(kind, start, end, verb, noun)
+        adds = any(one.category == "join.with" for one in phrases)
+        return Chunk(kind, start, end, verb, noun, "with" if adds and verb is not None else "")
     for category, word in _OTHERS.items():
         for one in phrases:
             if one.category.startswith(category):

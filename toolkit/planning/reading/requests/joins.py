@@ -105,9 +105,13 @@ def _choose_sources(
             return []
         case "speech":
             texts = [one for one in able if one.kind == "text"]
-            return [] if own else texts[-1:]
+            if own or not texts:
+                return [] if has_literal else _choose_unused_facts(able, earlier)
+            return texts[-1:]
         case "card":
-            return [] if own else _choose_card_parts(able)
+            if own:
+                return [] if has_literal else _choose_unused_facts(able, earlier)
+            return _choose_card_parts(able)
         case "image" | "research" | "clone":
             return []
     return [] if own else able[-1:]
@@ -130,6 +134,12 @@ def _choose_referred(mention: Mention, able: Sequence[Mention]) -> list[Mention]
     if mention.kind == "text" and mention.act in TRANSFORMING_ACTS and texts:
         return texts[-1:]
     return named[-1:] or research[-1:] or texts[-1:] or list(able[-1:])
+
+
+def _choose_unused_facts(able: Sequence[Mention], earlier: Sequence[Mention]) -> list[Mention]:
+    """Choose the facts that are looked up and that nothing else is made from yet."""
+    used = [source for one in earlier for source in one.inputs]
+    return [one for one in able if one.kind == "research" and one not in used][-1:]
 
 
 def _choose_card_parts(able: Sequence[Mention]) -> list[Mention]:

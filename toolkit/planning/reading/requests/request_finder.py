@@ -182,6 +182,8 @@ class RequestFinder(NounReader):
         pronoun = self._find_reference(i)
         if pronoun is not None:
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            if self._makes_of_it(pronoun.end):
+                return pronoun.end, Place.OBJECT
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
@@ -255,6 +257,12 @@ class RequestFinder(NounReader):
         if said is not None:
             return said.end, Place.AFTER
         return self._read_detail(i) or self._read_topic(i)
+
+    def _makes_of_it(self, i: int) -> bool:
+        """Tell whether something is made of what a pronoun stands for: `make it a card`."""
+        if self._verb is None or self._verb.category != "make" or i >= self._end:
+            return False
+        return not self.scan.breaks[i] and self.scan.has(i, "article")
 
     def _read_topic(self, i: int) -> tuple[int, Place]:
         scan = self.scan

@@ -9,6 +9,7 @@ _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}
 _OF = frozenset({"of", "is", "to", "von", "de", "di"})
 _MAX_LOOKBACK = 4
+_MAX_LINK = 4  # tokens between the name of a field and its value
 # Which kinds a measure can be of, the likeliest first.
 MEASURED_KINDS = {
     "words": ("text", "speech", "card", "research"),
@@ -108,7 +109,7 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
             value = scan.text(end, last).strip(" .")
         return PlacedMeasure(i, last, Measure(name, value))
     # "seed = 99", "seed of 99", "language de"
-    skip = end + (1 if scan.word(end) in _OF else 0)
+    skip = _skip_linking_words(scan, end)
     number, last = read_quantity(scan, skip)
     if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
         return PlacedMeasure(i, last, Measure(name, number))
@@ -120,9 +121,24 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
     return None
 
 
+def _skip_linking_words(scan: Scan, i: int) -> int:
+    """Return where a value begins after words that lead to it: `seed of 99`, `语速调到1.25`."""
+    if scan.word(i) in _OF:
+        return i + 1
+    k = i
+    while not scan.lexicon.separator and k < len(scan) and k - i < _MAX_LINK:
+        linking = scan.find(k, "make", "join.as", "function_word")
+        if linking is None or scan.breaks[k]:
+            break
+        k = linking.end
+    return k
+
+
 def _stands_alone(scan: Scan, i: int) -> bool:
     """Tell whether no noun follows that a number or a name would belong to: `two voice clones`."""
-    return i >= len(scan) or bool(scan.breaks[i]) or scan.has(i, "function_word", "join.")
+    if i >= len(scan) or scan.breaks[i] or scan.word(i) in scan.names.field_openings:
+        return True
+    return scan.has(i, "function_word", "join.")
 
 
 def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:

@@ -98,14 +98,19 @@ def has_object(scan: Scan, i: int) -> bool:
         return True
     if scan.owners[i] == "measure":
         return True
+    if grammar.article_prefix and find_head(scan, i) is not None:
+        return True  # a noun without an article is indefinite
     return not scan.has(i, "function_word", "polite", "filler") and find_head(scan, i) is None
 
 
 def _may_be_noun(scan: Scan, verb: Phrase) -> bool:
-    return verb.is_ambiguous or any(
+    named = any(
         phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative"))
         for phrase in scan.phrases(verb.start)
     )
+    # What only names an act, as "research" does, is its verb where a sentence begins.
+    opens = verb.category.startswith("act.") and scan.breaks[verb.start] == Break.SENTENCE
+    return named or (verb.is_ambiguous and not opens)
 
 
 def _prefer_available(scan: Scan, verb: Phrase) -> Phrase:

@@ -172,7 +172,7 @@ GRAMMARS: Mapping[str, Grammar] = {
             "question questions nom noms idee idees mot mots hashtag hashtags reponse reponses "
             "terme termes option options suggestion suggestions"
         ),
-        enclitics=_words("le la les"),
+        enclitics=_words("le la les en"),
     ),
     "es": Grammar(
         definite=_words("el la los las este esta estos estas ese esa esos esas aquel del al"),
@@ -251,6 +251,18 @@ GRAMMARS: Mapping[str, Grammar] = {
         means=_words("عبر"),
         conditions=_words("اذا"),
         enclitics=_words("ه ها هم هما هن هالي هالنا"),
+    ),
+    "ja": Grammar(
+        now=("今の", "現在の", "いまの", "今すぐ", "リアルタイム"),
+        listed=_words(
+            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
+        ),
+    ),
+    "zh": Grammar(
+        now=("现在", "此刻", "目前", "現在", "当前", "當前", "这会儿", "實時", "实时"),
+        listed=_words(
+            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
+        ),
     ),
 }
 _NO_GRAMMAR = Grammar()

@@ -119,7 +119,8 @@ def cut_letters(word: str) -> set[str]:
 def is_slip(key: str, word: str) -> bool:
     """Tell whether one slip of the hand or ear leads from a word to what is written."""
     if len(key) != len(word):
-        return count_edits(key, word) == 1
+        # With letters after its end it is another form of the word.
+        return count_edits(key, word) == 1 and not key.startswith(word)
     places = [i for i in range(len(key)) if key[i] != word[i]]
     if len(places) == 1:
         return places[0] + 1 < len(key) and is_near(key[places[0]], word[places[0]])

@@ -95,6 +95,12 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
     if not case.is_instructed or not case.text.strip():
         return
     text = _WORD.findall(case.folded)
+    spelled = f" {' '.join(text)} "
+    for sentence in case.item.instructions:  # it would else bring the words that a text lacks
+        if f" {' '.join(_WORD.findall(fold_phrase(sentence)))} " in spelled:
+            message = f"The text repeats what it was told: {quote(sentence)}."
+            yield case.report(message, 0.9, instruction="Do not repeat what you are asked.")
+            return
     given = str(case.item.node.input.get("objective", ""))
     for brief in dict.fromkeys(
         (case.demands.folded, case.wishes.folded, fold_phrase(given[:4000]))

@@ -14,9 +14,13 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
-from toolkit.engine.orchestration.attempts import add_review, find_best, record_attempt
-from toolkit.engine.orchestration.evidence import EvidenceReader
 from toolkit.engine.orchestration.plans import Plans
+from toolkit.engine.orchestration.reviewing.evidence_reader import EvidenceReader
+from toolkit.engine.orchestration.reviewing.task_attempts import (
+    add_review,
+    find_best,
+    record_attempt,
+)
 from toolkit.engine.orchestration.task_manager import (
     MAX_REVIEW_RETRIES,
     TaskManager,
