@@ -80,9 +80,11 @@ class CardThresholds(BaseModel):
         max_lost_share: the most letters that may have no glyph, of 1.
         min_text_share: the least share of the words of each text that was given.
         min_cut_share: the same where the layout says that it cut some.
+        max_foreign_share: the most words of a text that nobody gave, of 1.
         min_source_share: the least share of a body's words that are from what it was made from.
         max_outside: how far a text may stand out of a card, of its shorter side.
         min_type: the least size of type, of the card's shorter side.
+        legible_px: the least size of type on a large card, in pixels.
         max_overlap: the most of a text that may lie upon another, of 1.
         min_contrast: the least ratio of a text to what is behind it.
         min_picture_share: the least share of a picture's colours that are on a card.
@@ -92,12 +94,14 @@ class CardThresholds(BaseModel):
 
     max_lost_share: Share = 0.02
     min_text_share: Share = 0.75
-    min_cut_share: Share = 0.1
+    min_cut_share: Share = 0.25
+    max_foreign_share: Share = 0.5
     min_source_share: Share = 0.4
     max_outside: float = Field(default=0.005, ge=0)
     min_type: float = Field(default=0.012, ge=0)
-    max_overlap: Share = 0.25
-    min_contrast: float = Field(default=1.25, ge=1)
+    legible_px: float = Field(default=11, ge=0)
+    max_overlap: Share = 0.12
+    min_contrast: float = Field(default=1.8, ge=1)
     min_picture_share: Share = 0.45
 
 

@@ -82,6 +82,17 @@ def test_a_list_says_when_there_are_more(toolkit: Invoke) -> None:
     assert toolkit("endpoints").stderr == "There are none.\n"
 
 
+def test_a_plan_says_who_made_it(toolkit: Invoke) -> None:
+    """Given `--planner`, then a model plans or the rules do, and no one else is taken."""
+    toolkit("connections", "create", "openai", "OPENAI_API_KEY")
+    for planner in ("llm", "rules"):
+        made = toolkit("plans", "create", "A poem about tea", "--planner", planner, "--json")
+        assert json.loads(made.stdout)["planner"] == planner
+        only = ("task", "A poem about tea", "--plan-only", "--planner", planner, "--json")
+        assert json.loads(toolkit(*only).stdout)["planner"] == planner
+    assert toolkit("plans", "create", "A poem about tea", "--planner", "gpt").exit_code == 2
+
+
 def test_a_workflow_is_run_from_a_file_and_forked(toolkit: Invoke, tmp_path: Path) -> None:
     """Given a file, then its workflow is run and saved; a fork of it keeps what stays equal."""
     (tmp_path / "card.yaml").write_text(WORKFLOW, encoding="utf-8")

@@ -64,6 +64,11 @@ SPOILED: dict[str, tuple[PlainCard, str]] = {
             facts={"missing_glyphs": ["R", "e"]},
         ),
         "glyphs"),
+    "boxes that the record does not tell": (
+        replace_item(TEXT, replace(TEXT, text=LINES.replace("e", "\ue000"), told=LINES)), "glyphs"),
+    "words that nobody gave": (
+        replace(GOOD, items=(*GOOD.items, PlacedItem("footer", "Lorem ipsum dolor sit amet "
+                "consectetur adipiscing elit sed", 80, 500, 24))), "card_texts"),
     "signs of replacement": (
         replace_item(TITLE, replace(TITLE, text="Ra\ufffd\ufffd for h\ufffdrbs")), "glyphs"),
     "no picture": (replace(GOOD, picture=NATURE, is_picture_shown=False), "card_picture"),

@@ -42,6 +42,13 @@ SPOILED: dict[str, tuple[Callable[[], Evidence], str]] = {
     "no host": (lambda: change(sources=[{"title": "Tea", "url": "https://"}]), "sources"),
     "words for an address": (
         lambda: change(sources=[{"title": "Tea", "url": "see above"}]), "sources"),
+    "one source twice": (
+        lambda: change(sources=2 * [{"title": "Tea", "url": "https://en.wikipedia.org/wiki/Tea"}]),
+        "sources"),
+    "mark-up": (
+        lambda: change(summary=f"{TEA.summary}<ref>Smith</ref> {{{{cite book}}}}"), "substance"),
+    "one part twice": (
+        lambda: change(sections=2 * [{"title": "History", "text": TEA.summary[:90]}]), "substance"),
     "a file": (lambda: change(sources=[{"title": "Tea", "url": "file:///tmp/tea"}]), "sources"),
     "placeholders": (lambda: change(summary="n/a", sections=BLANK, text=""), "substance"),
     "nothing": (lambda: change(summary="", sections=[], text=""), "substance"),
@@ -49,6 +56,9 @@ SPOILED: dict[str, tuple[Callable[[], Evidence], str]] = {
     "an error": (lambda: change(title="404 Not Found", summary="The page is gone."), "substance"),
     "a wall": (lambda: change(summary="Please enable JavaScript and cookies."), "substance"),
     "bees": (lambda: change(topic="honey bees"), "subject"),
+    "a company of that name": (
+        lambda: change(topic="pine forest", title="Forest (company)",
+                       summary=f"Forest is a maker of shoes. {TEA.summary}"), "subject"),
     "English for Italian": (lambda: change("it"), "fact_language"),
     "English for Japanese": (lambda: change("ja"), "fact_language"),
     "a title that says so": (lambda: change(title="Tea (disambiguation)"), "meanings"),
@@ -111,13 +121,6 @@ def test_a_file_of_articles_has_no_addresses() -> None:
     """Given facts from a file, then addresses of the web are not missed."""
     sources = [{"title": "Tea", "url": "zim://wikipedia/A/Tea"}]
     assert find_issues(change(source_kind="zim", sources=sources)) == []
-
-
-def test_one_source_twice_counts_once() -> None:
-    """Given the same address twice, then that is told and does not block."""
-    source = {"title": "Tea", "url": "https://en.wikipedia.org/wiki/Tea"}
-    (issue,) = find_issues(change(sources=[source, source]))
-    assert (issue.check, issue.is_blocking) == ("sources", False)
 
 
 def test_another_script_says_the_same() -> None:

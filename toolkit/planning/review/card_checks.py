@@ -15,6 +15,7 @@ _SVG = "image/svg+xml"
 _ROLES = ("title", "subtitle", "kicker", "footer", "body")
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+_SMALL_TYPE = 0.0195  # of the shorter side: the smallest that the layout sets
 _REPLACED = frozenset("\ufffd□▯")
 
 
@@ -39,6 +40,11 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
     output = item.output or {}
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
+    asked = item.node.input.get("format")
+    if item.blob is not None and asked == "svg" and item.blob.media_type != _SVG:
+        yield _block(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
+    elif item.blob is not None and asked == "png" and item.blob.media_type == _SVG:
+        yield _block(item, 0.7, "The card is SVG, and PNG was asked for.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
         yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
@@ -59,9 +65,10 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     letters = [char for char in text if _is_letter(char)]
     # What an earlier node wrote is not among the texts of the input, and is drawn without them.
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
-    share = (lost + sum(char in _REPLACED for char in drawn)) / max(1, len(letters))
+    replaced = sum(map(_is_replaced, drawn))
+    share = (lost + max(replaced, _count_drawn_boxes(item))) / max(1, len(letters))
     if share > look.thresholds.card.max_lost_share:
-        message = f"{share:.0%} of the letters have no glyph here: {''.join(lacked[:20])}."
+        message = f"{share:.0%} of the letters have no glyph here."
         yield _block(item, 0.8, message)
     elif lacked:
         message = f"{len(lacked)} character(s) have no glyph here."
@@ -87,6 +94,20 @@ def check_card_texts(look: Inspection) -> Iterator[ReviewIssue]:
             message = f"Of the {role} that was given, {share:.0%} stands on the card."
             yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
     yield from _check_source(item, drawn, limits.min_source_share)
+    known = {word for _, text in _list_wanted(item) for word in _split_words(text)}
+    known.update(_split_words(item.upstream_text or ""))
+    # What fills a body is not always told.
+    own = [box for box in drawn if box.role != "body" or "body" in item.node.input]
+    for box in own:
+        words = _split_words(box.text)
+        foreign = [word for word in words if word not in known]
+        if len(foreign) > max(1, limits.max_foreign_share * len(words)):
+            message = (
+                f"{len(foreign)} of {len(words)} words of the {box.role} were not given, such as "
+                f"`{foreign[0]}`."
+            )
+            yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+            return
 
 
 def _check_source(item: Evidence, drawn: list[DrawnText], least: float) -> Iterator[ReviewIssue]:
@@ -114,7 +135,9 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         if out > limits.max_outside * min(size):
             message = f"The {box.role} stands out of the card by {out:.0f} pixels."
             yield _block(item, 0.8, message)
-        if box.font_size < limits.min_type * min(size):
+        # Small type is hard to read on any card; on a small one, it is that of the whole.
+        small = min(limits.legible_px, _SMALL_TYPE * min(size))
+        if box.font_size < max(small, limits.min_type * min(size)):
             message = (
                 f"The {box.role} is {box.font_size:.0f} pixels high on a card of "
                 f"{size[0]} × {size[1]}."
@@ -170,11 +193,16 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         if item.pictures and b"<image" not in blob.data:
             yield _block(item, 0.8, "The picture that was given is not on the card.")
         return
-    if item.node.input.get("template") == "cover":
-        return  # it lies in the shade there
-    from toolkit.planning.review.card_measures import measure_shown_share
+    from toolkit.planning.review.card_measures import is_bare, measure_shown_share
 
     for picture in item.pictures.values():
+        if is_bare(blob.data, picture.data):
+            yield _block(
+                item, 0.8, "The picture is not on the card, which is of few plain colours."
+            )
+            continue
+        if item.node.input.get("template") == "cover":
+            continue  # it lies in the shade there
         share = measure_shown_share(blob.data, picture.data)
         if share is not None and share < look.thresholds.card.min_picture_share:
             message = f"The picture is not on the card: {share:.0%} of its colours are."
@@ -226,6 +254,22 @@ def _split_words(text: str) -> list[str]:
     if _DENSE.search(folded):
         return [char for char in folded if char.isalnum()]
     return _WORD.findall(folded)
+
+
+def _is_replaced(char: str) -> bool:
+    """Tell whether a character stands for another, or is of no script at all."""
+    return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
+
+
+def _count_drawn_boxes(item: Evidence) -> int:
+    """Count the empty boxes that are drawn where letters should be."""
+    if item.blob is None or item.blob.media_type == _SVG or item.picture is None:
+        return 0
+    from toolkit.planning.review.card_measures import count_empty_boxes
+
+    plain = [box for box in _read_drawn(item) if not _DENSE.search(box.text)]
+    boxes = [(box.x, box.y, box.width, box.height) for box in plain]
+    return count_empty_boxes(item.blob.data, boxes)
 
 
 def _is_letter(char: str) -> bool:

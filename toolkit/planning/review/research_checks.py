@@ -56,6 +56,25 @@ _PLACEHOLDER = re.compile(
 )
 
 
+_RESERVED_HOST = re.compile(r"(?:^|\.)example(?:\.(?:com|org|net))?$|\.invalid$")
+_NOTHING_FOUND = re.compile(
+    r"^.{0,40}\b(?:no (?:information|data|facts?|content|results?|article)|nothing) (?:\w+ )?"
+    r"(?:available|found|there)|^.{0,40}\bkeine (?:informationen|daten|ergebnisse|artikel)\b|"
+    r"^.{0,40}\b(?:aucune? (?:information|résultat|donnée)|no (?:hay|se encontr\w+) "
+    r"(?:información|resultados|datos)|nessun[ao]? (?:informazione|risultato|dato)|"
+    r"nenhuma? (?:informação|resultado))|^.{0,20}(?:情報がありません|見つかりません|没有找到|暂无|"
+    r"لا توجد (?:معلومات|نتائج))",
+    re.I,
+)
+_LONG_TOPIC = 3  # words: two of them have to be found
+
+
+_MARK_UP = re.compile(
+    r"\{\{[^{}]{0,200}\}\}|\[\[[^\[\]]{0,200}\]\]|&(?:nbsp|amp|lt|gt|quot|#\d{2,5});|mw-parser-output|"
+    r"</?(?:ref|div|span|p|br|li|ul|table|sup|b|i|a)\b[^<>]{0,200}>|={2,}[^=\n]{1,80}={2,}"
+)
+
+
 class _Part(TypedDict):
     title: str
     text: str
@@ -68,7 +87,7 @@ def check_sources(look: Inspection) -> Iterator[ReviewIssue]:
         return
     output = item.output or {}
     sources = [source for source in _read_list(output.get("sources")) if isinstance(source, dict)]
-    urls = [str(source.get("url") or "") for source in sources]
+    urls = [str(source.get("url") or "").partition("#")[0] for source in sources]
     if output.get("source_kind") == "zim":
         return  # a file has no addresses of the web
     bad = [url for url in urls if not _is_address(url)]
@@ -78,7 +97,7 @@ def check_sources(look: Inspection) -> Iterator[ReviewIssue]:
         yield _block(item, 0.9, message)
     elif len(urls) > len(set(urls)):
         message = f"{len(urls)} sources are {len(set(urls))}: one is there more than once."
-        yield ReviewIssue(item.node.id, "output_completeness", 0.3, message)
+        yield _block(item, 0.7, message)
 
 
 def _is_address(url: str) -> bool:
@@ -87,7 +106,9 @@ def _is_address(url: str) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(host) and not re.search(r"\s", url.strip())
+    is_host = host == "localhost" or ("." in host and not _RESERVED_HOST.search(host))
+    leads_on = bool(parts.path.strip("/") or parts.query)  # to more than a front page
+    return parts.scheme in ("http", "https") and is_host and leads_on and " " not in url.strip()
 
 
 def check_meanings(look: Inspection) -> Iterator[ReviewIssue]:
@@ -103,6 +124,8 @@ def check_meanings(look: Inspection) -> Iterator[ReviewIssue]:
         yield _report_meanings(item, title)
     elif start is not None and start.start() < 90:
         yield _report_meanings(item, start.group())
+    elif summary.rstrip().endswith((":", "：")):
+        yield _report_meanings(item, summary[-60:])  # a list follows, and no sentence
 
 
 def _report_meanings(item: Evidence, found: str) -> ReviewIssue:
@@ -117,8 +140,9 @@ def check_substance(look: Inspection) -> Iterator[ReviewIssue]:
         return
     title, summary = _read_text(item, "title"), _read_text(item, "summary")
     parts = _read_parts(item)
-    if (wrong := _ERROR_PAGE.match(summary) or _ERROR_PAGE.match(title)) is not None:
-        yield _block(item, 0.9, f"It is the page of an error: `{wrong.group().strip()}`.")
+    wrong = _ERROR_PAGE.match(summary) or _ERROR_PAGE.match(title) or _NOTHING_FOUND.match(summary)
+    if wrong is not None:
+        yield _block(item, 0.9, f"It says that there is nothing: `{wrong.group().strip()}`.")
         return
     texts = [summary, *(part["text"] for part in parts)]
     filled = [text for text in texts if not _PLACEHOLDER.match(text)]
@@ -126,6 +150,12 @@ def check_substance(look: Inspection) -> Iterator[ReviewIssue]:
     if letters < limits.min_letters or summary not in filled:
         message = f"{len(filled)} of {len(texts)} parts have facts, of {letters} letters in all."
         yield _block(item, 0.9, message)
+    elif (residue := _MARK_UP.search("\n".join(texts))) is not None:
+        yield _block(item, 0.7, f"Mark-up was left in the facts: `{residue.group()[:40]}`.")
+    elif len({text for text in filled if len(text) > limits.min_letters}) < sum(
+        len(text) > limits.min_letters for text in filled
+    ):
+        yield _block(item, 0.7, "Parts of the facts are the same.")
     elif len(filled) < limits.min_filled_share * len(texts):
         message = f"{len(texts) - len(filled)} of {len(texts)} parts are empty."
         yield _block(item, 0.7, message)
@@ -141,18 +171,23 @@ def check_fact_language(look: Inspection) -> Iterator[ReviewIssue]:
     if not isinstance(asked, str):
         return
     code = {"simple": "en", "nb": "no", "nn": "no"}.get(asked, asked.split("-")[0])
-    found = detect_text_language(_join_facts(item))
     known = SCRIPTS_OF.keys() | {one for codes in load_function_words().values() for one in codes}
-    if found.letters < limits.min_language_letters or code not in known:
+    if code not in known:
         return
-    is_foreign = found.code is not None and found.code != code and not are_close(found.code, code)
-    if is_foreign or found.script not in SCRIPTS_OF.get(code, {"latin"}):
-        message = f"The facts are in `{found.code or found.script}`, not in `{code}`."
-        yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+    parts = " ".join(part["text"] for part in _read_parts(item))
+    for text in (_read_text(item, "summary"), parts):
+        found = detect_text_language(text)
+        if found.letters < limits.min_language_letters:
+            continue
+        other = found.code not in (None, code) and not are_close(str(found.code), code)
+        if other or found.script not in SCRIPTS_OF.get(code, {"latin"}):
+            message = f"The facts are in `{found.code or found.script}`, not in `{code}`."
+            yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+            return
 
 
 def check_subject(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that the facts are on the topic: some word of it stands in them."""
+    """Check that the facts are on the topic: its words stand in them."""
     item = look.item
     field = find_role_field(item.capability, "topic")
     topic = item.node.input.get(field) if field is not None else None
@@ -163,10 +198,22 @@ def check_subject(look: Inspection) -> Iterator[ReviewIssue]:
     wanted = find_terms(topic)
     if not wanted or asked.script != found.script:
         return  # an article in another script says the same in other letters
-    there = TermIndex(find_terms(facts))
-    if not any(term in there for term in wanted):
-        message = f"No word of `{topic[:80]}` stands in the facts on `{_read_text(item, 'title')}`."
+    there, title = TermIndex(find_terms(facts)), _read_text(item, "title")
+    found_terms = [term for term in dict.fromkeys(wanted) if term in there]
+    least = 1 if len(set(wanted)) < _LONG_TOPIC else 2
+    other = _find_qualifier(title, f"{topic} {look.objective}")
+    if len(found_terms) < least or (other and len(found_terms) < len(set(wanted))):
+        share = len(found_terms) / len(set(wanted))
+        message = f"{share:.0%} of `{topic[:80]}` stands in the facts on `{title[:80]}`."
         yield ReviewIssue(item.node.id, "objective_alignment", 0.8, message, is_blocking=True)
+
+
+def _find_qualifier(title: str, asked: str) -> str:
+    """Find what an article's title adds in brackets, such as a company, and nobody asked for."""
+    added = re.search(r"\(([^()]{2,60})\)\s*$", title)
+    known = TermIndex(find_terms(asked))
+    is_other = added is not None and not any(one in known for one in find_terms(added.group(1)))
+    return added.group(1) if added is not None and is_other else ""
 
 
 RESEARCH_CHECKS: tuple[NodeCheck, ...] = (

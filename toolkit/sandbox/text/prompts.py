@@ -49,6 +49,7 @@ _ABOUT = tuple(
     re.compile(rf"\b(?:{lead})\s+(?:the (?:topic|subject) (?:of )?)?(.+)", re.I | re.S)
     for lead in ("about|explaining|describing|introducing|covering|regarding", "on|of", "for")
 )
+_AFTER_FORM = re.compile(r"[^.:\n]{1,40}:\s+(.+)", re.S)  # "A social card: tidal power"
 _LENGTH = re.compile(
     r"\b(?:in\s+)?(?:about |around |under |at most |exactly |up to )?"
     + _NUMBER_PATTERN
@@ -167,6 +168,7 @@ def extract_topic(objective: str, source: str = "") -> str:
     objective = _LENGTH.sub(" ", objective).strip(" ,:;")
     tries = (
         *(pattern.search(objective) for pattern in _ABOUT),
+        _AFTER_FORM.match(objective),
         re.search(r"(.+)", objective, re.S),
     )
     for match in tries:
