@@ -1,5 +1,6 @@
 """Prompts for the nodes of a plan: what to write, to say and to show, in the person's own words."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -165,7 +166,14 @@ def add_topic(wording: str, topic: str) -> str:
     >>> add_topic("an illustration", "bees"), add_topic("a photo of bees", "bees")
     ('an illustration: bees', 'a photo of bees')
     """
-    if not wording or not topic or fold_text(topic) in fold_text(wording):
+    spelled = fold_text(topic)
+    # A teaser does not say tea; where words have no spaces between, a part is all there is to find.
+    edge = r"\b" if spelled.isascii() else ""
+    if (
+        not wording
+        or not topic
+        or re.search(f"{edge}{re.escape(spelled)}{edge}", fold_text(wording))
+    ):
         return wording or topic
     return f"{wording.rstrip(' .,:;')}: {topic}"
 

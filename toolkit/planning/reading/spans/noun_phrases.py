@@ -42,7 +42,7 @@ class NounPhrase:
         is_definite: whether it speaks of something there already.
         has_article: whether an article or a number opens it.
         language: the language that an adjective gives it.
-        measures: the places of attributes in it.
+        attributes: where attributes stand in it.
         unknown: words before the head that no lexicon knows.
         tail: where words begin that follow the head and belong to the phrase, as its topic.
     """
