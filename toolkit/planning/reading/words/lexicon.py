@@ -17,7 +17,7 @@ from functools import lru_cache
 from importlib import resources
 from typing import Literal, cast
 
-from .tokens import WITHOUT_SPACES, Token, fold_text, split_tokens
+from .tokens import ELIDING, WITHOUT_SPACES, Token, fold_text, split_tokens
 
 CODES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
 # The prefix of an entry's category for each section of a file; keys of a section follow it.
@@ -374,6 +374,10 @@ def make_key(phrase: str, code: str, separator: str) -> str:
     """Make the key of a folded phrase, as the tokens of an objective make it."""
     if phrase.isalpha() or (separator and phrase.replace(" ", "").isalpha()):
         return phrase
+    if separator and phrase.replace(" ", "").replace("-", "").replace("'", "").isalpha():
+        # Split without the tokens' pattern, which takes long for thousands of phrases.
+        words = phrase.replace("-", " ")
+        return " ".join((words.replace("'", "' ") if code in ELIDING else words).split())
     return separator.join(token.key for token in split_tokens(phrase, code))
 
 
