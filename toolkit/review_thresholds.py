@@ -119,6 +119,7 @@ class TextThresholds(BaseModel):
         repeated_share_of_verse: the same for what has a refrain.
         packed_share: the least that a text may be packed to; less says nothing new.
         echo_share: the share of a brief that a text repeats to be an echo of it.
+        old_share: the share of a text's words in its brief from which on it says nothing else.
         heading_characters: texts shorter than that need no headings.
         hidden_share: the most of a text that may be signs that are not seen.
         material_share: the least share of a text's words that stand in its material.
@@ -137,7 +138,8 @@ class TextThresholds(BaseModel):
     repeated_share: Share = 0.25
     repeated_share_of_verse: Share = 0.55
     packed_share: Share = 0.15
-    echo_share: Share = 0.75
+    echo_share: Share = 0.6
+    old_share: Share = 0.8
     heading_characters: int = Field(default=600, ge=0)
     hidden_share: Share = 0.02
     material_share: Share = 0.15

@@ -56,7 +56,7 @@ def test_runs_of_agents_and_capabilities_are_listed_together(client: Client) -> 
 def test_the_newest_version_is_run(client: Client) -> None:
     """Given two versions, then the newest is run unless one is named."""
     client.agents.create("summarist", OBJECTIVE)
-    client.agents.create("summarist", "A haiku about {topic}", version="2")
+    client.agents.create("summarist", "A teaser about {topic}", version="2")
     given = {"topic": "tea"}
     for asked, wanted in (({}, "2"), ({"version": "1"}, "1")):
         run = client.runs.create("summarist", given, target="agent", **asked).wait()

@@ -128,6 +128,15 @@ def cut_join(wording: str, language: str) -> str:
     return wording[tokens[0].start :] if tokens else wording
 
 
+def _has_words(wording: str, words: str) -> bool:
+    """Tell whether some words stand in others as whole words, or at all where none are spaced."""
+    folded, wanted = fold_text(wording), fold_text(words)
+    if any(letter >= "\u3000" for letter in wanted):
+        return wanted in folded
+    keys, wanted_keys = ([t.key for t in split_tokens(each)] for each in (wording, words))
+    return f" {' '.join(wanted_keys)} " in f" {' '.join(keys)} "
+
+
 def has_content(wording: str, language: str) -> bool:
     """Tell whether some words are more than those that hold a sentence together.
 
@@ -165,7 +174,7 @@ def add_topic(wording: str, topic: str) -> str:
     >>> add_topic("an illustration", "bees"), add_topic("a photo of bees", "bees")
     ('an illustration: bees', 'a photo of bees')
     """
-    if not wording or not topic or fold_text(topic) in fold_text(wording):
+    if not wording or not topic or _has_words(wording, topic):
         return wording or topic
     return f"{wording.rstrip(' .,:;')}: {topic}"
 

@@ -69,6 +69,39 @@ def test_words_with_two_meanings_are_marked(code: str) -> None:
     assert {key for key, found in kinds.items() if len(found) > 1} <= lexicon.ambiguous
 
 
+@pytest.mark.parametrize("code", CODES)
+def test_no_entry_is_empty(code: str) -> None:
+    """Given a language's file, when its entries are spelled out, then each has words."""
+    lexicon = load_lexicon(code)
+    assert all(key.strip(" !") for key in lexicon.meanings)
+    assert all(value for key in lexicon.meanings for category, value in lexicon.meanings[key]
+               if category in {"number", "language"})  # fmt: skip
+
+
+def test_words_stand_with_the_words_they_change() -> None:
+    """Given words with clitics, compounds and accents, then what they are is found."""
+    found = {
+        (code, text): {one.category for one in load_lexicon(code).find_entries(
+            split_tokens(text, code), 0)}
+        for code, text in (("de", "kürze"), ("de", "kurze"), ("de", "kuerze"), ("de", "Werbetext"),
+                           ("de", "Kontext"), ("fr", "mème"), ("ar", "القصيدة"), ("es", "pónmelo"))
+    }  # fmt: skip
+    assert "act.rewrite" in found["de", "kürze"]
+    assert "act.rewrite" in found["de", "kuerze"]
+    assert "act.rewrite" not in found["de", "kurze"]
+    assert "thing.text" in found["de", "Werbetext"]
+    assert found["de", "Kontext"] == set()
+    assert "thing.image" in found["fr", "mème"]
+    assert "thing.text" in found["ar", "القصيدة"]
+
+
+def test_a_conjunction_is_a_word_of_its_own() -> None:
+    """Given an Arabic conjunction before a known word, then it is split off, and else it is not."""
+    lexicon = load_lexicon("ar")
+    for text, size in (("وصورة", 2), ("ولد", 1)):
+        assert len(lexicon.split_conjunctions(split_tokens(text, "ar"))) == size
+
+
 @given(st.text(max_size=60), st.sampled_from(CODES))
 def test_any_text_is_looked_up(text: str, code: str) -> None:
     """Given any text, when its tokens are looked up, then entries stay within it."""

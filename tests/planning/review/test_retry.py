@@ -30,7 +30,7 @@ def build_evidence(capability: Capability = LLM, node_id: str = "a", **facts: An
     told = facts.pop("input", {field: BRIEF} if field else {})
     ups = facts.pop("depends_on", [])
     node = PlanNode(id=node_id, capability=capability.id, input=told, depends_on=ups)
-    failed = {"status": "failed"} if "error_code" in facts else {}
+    failed: dict[str, Any] = {"status": "failed"} if "error_code" in facts else {}
     plain = Evidence(node, capability, "completed", {}, None, None, None, planned_input=told)
     return replace(plain, **failed, **facts)
 

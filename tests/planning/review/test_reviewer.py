@@ -198,6 +198,7 @@ def test_a_defect_is_found(
     """Given one defect, then decision, criterion, issue and the node to run again follow."""
     verdict = review_with(evidence)
     assert verdict.decision == decision
+    assert verdict.criteria is not None
     scores = verdict.criteria.model_dump()
     assert min(scores, key=lambda name: scores[name]) == criterion
     assert scores[criterion] < 1
@@ -295,6 +296,7 @@ def test_who_only_suffers_is_not_to_blame() -> None:
     assert verdict.decision == "retry"
     assert verdict.recommended_action is not None
     assert verdict.recommended_action.node_id == "script"
+    assert verdict.criteria is not None
     assert verdict.criteria.output_completeness == 0
 
 
@@ -310,6 +312,7 @@ def test_a_missing_deliverable_fails() -> None:
     evidence = [value for name, value in build_good_evidence().items() if name != "narration"]
     verdict = review_results(OBJECTIVE, evidence, DELIVERED, attempt=0, retries_left=2)
     assert verdict.decision == "fail"
+    assert verdict.criteria is not None
     assert verdict.criteria.output_completeness == 0
     assert verdict.issues == ["narration: It was to be delivered and is not there."]
 
@@ -320,7 +323,9 @@ def test_warnings_count_and_do_not_block() -> None:
         replace_output("card", warnings=["title made smaller"], missing_glyphs=["🙂"])
     )
     assert verdict.decision == "pass"
+    assert verdict.criteria is not None
     assert verdict.criteria.technical_success == 0.85
+    assert verdict.score is not None
     assert DEFAULT_THRESHOLDS.pass_score < verdict.score < 1
 
 
@@ -351,6 +356,7 @@ def test_a_text_that_follows_its_source_is_on_topic() -> None:
     written = build_text_evidence("copy", text, TOLD["copy"])
     verdict = review_with(replace(written, upstream_text=source))
     assert verdict.decision == "pass"
+    assert verdict.criteria is not None
     assert verdict.criteria.objective_alignment < 1
 
 

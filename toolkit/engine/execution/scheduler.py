@@ -124,6 +124,14 @@ class Scheduler:
             raise
         return await self._finish_from_states()
 
+    async def abandon(self) -> WorkflowRecord:
+        """End as cancelled what was recovered, or never begun, without running any of it."""
+        for node_id in list(self._interrupted):
+            job_run = self._make_job_run(self._nodes[node_id])
+            await self._executor.cancel(job_run)
+            self._states[node_id] = JobState.of(job_run.job)
+        return await self._finish("cancelled", _make_error_info(ErrorCode.CANCELLED))
+
     async def recover(self) -> "RecoveredCost":
         """Take over what earlier processes, or an earlier workflow, have done.
 

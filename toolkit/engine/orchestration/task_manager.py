@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError, build_not_found
-from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
@@ -254,14 +253,13 @@ class TaskManager:
         await self.set_status(task, lease, "executing", drafted)
 
     async def _settle(self, task: Task, lease: Lease) -> None:
-        """Add up the costs of a task that is ending, and record its last workflow."""
+        """End the last workflow of a task that is ending, and add up the costs."""
+        if task.workflow_id is not None and task.plan_id is not None:
+            # It may have been stopped before its workflow began, or between two steps of it.
+            workflow = await self._workflows.abandon(task.workflow_id, lease)
+            plan = await self._plans.get(RequestContext.of_lease(lease), task.plan_id)
+            record_attempt(task, workflow, plan)
         await self._sum_costs(task)
-        if task.workflow_id is None or task.plan_id is None:
-            return
-        context = RequestContext.of_lease(lease)
-        workflow = await self._workflows.get(context, task.workflow_id)
-        if workflow.status in FINAL_STATUSES:
-            record_attempt(task, workflow, await self._plans.get(context, task.plan_id))
 
     async def _sum_costs(self, task: Task) -> None:
         """Add up what the task has cost so far: its workflows, and what planner and judge asked."""

@@ -356,6 +356,16 @@ class Workflows:
             watched.workflow = await scheduler.run()
         return watched.workflow
 
+    async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:
+        """End a stored workflow that its task does not run any more; one that has ended stays."""
+        self._fresh.pop(workflow_id, None)
+        workflow, spec = await self._load(workflow_id, lease)
+        if workflow.status in FINAL_STATUSES:
+            return workflow
+        scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, ())
+        await scheduler.recover()
+        return await scheduler.abandon()
+
     async def _load(
         self, workflow_id: str, lease: Lease
     ) -> tuple[WorkflowRecord, Mapping[str, Any]]:

@@ -1,6 +1,7 @@
 """The check-based reviewer: inspects the artifacts themselves; the manager calls it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from toolkit.contract.tasks import Criteria, Review
 from toolkit.planning.capability_graph import CapabilityGraph
@@ -8,8 +9,9 @@ from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.reading.reader import read_objective
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
-from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
+from toolkit.planning.review.issues import Criterion, ReviewIssue
 from toolkit.planning.review.node_checks import check_node
+from toolkit.planning.review.objective_checks import check_deliverables, check_text_variety
 from toolkit.planning.review.picture_checks import check_variety
 from toolkit.plugins import Capability
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
@@ -67,7 +69,9 @@ def find_issues(
         issues += check_node(look)
     same_bits = thresholds.picture.max_same_bits
     issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
-    return issues + _find_absent(evidence, deliverables)
+    issues += [replace(issue, check="text_variety") for issue in check_text_variety(evidence)]
+    absent = check_deliverables(evidence, deliverables)
+    return issues + [replace(issue, check="deliverables") for issue in absent]
 
 
 def judge_issues(
@@ -108,17 +112,6 @@ def _score_criterion(name: Criterion, issues: Sequence[ReviewIssue]) -> float:
         if issue.criterion == name:
             lost[issue.node_id] = lost.get(issue.node_id, 0.0) + issue.weight
     return round(max(0.0, 1.0 - max(lost.values(), default=0.0)), 3)
-
-
-def _find_absent(evidence: Sequence[Evidence], deliverables: Sequence[str]) -> list[ReviewIssue]:
-    """Find deliverables for which no node was run."""
-    there = {item.node.id for item in evidence}
-    return [
-        ReviewIssue(name, "output_completeness", 1.0, "It was to be delivered and is not there.",
-                is_blocking=True, remedy=Remedy.NONE, check="deliverables")
-        for name in deliverables
-        if name not in there
-    ]  # fmt: skip
 
 
 def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:

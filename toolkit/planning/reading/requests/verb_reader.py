@@ -129,6 +129,8 @@ class VerbReader(QuestionReader):
             return True
         if scan.word(k) in self.grammar.objects:
             return True
+        if self.grammar.article_prefix and self._has_requested_object(k):
+            return True
         if verb.category.startswith("unavailable."):
             return not verb.is_ambiguous or verb.end - verb.start > 1
         return has_object(scan, k) and not verb.is_ambiguous and not self._current_is_topic()

@@ -12,12 +12,12 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
 from typing import Literal, cast
 
-from .tokens import WITHOUT_SPACES, Token, fold_text, split_tokens
+from .tokens import ELIDING, WITHOUT_SPACES, Token, fold_text, split_tokens
 
 CODES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
 # The prefix of an entry's category for each section of a file; keys of a section follow it.
@@ -85,6 +85,7 @@ class Lexicon:
         endings: what a word ends in before an enclitic, and without it.
         spellings: other ways to write a letter, and the letter.
         has_compounds: whether the last part of a word says what it is.
+        short_tails: words of fewer letters that are the last part of others.
         compound_stops: words whose last part does not.
     """
 
@@ -103,7 +104,8 @@ class Lexicon:
     endings: tuple[tuple[str, str], ...] = ()
     spellings: tuple[tuple[str, str], ...] = ()
     has_compounds: bool = False
-    compound_stops: frozenset[str] = field(default_factory=frozenset)
+    short_tails: frozenset[str] = frozenset()
+    compound_stops: frozenset[str] = frozenset()
 
     @property
     def separator(self) -> str:
@@ -134,7 +136,7 @@ class Lexicon:
         found: list[Entry] = []
         for key in self.list_keys(tokens[i]):
             found += self.match_phrases(tokens, i, key, is_tail=key != tokens[i].key)
-            if any(entry.category != "function_word" for entry in found):
+            if any(entry.category not in {"function_word", "pronoun"} for entry in found):
                 break
         found += self.match_separated(tokens, i)
         if not found and self.has_compounds:
@@ -202,8 +204,10 @@ class Lexicon:
         """Find what the last part of a compound word means, the longest part first."""
         if key in self.compound_stops:
             return []
-        for cut in range(3, len(key) - MIN_TAIL + 1):
+        for cut in range(3, len(key)):
             tail = key[cut:]
+            if len(tail) < MIN_TAIL and tail not in self.short_tails:
+                continue
             found = [
                 Entry(category, value, 1, is_tail=True)
                 for category, value in self.meanings.get(tail, ())
@@ -356,6 +360,7 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         endings=tuple(list_pairs(data, "endings")),
         spellings=tuple(list_pairs(data, "spellings")),
         has_compounds=bool(data.get("has_compounds", False)),
+        short_tails=list_keys_of(data, "short_tails", code),
         compound_stops=list_keys_of(data, "compound_stops", code),
     )
 
@@ -369,6 +374,10 @@ def make_key(phrase: str, code: str, separator: str) -> str:
     """Make the key of a folded phrase, as the tokens of an objective make it."""
     if phrase.isalpha() or (separator and phrase.replace(" ", "").isalpha()):
         return phrase
+    if separator and phrase.replace(" ", "").replace("-", "").replace("'", "").isalpha():
+        # Split without the tokens' pattern, which takes long for thousands of phrases.
+        words = phrase.replace("-", " ")
+        return " ".join((words.replace("'", "' ") if code in ELIDING else words).split())
     return separator.join(token.key for token in split_tokens(phrase, code))
 
 

@@ -114,6 +114,12 @@ class TextCase:
             return True
         return self.demands.asks("plain")
 
+    @cached_property
+    def is_spoken(self) -> bool:
+        """True if it is to be spoken."""
+        spoken = (one.capability.produces.startswith("audio/") for one in self.look.dependents)
+        return any(spoken) or self.demands.asks("spoken")
+
     def asks(self, name: str) -> bool:
         """Tell whether its brief or the objective has a phrase of a word list."""
         return self.demands.asks(name) or self.wishes.asks(name)

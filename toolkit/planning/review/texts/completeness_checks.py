@@ -20,9 +20,10 @@ from toolkit.planning.review.texts.sentences import (
 from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
 
 _OPEN_MARKS = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
-_ADDRESS = re.compile(r"https?://\S+$|\S+@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
+_ADDRESS = re.compile(r"https?://\S+$|(?<!\S)\S{1,80}@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STRINGS = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
+_LAST_CHARS = 2_000  # of a last line
 _SIGNATURE_WORDS = 7  # of a line after a greeting
 _MIN_LAST_WORDS = 4  # of a last line that could be a sentence
 _MIN_LAST_CHARS = 12  # the same, where words are not set apart
@@ -81,7 +82,7 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
         return "leaves a block of code open"
     if case.is_code:
         return "leaves a bracket open" if _leaves_bracket(text) else ""
-    last = lines[-1].strip()
+    last = lines[-1].strip()[-_LAST_CHARS:]
     if is_finished(text) or _ADDRESS.search(last) or last.startswith(("|", "#", "http")):
         return ""
     if unicodedata.category(text[-1])[0] in "SM" and text[-1] not in "+<=>|~^`$":

@@ -10,7 +10,7 @@ from toolkit.planning.reading.reader import read_objective
 from toolkit.planning.reading.spans.measures import PlacedMeasure, find_measures, read_quantity
 from toolkit.planning.reading.spans.scan import Scan
 from toolkit.planning.reading.words.language import detect_language
-from toolkit.planning.reading.words.lexicon import load_lexicon
+from toolkit.planning.reading.words.lexicon import CODES, load_lexicon
 from toolkit.planning.review.texts.languages import detect_text_language
 from toolkit.planning.review.texts.word_lists import find_phrase, fold_phrase
 
@@ -26,7 +26,25 @@ _QUOTED = re.compile(
 MAX_BRIEF = 4_000  # characters of a brief that are read; what follows is material
 _MAX_ITEMS = 40
 _RANGE_WORDS = frozenset(
-    {"to", "or", "bis", "oder", "a", "ou", "o", "e", "y", "and", "und", "et", "ate", "hasta", "al"}
+    {
+        "to",
+        "or",
+        "bis",
+        "oder",
+        "a",
+        "ou",
+        "o",
+        "e",
+        "y",
+        "and",
+        "und",
+        "et",
+        "ate",
+        "hasta",
+        "al",
+        "او",
+        "الى",
+    }
 )
 # What makes a language the one to write in: "in French", "auf Deutsch", "French text".
 _INTO = frozenset(
@@ -35,6 +53,10 @@ _INTO = frozenset(
 )  # fmt: skip
 _FROM = frozenset({"from", "aus", "de", "du", "del", "dal", "do", "vom"})
 _EXCLUDED_ACTS = ("act.research", "act.speak", "act.draw", "act.lay_out")
+_EACH = frozenset({"each", "per", "apiece", "je", "jeweils", "chacun", "chacune", "chaque", "cada",
+                   "ciascuno", "ciascuna", "ogni", "ずつ", "各", "每", "لكل", "كل"})  # fmt: skip
+MIN_BRIEF_HITS = 1.0  # function words that a brief's language is told by
+MIN_CHARACTERS = 20  # fewer are letters of a word
 MAX_COUNT_WORDS = 3  # between a verb and the number of items it asks for
 
 
@@ -71,10 +93,11 @@ class Demands:
     Attributes:
         language: that the brief is written in; empty where there are too few words to tell.
         wanted: the languages that it asks the text to be in.
-        named: all languages that it names.
+        named: the languages that it names, but for those to translate from.
         quantities: by unit.
         folded: its words for phrases to be found in, without what it quotes.
         topic: what it is about, as its reading has it.
+        is_language_sure: whether enough of its words tell its language.
         is_creative: whether it asks for a poem, a slogan or the like, which may not name its topic.
     """
 
@@ -85,6 +108,7 @@ class Demands:
     folded: str = ""
     topic: str = ""
     is_creative: bool = False
+    is_language_sure: bool = False
 
     def asks(self, name: str) -> bool:
         """Tell whether the brief has a phrase of a word list."""
@@ -106,11 +130,13 @@ def read_demands(brief: str) -> Demands:
     plain = _QUOTED.sub(lambda match: " " * len(match.group()), brief)
     language = detect_language(brief)
     scan = Scan(plain, load_lexicon(language), CapabilityNames())
-    quantities = _read_quantities(scan)
-    if "items" not in quantities and (items := _read_item_count(scan)) is not None:
+    told = detect_text_language(plain, MIN_BRIEF_HITS).code
+    # The words of a language without a lexicon are only like those of another.
+    is_known = told is None or told in CODES
+    quantities = _read_quantities(scan) if is_known else {}
+    if is_known and "items" not in quantities and (items := _read_item_count(scan)) is not None:
         quantities["items"] = items
     wanted, named = _read_languages(scan)
-    told = detect_text_language(plain).code
     reading = read_objective(brief, CapabilityNames())
     return Demands(
         told or language,
@@ -120,6 +146,7 @@ def read_demands(brief: str) -> Demands:
         fold_phrase(plain),
         reading.topic,
         any(request.is_creative for request in reading.requests),
+        told is not None,
     )
 
 
@@ -130,7 +157,7 @@ def _read_quantities(scan: Scan) -> dict[Unit, Quantity]:
         if unit is None or not isinstance(value, int | float) or value <= 0 or unit in found:
             continue
         # "a story with two examples", "pros, cons and one line": of a part, not of the whole.
-        if unit in _PARTS and _is_of_part(scan, placed):
+        if _is_of_part(scan, placed) or (unit == "characters" and value < MIN_CHARACTERS):
             continue
         if placed.measure.name == "minutes":
             value *= 60
@@ -145,6 +172,12 @@ def _read_quantities(scan: Scan) -> dict[Unit, Quantity]:
 
 
 def _is_of_part(scan: Scan, placed: PlacedMeasure) -> bool:
+    """Tell whether a measure is of a part: "and two examples", "one sentence on each"."""
+    if any(scan.has(k, "join.for_each") or scan.word(k) in _EACH
+           for k in range(placed.end, min(placed.end + 3, len(scan)))):  # fmt: skip
+        return True
+    if _UNITS[placed.measure.name] not in _PARTS:
+        return False
     if placed.measure.value == 1:
         return placed.measure.name != "paragraphs"
     return scan.has(placed.start - 1, "join.and", "join.with")
@@ -159,24 +192,28 @@ def _read_lower_end(scan: Scan, start: int, most: float) -> float:
         number, end = read_quantity(scan, at)
         if number is None or end != at + 1 or number >= most:
             continue
-        if at == start - 2 or re.fullmatch(r"\s*[-–—~～/]\s*|至|到|から", scan.gap(start)):
+        if at == start - 2 or re.fullmatch(r"\s*[-–—~～〜/、]\s*|至|到|から|か", scan.gap(start)):
             return number
     return most
 
 
 def _read_item_count(scan: Scan) -> Quantity | None:
-    """Read the number of things that a verb asks for: "write seven slogans"."""
+    """Read the number of things that are asked for: "write seven slogans", "5 name ideas"."""
     for i in range(len(scan)):
-        if not scan.has(i, "act.", "make") or scan.has(i, *_EXCLUDED_ACTS):
+        if i and (not scan.has(i, "act.", "make") or scan.has(i, *_EXCLUDED_ACTS)):
             continue
-        for k in range(i + 1, min(i + 1 + MAX_COUNT_WORDS, len(scan))):
-            if scan.breaks[k] or (k > i + 1 and scan.has(k - 1, "join", "about", "article")):
+        # Without a verb the number itself has to come first.
+        near = range(i + 1, i + 1 + MAX_COUNT_WORDS) if scan.has(i, "act.", "make") else range(1)
+        for k in (k for k in near if k < len(scan)):
+            if k and (scan.breaks[k] or scan.has(k - 1, "join", "about")):
                 break
             number, end = read_quantity(scan, k)
-            if number is None or end >= len(scan) or scan.breaks[end]:
+            if number is None:
                 continue
             is_plain = number == int(number) and 2 <= number <= _MAX_ITEMS
-            if is_plain and _names_items(scan, end):
+            if scan.has(end, "counter"):
+                end = max(p.end for p in scan.phrases(end) if p.category == "counter")
+            if is_plain and end < len(scan) and not scan.breaks[end] and _names_items(scan, end):
                 return Quantity("items", number, number)
             return None
     return None
@@ -196,8 +233,9 @@ def _read_languages(scan: Scan) -> tuple[frozenset[str], frozenset[str]]:
         for phrase in scan.phrases(i):
             if phrase.category != "language":
                 continue
-            named.add(phrase.value)
             before = scan.word(i - 1)
+            if before not in _FROM:
+                named.add(phrase.value)
             follows = phrase.end < len(scan) and scan.has(phrase.end, "thing.text", "unit.words")
             # "in a French café" names no language, "in French" ends its phrase.
             is_noun = phrase.end >= len(scan) or not _continues(scan, phrase.end)

@@ -15,6 +15,7 @@ from toolkit.planning.review.texts.sentences import split_sentences
 
 MIN_LETTERS = 12  # of a text whose script says something
 MAX_SENTENCES = 200  # of a long text, that are looked at one by one
+MIN_SENTENCE_HITS = 2.0  # function words that a sentence by itself is told by
 MIN_CJK = 8  # letters of a sentence that tells Chinese or Japanese
 
 
@@ -23,9 +24,12 @@ def check_language(case: TextCase) -> Iterator[ReviewIssue]:
     if case.is_code or not case.is_instructed:
         return
     wanted = case.demands.wanted or case.wishes.wanted
-    allowed = set(wanted) or {case.demands.language, case.wishes.language}
+    # Of a brief with too few words to tell its language, the nearest is told: it says little.
+    sure = [one.language for one in (case.demands, case.wishes) if one.is_language_sure]
+    allowed = set(wanted) or set(sure)
     # A brief that names a language without asking for it may still mean it.
-    allowed |= set() if wanted else case.demands.named | case.wishes.named
+    if allowed and not (wanted and case.demands.asks("translating")):
+        allowed |= case.demands.named | case.wishes.named
     allowed.discard("")
     if not allowed:
         return
@@ -74,8 +78,10 @@ def _measure_foreign_share(text: str, allowed: set[str]) -> tuple[float, str]:
         size = len(sentence)
         total += size
         is_told = len(sentence.split()) >= MIN_WORDS or not sentence.isascii()
-        found = detect_text_language(sentence) if is_told else None
-        if found is None or found.code is None or _is_allowed(found.code, allowed):
+        found = detect_text_language(sentence, MIN_SENTENCE_HITS) if is_told else None
+        if found is None or found.code is None or found.code in allowed:
+            continue
+        if any(are_close(found.code, one) for one in allowed):
             continue
         if found.script in {"han", "kana"} and found.letters < MIN_CJK:
             continue

@@ -35,8 +35,8 @@ _ONE_LANGUAGE = {
     "tamil": "ta", "thai": "th",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_ELISION = re.compile(r"^[^\W\d_]{1,2}['’](?=[^\W\d_])")
-_TECHNICAL = re.compile(r"https?://\S+|\S+@\S+|`[^`\n]*`|#\w+|@\w+")
+_ELISION = re.compile(r"^(?:[cdjlmnst]|qu|un|(?:de|a|ne|su|da|que)ll)['’](?=[^\W\d_]{2})")
+_TECHNICAL = re.compile(r"https?://\S+|(?<!\S)\S{1,80}@\S+|`[^`\n]*`|#\w+|@\w+")
 # Letters that speak for few of the languages in Latin letters, on top of their function words.
 _LETTERS_OF = {
     "ß": "de", "ñ": "es", "¿": "es", "¡": "es", "ã": "pt", "õ": "pt", "ğ": "tr", "ı": "tr",
@@ -45,7 +45,7 @@ _LETTERS_OF = {
     "ø": "da no", "æ": "da no", "å": "sv da no", "ò": "it ca", "ì": "it", "ù": "it fr",
 }  # fmt: skip
 _LETTER_WEIGHT = 0.25
-_MIN_HITS = 1.5  # function words that a language is told by
+MIN_HITS = 1.5  # function words that a language is told by
 _MIN_SHARE = 0.12  # of all words
 _MIN_LEAD = 1.35  # over the next language
 MIN_WORDS = 5  # of a sentence that is told by itself
@@ -66,8 +66,8 @@ class LanguageFinding:
     letters: int
 
 
-def detect_text_language(text: str) -> LanguageFinding:
-    """Tell the language of a text.
+def detect_text_language(text: str, least: float = MIN_HITS) -> LanguageFinding:
+    """Tell the language of a text, by as many function words at least.
 
     >>> detect_text_language("Der Rucksack fasst 28 Liter und wiegt leer kaum etwas.").code
     'de'
@@ -80,7 +80,9 @@ def detect_text_language(text: str) -> LanguageFinding:
     script = max(counts, key=lambda name: counts[name], default="")
     if counts["kana"] and counts["kana"] + counts["han"] >= counts[script]:
         script = "kana"
-    return LanguageFinding(_detect_in_script(plain, script, counts), script, sum(counts.values()))
+    return LanguageFinding(
+        _detect_in_script(plain, script, counts, least), script, sum(counts.values())
+    )
 
 
 def count_scripts(text: str) -> Counter[str]:
@@ -90,7 +92,7 @@ def count_scripts(text: str) -> Counter[str]:
     return Counter({name: len(pattern.findall(text)) for name, pattern in _LETTERS.items()})
 
 
-def _detect_in_script(text: str, script: str, counts: Counter[str]) -> str | None:
+def _detect_in_script(text: str, script: str, counts: Counter[str], least: float) -> str | None:
     match script:
         case "kana":
             # A Chinese text may quote a Japanese name.
@@ -98,11 +100,11 @@ def _detect_in_script(text: str, script: str, counts: Counter[str]) -> str | Non
         case "han":
             return "zh" if counts["han"] >= 6 else None
         case "latin" | "cyrillic" | "arabic":
-            return _detect_by_words(text, script)
+            return _detect_by_words(text, script, least)
     return _ONE_LANGUAGE.get(script)
 
 
-def _detect_by_words(text: str, script: str) -> str | None:
+def _detect_by_words(text: str, script: str, least: float) -> str | None:
     words = [word.lower().replace("’", "'") for word in _WORD.findall(text)]
     scores = score_words(words)
     if script == "latin":
@@ -113,7 +115,7 @@ def _detect_by_words(text: str, script: str) -> str | None:
     if not ranked:
         return "ar" if script == "arabic" and len(words) >= MIN_WORDS else None
     (code, most), second = ranked[0], ranked[1][1] if len(ranked) > 1 else 0.0
-    if most < max(_MIN_HITS, _MIN_SHARE * len(words)) or most < _MIN_LEAD * second:
+    if most < max(least, _MIN_SHARE * len(words)) or most < _MIN_LEAD * second:
         return None
     return code
 

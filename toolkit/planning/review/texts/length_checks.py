@@ -11,7 +11,10 @@ from toolkit.planning.review.texts.demands import Quantity
 from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
 
 _SIGN_OFF = re.compile(r"\n\s*\n[^\n]{0,40},\n(?:[^\n]{1,60}\n?){1,3}\s*$")
+MAX_SPOKEN_S = 900  # longer ones are of what is told
 _SMALL_SLACK = 3  # words that are never too many or too few
+_SOURCE_LINES = 40  # at the end of a text, that may list its sources
+_LEAST_OF_LIMIT = 0.25  # of the characters that may be used, so many are
 _DENSE_WORD = 1.7  # characters of a word, in scripts without spaces
 
 
@@ -28,16 +31,21 @@ def check_words(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def check_characters(case: TextCase) -> Iterator[ReviewIssue]:
-    """Check the number of characters."""
+    """Check the number of characters: one that is named is a limit, but where signs are words."""
     asked = case.find_quantity("characters")
-    if asked is not None and case.text.strip():
-        yield from _compare(case, asked, parts.count_characters(case.text), 0)
+    if asked is None or not case.text.strip():
+        return
+    if not asked.is_limit and parts.count_words(case.text) is not None:
+        asked = Quantity("characters", asked.least * _LEAST_OF_LIMIT, asked.most, is_limit=True)
+    yield from _compare(case, asked, parts.count_characters(case.text), 0)
 
 
 def check_speaking_time(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text can be spoken in the time that its brief has."""
     asked = case.demands.quantities.get("seconds")
-    if asked is None or not case.text.strip() or "words" in case.demands.quantities:
+    if asked is None or not (case.text.strip() and case.is_spoken):
+        return
+    if "words" in case.demands.quantities or asked.most > MAX_SPOKEN_S:
         return
     time = estimate_speaking_time(case.sample)
     slack = case.thresholds.length_slack
@@ -51,9 +59,11 @@ def check_sentences(case: TextCase) -> Iterator[ReviewIssue]:
     asked = case.find_quantity("sentences")
     if asked is None or "words" in case.demands.quantities:
         return
-    has = len(parts.split_sentences(_cut_sources(case.sample)))
-    if has:
-        yield from _compare_parts(case, asked, {has}, exact=False)
+    found = parts.split_sentences(_cut_sources(case.sample))
+    finished = sum(map(parts.is_finished, found))
+    if found:
+        # What does not end in a stop may be a heading, a greeting or a name.
+        yield from _compare_parts(case, asked, {len(found), finished or len(found)}, exact=False)
 
 
 def check_paragraphs(case: TextCase) -> Iterator[ReviewIssue]:
@@ -73,14 +83,16 @@ def check_lines(case: TextCase) -> Iterator[ReviewIssue]:
     asked = case.find_quantity("lines")
     if asked is None or case.is_code:
         return
-    lines = len(parts.split_lines(case.sample))
-    stanzas = len(parts.split_paragraphs(case.sample))
-    counts = {lines} | (
-        {stanzas, stanzas // 2} if case.asks("repeating") and stanzas > 1 else set()
-    )
-    if stanzas == 2 and parts.split_lines(parts.split_paragraphs(case.sample)[0])[1:] == []:
-        counts.add(lines - 1)  # under a title
-    yield from _compare_parts(case, asked, counts, exact=True)
+    found = parts.split_lines(case.sample)
+    lines, stanzas = len(found), len(parts.split_paragraphs(case.sample))
+    counts = {lines}
+    if stanzas > 1:
+        counts |= {stanzas, stanzas // 2, (stanzas + 1) // 2}
+    if lines > 1 and _is_heading(found[0], found[1:]):
+        counts.add(lines - 1)
+    if lines == 1:
+        counts.add(len(re.split(r"\s/\s|\s\|\s", found[0])))
+    yield from _compare_parts(case, asked, counts, exact=False)
 
 
 def check_items(case: TextCase) -> Iterator[ReviewIssue]:
@@ -94,14 +106,32 @@ def check_items(case: TextCase) -> Iterator[ReviewIssue]:
     if marked >= 2:
         counts = {marked}
     elif len(lines) > 1:
-        counts = {len(lines), len(lines) - 1, len(lines) - 2, len(blocks), len(blocks) - 1}
-        # A heading and its text are one item.
-        counts |= {len(lines) // 2, len(blocks) - 2} if len(lines) > 3 else set()
+        counts = _count_unmarked(lines, blocks)
     else:
         found = len(parts.split_sentences(text))
         separated = re.split(r"[,;、，；،؛/|]| and | und | et | y | e ", lines[0] if lines else "")
         counts = {found, found - 1, len(separated), len(separated) - 1}
     yield from _compare_parts(case, asked, counts, exact=True)
+
+
+def _count_unmarked(lines: list[str], blocks: list[str]) -> set[int]:
+    """Count what may be the items of a list without marks: its lines, or its paragraphs."""
+    counts = {len(lines), len(blocks)}
+    for parts_of in (lines, blocks):
+        if _is_heading(parts_of[0], parts_of[1:]) or parts_of[0].rstrip().endswith((":", "：")):
+            counts.add(len(parts_of) - 1)
+    # A heading and its text are one item.
+    short, long = lines[::2], lines[1::2]
+    if len(short) == len(long) and all(map(_is_heading, short, [[one] for one in long])):
+        counts.add(len(short))
+    return counts
+
+
+def _is_heading(line: str, others: list[str]) -> bool:
+    """Tell whether a line is a heading of others: short, and without a stop where they have it."""
+    stopped = any(map(parts.is_finished, others))
+    is_short = len(line) * len(others) <= sum(map(len, others))
+    return is_short and not parts.is_finished(line) and (stopped or line.lstrip()[:1] in "#*")
 
 
 def _compare(case: TextCase, asked: Quantity, has: float, small: int) -> Iterator[ReviewIssue]:
@@ -145,10 +175,9 @@ def _cut_sources(text: str) -> str:
     """Cut the list of sources off the end of a text."""
     lines = text.splitlines()
     heads = compile_phrases("source_heads")
-    for i, line in enumerate(lines):
-        if i > 0 and heads.match(fold_phrase(line).lstrip("#*-_ ")[:40]) and i >= len(lines) // 3:
-            head = fold_phrase(line).lstrip("#*-_ ")
-            match = heads.match(head)
-            if match and head[match.end() : match.end() + 1] in {"", ":", "*", " "}:
-                return "\n".join(lines[:i])
+    for i in range(max(1, len(lines) // 3, len(lines) - _SOURCE_LINES), len(lines)):
+        head = fold_phrase(lines[i][:80]).lstrip("#*-_ ")
+        match = heads.match(head)
+        if match and head[match.end() : match.end() + 1] in {"", ":", "*", " "}:
+            return "\n".join(lines[:i])
     return text

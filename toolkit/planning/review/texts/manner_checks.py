@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.sentences import split_lines
+from toolkit.planning.review.texts.terms import TermIndex, find_terms, measure_overlap
 from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
 
 _WORD = re.compile(r"\w+")
@@ -20,8 +21,11 @@ _RULE = re.compile(
 _LABEL_LINE = re.compile(r"^\W*([^\W\d_][\w ]{1,24}?)\s*[:：]", re.M)
 _STAGE = re.compile(r"^\s*[\[(（【*_]{1,2}[^\[\]()（）【】\n]{2,60}[\])）】*_]{1,2}\s*$", re.M)
 _SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
+_QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」")
+_REFUSAL_CHARS, _SHORT_CHARS = 300, 400
 _GRAM = 4  # words; signs, where words are not set apart
 _MIN_BRIEF = 6  # words of a brief that an echo is told by
+_MIN_TERMS = 15  # of a text that may say nothing but its brief
 _MIN_RULES = 5  # words of standing instructions
 _MAX_PREAMBLE = 160  # characters of a first line that only announces the rest
 
@@ -31,7 +35,10 @@ def check_refusal(case: TextCase) -> Iterator[ReviewIssue]:
     if not case.is_instructed or case.is_code:
         return
     # A long text may tell of a refusal; a refusal comes first, and says little else.
-    found = find_phrase("refusals", case.opening)
+    opening = _QUOTED.sub(" ", case.opening[:_REFUSAL_CHARS])
+    found = find_phrase("refusals", opening)
+    if not found and len(case.text) < _SHORT_CHARS and not case.demands.asks("letters"):
+        found = find_phrase("weak_refusals", opening)
     if found and not find_phrase("refusals", case.demands.folded):
         message = f"The text is a refusal: {quote(found)}."
         told = "Write the text itself; nothing about it is forbidden."
@@ -123,13 +130,12 @@ def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
         return True
     if case.demands.asks("rewriting"):
         return False
-    new = [word for word in text if word not in set(brief)]
-    says_more = len(new) / len(text)
-    labels = {m.group(1).casefold() for m in _LABEL_LINE.finditer(case.sample)}
+    known = TermIndex(find_terms(f"{case.brief} {case.look.objective}"))
+    terms = find_terms(_LABEL_LINE.sub(" ", case.sample))
+    is_old = measure_overlap(terms, known) >= case.thresholds.old_share
+    labels = {match.group(1) for match in _LABEL_LINE.finditer(case.sample)}
     is_labelled = sum(find_phrase("labels", fold_phrase(one)) is not None for one in labels) >= 2
-    overlap = len(asked & there) / len(there)
-    least_new = 1 - case.thresholds.echo_share
-    return (overlap >= 0.5 and says_more <= least_new) or (is_labelled and overlap >= 0.3)
+    return is_old and (len(terms) >= _MIN_TERMS or is_labelled or text[:3] == brief[:3])
 
 
 def _list_grams(words: list[str]) -> set[tuple[str, ...]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
-from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
+from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
 
 _BRACKETED = re.compile(
     r"(?<!\w)\[([^\[\]\n]{1,60})\](?![(:\[])"
@@ -13,17 +13,22 @@ _BRACKETED = re.compile(
     r"|\{\{\s{0,3}([^{}\n]{1,60})\}\}"
     r"|(?<!\w)\{([A-Za-z_ ]{2,40})\}"
     r"|\$\{([^{}\n]{1,40})\}"
-    r"|<((?!https?:|/|mailto:)[^<>\n@]{2,60})>"
+    r"|<((?!https?:|/|mailto:|\s)[^<>\n@]{2,60})>"
+    r"|[【〔〈]([^【】〔〕〈〉\n]{1,20})[】〕〉]"
+    r"|[(（]([^()（）\n]{3,60})[)）]"
     r"|%([A-Z_]{3,30})%"
     r"|__([A-Z][A-Z ]{2,30})__"
 )
 _STOCK = re.compile(
-    r"\blorem ipsum\b|\bdolor sit amet\b"
-    r"|(?<![\w.])(?:TODO|TBD|TBA|FIXME|TKTK?)(?!\w)|\bX{3,}\b|[€$£]X{2,}"
-    r"|\bINSERT [A-Z]{2,}|\b(?:YOUR|ENTER|ADD)[ _](?:[A-Z]{2,}[ _]?){1,4}\b"
+    r"(?i:\blorem ipsum\b|\bdolor sit amet\b)"
+    r"|(?<![\w.])(?:TODO(?=\s*[:(\]])|TBD|TBA|FIXME|TKTK)(?!\w)|\bX{3,}\b|[€$£]\s?X{2,}"
+    r"|\bXX\s?(?:€|%|Uhr\b|euros?\b|:XX)|\bINSERT (?!INTO)[A-Z]{2,}"
+    r"|\b(?:YOUR|ENTER|ADD)_(?:[A-Z]{2,}_?){1,4}\b"
     r"|\b000[- ]000[- ]0000\b|\b123-456-7890\b|\b(?:name|example)@example\.\w+"
-    r"|\byour\.?(?:name|email)@|(?<!\w)XX[./-]XX[./-]XX|[○〇◯]{2,}|_{4,}|\.{8,}"
+    r"|\byour\.?(?:name|email)@|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|[○〇◯]{2,}"
 )
+_BLANK = re.compile(r"_{4,}")
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 _CITATION = re.compile(r"^[\d\s,–-]+$|^[xX✓ ]$|^\W*$|^[a-z]$")
 _TAG_NAMES = (
     "a|abbr|b|blockquote|body|br|button|center|cite|code|dd|details|div|dl|dt|em|font|footer|form|"
@@ -52,20 +57,34 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that no blanks are left to be filled in."""
     if case.asks("templates") or case.is_code:
         return
-    text = case.sample
+    text = _CODE.sub(" ", case.sample)
     words = compile_phrases("placeholders")
-    found = [match.group() for match in _STOCK.finditer(text)]
+    found = [match.group() for match in _STOCK.finditer(text) if match.group() not in case.brief]
+    found += blanks if len(blanks := _BLANK.findall(text)) > 1 else []
     weak: list[str] = []
     for match in _BRACKETED.finditer(text):
         inner = next(part for part in match.groups() if part is not None)
-        folded = fold_phrase(inner)
-        if _CITATION.match(inner) or _HTML_TAG.fullmatch(match.group()):
+        folded = fold_phrase(inner).strip()
+        if _CITATION.match(inner) or _HTML_TAG.fullmatch(match.group()) or inner in case.brief:
             continue
         section = compile_phrases("sections").match(folded)
         if section is not None and len(folded.split()) <= 4:
             continue
-        is_blank = match.group()[0] in "{$%" or words.search(folded) is not None
-        (found if is_blank or inner.isupper() else weak).append(match.group())
+        match match[0][0]:
+            case "(" | "（":
+                is_blank = find_phrase("inserts", folded) is not None
+                if not is_blank:
+                    continue
+            case "【" | "〔" | "〈":
+                is_blank = words.fullmatch(folded) is not None
+                if not is_blank:
+                    continue
+            case first:
+                is_blank = first == "%" or words.search(folded) is not None
+        is_blank = is_blank or match[0].startswith("{{")
+        # An abbreviation in brackets is none, words in capitals are.
+        is_blank = is_blank or (inner.isupper() and re.search(r"[ _]", inner) is not None)
+        (found if is_blank else weak).append(match.group())
     if len(weak) >= 3:
         found += weak
     if found:

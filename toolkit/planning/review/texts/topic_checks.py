@@ -6,16 +6,17 @@ from collections.abc import Iterator
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.languages import detect_text_language
-from toolkit.planning.review.texts.sentences import split_lines
+from toolkit.planning.review.texts.sentences import split_items, split_lines
 from toolkit.planning.review.texts.terms import TermIndex, find_terms, measure_overlap
-from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
+from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
 
 _URL = re.compile(r"https?://([\w.-]+)(/[^\s)\]>,;\"”]*)?|\bdoi:\s*10\.\d+|\b10\.\d{4,9}/\S+")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _MATERIAL_TITLE = re.compile(r"^([^\n:]{3,60}):", re.M)
 _MIN_TERMS = 8  # of a text, that a topic is told by
 _MIN_MATERIAL = 20  # of its material
-_FEW_TERMS = 3
+_SHARED_BY_CHANCE = 0.1  # of a brief's terms, that any text may have
+_FEW_TERMS = 2
 
 
 def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
@@ -36,13 +37,22 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
     topic = _cut_clause(case.demands.topic) or _cut_clause(case.wishes.topic)
     wanted = list(dict.fromkeys(find_terms(topic)))
     there = TermIndex(terms)
-    if not wanted or any(term in there for term in [*wanted, *find_terms(case.wishes.topic)]):
+    if not wanted or any(term in there for term in wanted):
         return
-    # A long brief may be met in other words; a topic of few words, or a long text, has them.
-    is_related = measure_overlap(terms, material) >= case.thresholds.material_share
-    far = not (case.demands.is_creative or is_related) and (
-        len(wanted) <= _FEW_TERMS or len(terms) >= case.thresholds.topic_terms
+    is_free = case.demands.is_creative or (
+        measure_overlap(terms, material) >= case.thresholds.material_share
     )
+    others = set(find_terms(f"{case.brief} {case.look.objective}"))
+    # A long brief may be met in other words; a topic of few words, or a long text, has them.
+    is_dense = case.language.script in {"han", "kana"}
+    is_list = "items" in case.demands.quantities or len(split_items(case.sample)) > 1
+    is_told = len(wanted) <= _FEW_TERMS and not is_dense and not is_list
+    is_long = len(terms) >= case.thresholds.topic_terms * (2 if is_dense else 1)
+    if not (is_told or is_long):
+        return
+    shared = sum(term in there for term in others)
+    most = 0 if is_list else _SHARED_BY_CHANCE * len(others)
+    far = not is_free and shared <= most
     short = " ".join(topic.split()[:8])
     instruction = f"Mention {short} by name."
     if instruction in str(case.item.node.input.get("objective", "")):
@@ -62,7 +72,8 @@ def _is_other_language(case: TextCase) -> bool:
     """Tell whether a text and its brief cannot be compared word by word."""
     found = case.language
     source = detect_text_language(f"{case.brief} {case.material}")
-    code = source.code or case.demands.language
+    told = case.demands.language if case.demands.is_language_sure else found.code
+    code = source.code or told
     return (found.code is not None and code != found.code) or found.script != source.script
 
 
@@ -87,7 +98,7 @@ def _find_facts(brief: str) -> list[str]:
     """Find the names and numbers in a brief: words with a capital inside of a sentence."""
     names = re.findall(r"(?<=[a-zà-ÿ,;] )([A-ZÀ-Þ][\w'’-]{2,})", brief)
     # Where every noun has a capital, it says nothing.
-    is_nouns = len(names) > len(brief.split()) * 0.25
+    is_nouns = len(names) > len(brief.split()) * 0.4
     numbers = [n for n in _NUMBER.findall(brief) if len(n) > 1]
     return list(dict.fromkeys(map(fold_phrase, [*numbers, *([] if is_nouns else names)])))
 
@@ -115,7 +126,7 @@ def _find_literal(brief: str) -> str:
 
 def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that sources are named where the brief asks for them."""
-    if not case.demands.asks("sources") or not case.text.strip() or case.is_code:
+    if case.is_code or not case.text.strip() or not _asks_for_sources(case.demands.folded):
         return
     if _URL.search(case.text):
         return
@@ -132,6 +143,18 @@ def check_sources(case: TextCase) -> Iterator[ReviewIssue]:
             return
     message = "The text names no source, though its brief asks for them."
     yield case.report(message, 0.7, instruction="Name each source with its address at the end.")
+
+
+def _asks_for_sources(folded: str) -> bool:
+    """Tell whether a brief asks for sources to be named, and not only to be used."""
+    if find_phrase("sources", folded) is not None:
+        return True
+    nouns = compile_phrases("source_heads").pattern
+    verbs = compile_phrases("source_verbs").pattern
+    return (
+        re.search(rf"(?:{verbs})\W+(?:\w+\W+){{0,3}}?(?:{nouns})(?!\s+(?:of|code)\b)", folded)
+        is not None
+    )
 
 
 def _names_source(case: TextCase) -> bool:

@@ -1,0 +1,1 @@
+"""Checks of texts: each with good and spoiled cases."""
