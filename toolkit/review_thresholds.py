@@ -64,7 +64,7 @@ class PictureThresholds(BaseModel):
     min_visible_share: Share = 0.005
     min_contrast: float = Field(default=7.0, ge=0)
     max_noise: Share = 0.7
-    max_dead_share: Share = 0.28
+    max_dead_share: Share = 0.35
     min_block: int = Field(default=4, ge=2)
     min_finest_detail: float = Field(default=2.5, ge=0)
     min_turns: float = Field(default=1.8, ge=0)

@@ -51,6 +51,8 @@ def assemble_reading(
     _turn_voices_to_clones(mentions, artifacts)
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
+    for mention in mentions:
+        mention.inputs = [one for one in mention.inputs if one in mentions]
     copies = fan_out(mentions, lists)
     builder = _RequestBuilder(scan, mentions, copies, literals, artifacts, measures, finder.facts)
     requests = tuple(builder.build(copy) for copy in copies)
@@ -69,7 +71,7 @@ def assemble_reading(
         requests=requests,
         topic=topic,
         banned=_find_banned(finder, requests, scan),
-        unavailable=() if "unavailable" in without else unavailable,
+        unavailable=() if "unavailable" in without else _drop_doubles(unavailable),
         question=None if requests or unavailable else _QUESTION,
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
@@ -145,6 +147,12 @@ def _speak_quoted(
         return list(mentions)
     kept = [one for one in mentions if one.act != "answer" or one.clause > said.start]
     return [*kept, Mention("speech", said.start, said.start, said.start, act="speak")]
+
+
+def _drop_doubles(unavailable: Sequence[UnavailableAct]) -> tuple[UnavailableAct, ...]:
+    """Keep the first mention of each capability that is lacking."""
+    first = {one.capability: one for one in reversed(unavailable)}
+    return tuple(one for one in unavailable if first[one.capability] is one)
 
 
 def _find_banned(

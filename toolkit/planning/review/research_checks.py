@@ -75,7 +75,7 @@ _MARK_UP = re.compile(
 )
 
 
-class _Part(TypedDict):
+class _SourcePart(TypedDict):
     title: str
     text: str
 
@@ -234,10 +234,10 @@ def _read_list(value: object) -> list[object]:
     return list(value) if isinstance(value, list) else []
 
 
-def _read_parts(item: Evidence) -> list[_Part]:
+def _read_parts(item: Evidence) -> list[_SourcePart]:
     """Read the sections of what was found."""
     return [
-        _Part(title=str(part.get("title", "")), text=str(part.get("text", "")))
+        _SourcePart(title=str(part.get("title", "")), text=str(part.get("text", "")))
         for part in _read_list((item.output or {}).get("sections"))
         if isinstance(part, dict)
     ]

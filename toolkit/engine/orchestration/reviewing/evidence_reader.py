@@ -13,7 +13,7 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.retry import ASKED
-from toolkit.plugins import Capability, Upstream
+from toolkit.plugins import Blob, Capability, Upstream
 
 # A field that holds a provider's own name for something: to the others it says nothing.
 _PROVIDERS_NAME = "voice"
@@ -82,6 +82,9 @@ class EvidenceReader:
                 upstream_text=_join_texts(
                     item.capability,
                     [evidence[up] for up in item.node.depends_on if up in evidence],
+                ),
+                pictures=_find_pictures(
+                    item, [evidence[up] for up in item.node.depends_on if up in evidence]
                 ),
             )
             for item in evidence.values()
@@ -175,6 +178,19 @@ def _runs_at_place(task: Task) -> bool:
 
 def _is_same(error: ErrorInfo | None, other: ErrorInfo) -> bool:
     return error is not None and (error.code, error.message) == (other.code, other.message)
+
+
+def _find_pictures(item: Evidence, upstream: list[Evidence]) -> dict[str, Blob]:
+    """Find the pictures that upstream nodes filled fields of a node with."""
+    found: dict[str, Blob] = {}
+    for name, binding in item.capability.accepts.items():
+        if binding.mode != "artifact" or name in item.node.input:
+            continue
+        blobs = [one.blob for one in upstream if one.blob is not None]
+        fitting = [blob for blob in blobs if binding.matches(blob.media_type)]
+        if len(fitting) == 1 and fitting[0].media_type.startswith("image/"):
+            found[name] = fitting[0]
+    return found
 
 
 def _join_texts(capability: Capability, upstream: list[Evidence]) -> str | None:

@@ -16,7 +16,7 @@ def link_mentions(
         names: says what can be made from what.
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
-    kept = _drop_repeated(_merge_questions(list(mentions)))
+    kept = _drop_repeated(_merge_questions(list(mentions)), literal_places)
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -62,12 +62,13 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
     return kept
 
 
-def _drop_repeated(mentions: list[Mention]) -> list[Mention]:
+def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> list[Mention]:
     """Drop verbs that only say again what is asked for: `a story, just tell it`, `record it`."""
     kept: list[Mention] = []
     for mention in mentions:
         kinds = {one.kind for one in kept}
-        spoken = mention.kind == "speech" and mention.refers and "speech" in kinds - {"text"}
+        plain = mention.refers or not (mention.form or mention.topics or literal_places)
+        spoken = mention.kind == "speech" and plain and "speech" in kinds
         bare = not (mention.form or mention.topics or mention.refers or mention.language)
         written = mention.kind == "text" and bare and mention.act not in {None, *TRANSFORMING_ACTS}
         if not (spoken and "text" not in kinds) and not (written and "text" in kinds):

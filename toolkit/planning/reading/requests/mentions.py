@@ -92,7 +92,6 @@ class Mention:
     count: int = 1
     listed: int = 1
     each: bool = False
-    is_plural_reference: bool = False
     language: str | None = None
     attributes: list[int] = field(default_factory=list)
     topics: list[tuple[int, int]] = field(default_factory=list)

@@ -271,6 +271,8 @@ class NounReader(VerbReader):
         if current.kind == "text":
             if join != "as" or current.act in TRANSFORMING_ACTS:
                 return None
+            if self._find_music(phrase, head) is not None:
+                return None
             spread = any(self.scan.has(k, "join.for_each") for k in range(phrase.start, head.start))
             current.count = max(current.count, current.listed) if spread else 1
             self.scan.consume(head.start, head.end, "request")

@@ -39,7 +39,10 @@ class RequestFinder(NounReader):
             if owner is not None:
                 i, place = self._pass_over(i, owner, place)
                 continue
+            here, standing = i, place
             i, place = steps[place](i)
+            if (i, place) == (here, standing):
+                i += 1
         self._finish_verb()
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
@@ -172,7 +175,7 @@ class RequestFinder(NounReader):
         skipped = self.grammar.objects | self.grammar.particles
         if scan.word(i) in skipped and not scan.find(i, "polite", "join.as"):
             return i + 1, Place.OBJECT
-        polite = scan.find(i, "polite", "negation.only")
+        polite = scan.find(i, "polite", "negation.only", "bound.exactly")
         if polite is not None:
             self._is_only = self._is_only or polite.category == "negation.only"
             return polite.end, Place.OBJECT
@@ -187,6 +190,9 @@ class RequestFinder(NounReader):
         if scan.find(i, "about"):
             self._finish_verb()
             return self._read_after(i)
+        if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
+            self._verb = None
+            return self._open_question(i)
         phrase = read_noun_phrase(scan, i)
         if phrase.head is not None:
             return self._read_object_noun(phrase, phrase.head)
@@ -328,6 +334,8 @@ class RequestFinder(NounReader):
         if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
             k = repeated.end  # "d'un slogan et d'un logo"
         if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
+            return None
+        if self._current is not None and self._current.is_question and join in {"with", "as"}:
             return None
         phrase = read_noun_phrase(scan, k)
         if join == "with" and phrase.head is None:

@@ -43,7 +43,8 @@ def find_unreadable(
     for place, _ in artifacts:
         for mention in _list_in_sentence(scan, mentions, place, after=True):
             key = _find_sense(scan, mention, place)
-            if key is not None:
+            others = {one.kind for one in _list_in_sentence(scan, mentions, place, after=True)}
+            if key is not None and not (key == "look_at_image" and others & {"card", "clone"}):
                 found.append((mention, UnavailableMention(key, place, place + 1)))
                 break
     return found
@@ -51,6 +52,15 @@ def find_unreadable(
 
 def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
     """Return what would have to look at an artifact, or listen to it, for a request of text."""
+    is_shown = any(
+        phrase.category == "thing.image" and phrase.end == place
+        for k in range(max(mention.start, place - 3), place)
+        for phrase in scan.phrases(k)
+    )
+    if mention.kind == "image" and mention.act == "draw" and is_shown:
+        return "edit_image"
+    if mention.kind == "speech" and is_shown:
+        return "look_at_image"
     if mention.kind != "text":
         return None
     first, last = sorted((mention.start, place))
@@ -59,7 +69,8 @@ def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
     written = mention.act == "write" and joined
     if heard and (mention.act in TRANSFORMING_ACTS or written or mention.join == "as"):
         return "translate_audio" if mention.act == "translate" else "transcribe"
-    return "look_at_image" if mention.act in _LOOKING_ACTS else None
+    seen = mention.act in _LOOKING_ACTS or (mention.act in {"write", None} and joined)
+    return "look_at_image" if seen and mention.start < place else None
 
 
 def find_source_nouns(

@@ -12,6 +12,8 @@ class VerbReader(QuestionReader):
     """Reader of verbs; `RequestFinder` walks the words."""
 
     def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
+        if self._only_sounds_like(verb):
+            return verb.end, Place.TOPIC
         self._verb, self._verb_place = verb, verb.start
         self._current = None
         if verb.particle is not None:
@@ -33,6 +35,15 @@ class VerbReader(QuestionReader):
             self._finish_verb()
             return end, Place.TOPIC if has_about else Place.AFTER
         return end, Place.OBJECT
+
+    def _only_sounds_like(self, verb: Phrase) -> bool:
+        """Tell whether a text is to be `in the voice of a pirate`, without any recording."""
+        scan = self.scan
+        if verb.category != "act.clone" or not scan.has(verb.start, "function_word"):
+            return False
+        near = range(verb.start, min(verb.end + 1, self._end))
+        own = any(scan.word(k) in self.grammar.possessive for k in near)
+        return not own and "artifact" not in scan.owners
 
     def _find_inner_reference(self, verb: Phrase) -> bool:
         """Tell whether a pronoun is part of a verb: `read it aloud`, `léelo`, `lis-le`."""
@@ -112,6 +123,8 @@ class VerbReader(QuestionReader):
         k = verb.end
         if has_clitic(self.scan, verb):
             return True
+        if strict and verb.category.startswith("unavailable."):
+            return self.scan.word(k) in self.grammar.pronouns and not self.scan.breaks[k]
         if strict:
             return join == "want" or (not verb.is_ambiguous and self._has_requested_object(k))
         if join in {"then", "want"} or firm:

@@ -57,6 +57,10 @@ def find_measures(scan: Scan) -> list[PlacedMeasure]:
 
 
 def _read_measure(scan: Scan, i: int) -> list[PlacedMeasure]:
+    _, end = read_quantity(scan, i)
+    named = _read_field(scan, end) if end > i else []
+    if named and named[0].start == i:
+        return named
     return _read_size(scan, i) or _read_field(scan, i) or _read_quantity(scan, i)
 
 

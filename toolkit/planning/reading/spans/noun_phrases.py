@@ -7,6 +7,7 @@ from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_UNKNOWN_BEFORE_HEAD = 4
+_MAX_PHRASE_WORDS = 16
 _MAX_COUNT = 50
 # The lexicon's keys of nouns that ask for what nothing makes; the others are verbs.
 UNAVAILABLE_NOUNS = (
@@ -42,7 +43,7 @@ class NounPhrase:
         is_definite: whether it speaks of something there already.
         has_article: whether an article or a number opens it.
         language: the language that an adjective gives it.
-        measures: the places of attributes in it.
+        attributes: the places of attributes in it.
         unknown: words before the head that no lexicon knows.
         tail: where words begin that follow the head and belong to the phrase, as its topic.
     """
@@ -95,7 +96,7 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
     grammar = get_grammar(scan.lexicon.code)
     found = NounPhrase(i, i)
     k, unknown = i, 0
-    while k < len(scan):
+    while k < min(len(scan), i + _MAX_PHRASE_WORDS):
         if k > i and _ends_phrase(scan, k, found):
             break
         if not scan.is_free(k):
@@ -111,6 +112,10 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
                 found.head = head
             k = head.end
             found.end, found.tail = k, None
+            continue
+        if found.head is None and _is_hyphenated(scan, k):
+            found.unknown.append(k)
+            k += 1
             continue
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)
         if step is not None:
@@ -135,6 +140,11 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
         found.is_definite = found.is_definite or is_definite
         found.has_article = True
     return found
+
+
+def _is_hyphenated(scan: Scan, k: int) -> bool:
+    """Tell whether a word is a part of a longer one: `out-of-office`."""
+    return scan.gap(k) == "-" or (k + 1 < len(scan) and scan.gap(k + 1) == "-")
 
 
 def _ends_phrase(scan: Scan, k: int, found: NounPhrase) -> bool:

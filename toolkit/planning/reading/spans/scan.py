@@ -82,6 +82,7 @@ class Scan:
         self._words_before = _count_words_before(self._marked, kept)
         self._claimed = _index_claims(names, lexicon.code)
         self._phrases: dict[int, tuple[Phrase, ...]] = {}
+        self._numbers: dict[int, tuple[float, int] | None] = {}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -142,10 +143,13 @@ class Scan:
         """Return the number that begins at a word, in digits or words, and where it ends."""
         if not self.is_free(i):
             return None
-        found = read_number(self._marked, self._places[i], self.lexicon)
-        if found is None:
-            return None
-        return found[0], self._words_before[self._places[i] + found[1]]
+        if i not in self._numbers:
+            found = read_number(self._marked, self._places[i], self.lexicon)
+            self._numbers[i] = found and (
+                found[0],
+                self._words_before[self._places[i] + found[1]],
+            )
+        return self._numbers[i]
 
     def phrases(self, i: int) -> tuple[Phrase, ...]:
         """Return the phrases that begin at a word and end before the next break, longest first."""

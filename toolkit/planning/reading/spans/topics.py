@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from toolkit.planning.reading.spans.scan import Scan
 
 MAX_TOPIC_CHARS = 300
-_EDGES = ("function_word", "about", "join.", "polite", "article", "filler")
 _CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact"})
 
 
@@ -32,4 +31,4 @@ def _is_edge(scan: Scan, i: int) -> bool:
 
 
 def _is_last_edge(scan: Scan, i: int) -> bool:
-    return scan.has(i, "function_word", "polite", "join.") and scan.has(i, *_EDGES)
+    return scan.has(i, "function_word", "polite", "join.")

@@ -161,7 +161,9 @@ class Lexicon:
                     for path in paths
                     for variant in self.list_keys(tokens[j])
                 ]
-                paths = [path for path in paths if self.count_units(path) <= most] + skipped
+                paths = [path for path in paths if self.count_units(path) <= most]
+                # Without doubles, a row of articles would have ever more of them.
+                paths = list(dict.fromkeys([*paths, *skipped]))
             if not paths or not most:
                 return
             if j > i and tokens[j].key in self.articles:

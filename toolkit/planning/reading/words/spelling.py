@@ -9,6 +9,7 @@ from .tokens import WITHOUT_SPACES, Token
 
 CAPITALIZING = frozenset({"de"})  # nouns, so that a capital tells no name
 MIN_LETTERS = 5  # of a word that is mended
+MIN_LETTERS_TO_GUESS = 6  # of one with a letter that is missing or another: shorter ones are words
 MIN_LETTERS_FOR_TWO = 9  # of a word that is mended in two places
 MENDED = (
     "act.",
@@ -118,12 +119,19 @@ def cut_letters(word: str) -> set[str]:
 
 def is_slip(key: str, word: str) -> bool:
     """Tell whether one slip of the hand or ear leads from a word to what is written."""
+    if len(key) < len(word) and len(key) < MIN_LETTERS_TO_GUESS:
+        return False
     if len(key) != len(word):
         # With letters after its end it is another form of the word.
         return count_edits(key, word) == 1 and not key.startswith(word)
     places = [i for i in range(len(key)) if key[i] != word[i]]
     if len(places) == 1:
-        return places[0] + 1 < len(key) and is_near(key[places[0]], word[places[0]])
+        last = len(key) - 1
+        return (
+            len(key) >= MIN_LETTERS_TO_GUESS
+            and places[0] < last
+            and is_near(key[places[0]], word[places[0]])
+        )
     i = places[0]
     return places == [i, i + 1] and key[i] == word[i + 1] and key[i + 1] == word[i]
 
