@@ -38,11 +38,23 @@ class QuestionReader(DetailReader):
         personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
         if any(now in text for now in self.grammar.now) and not personal:
             key = "live_data"
+        elif self._asks_for_live(start, end):
+            key = "live_data"
         elif "artifact" in self.scan.owners[start:end]:
             key = "look_at_image"
         if key is not None:
             self.mentions.remove(asked)
             self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _asks_for_live(self, start: int, end: int) -> bool:
+        """Tell whether a question is about what will be so soon, or about a thing of somebody's."""
+        words = [self.scan.word(k) for k in range(start, end)]
+        text = self.scan.text(start, end).casefold()
+        live = any(word in self.grammar.live for word in words)
+        if live and any(soon in text for soon in self.grammar.soon):
+            return True
+        owns = self.grammar.possessive | self.grammar.subject
+        return any(w in self.grammar.held for w in words) and any(w in owns for w in words)
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""

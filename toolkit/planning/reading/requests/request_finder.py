@@ -1,6 +1,6 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
-from toolkit.planning.reading.requests.mentions import Mention, get_kind
+from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
 from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
@@ -51,6 +51,8 @@ class RequestFinder(NounReader):
             self._check_edit(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_objects(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_held(start, end)
 
     def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
         """Step over a word that another pass consumed."""
@@ -194,6 +196,11 @@ class RequestFinder(NounReader):
             self._verb = None
             return self._open_question(i)
         phrase = read_noun_phrase(scan, i)
+        lacking = self._find_command(phrase)
+        if lacking is not None:
+            self._verb = self._current = None
+            self.unavailable.append(UnavailableMention(lacking, i, phrase.end))
+            return phrase.end, Place.TOPIC
         if phrase.head is not None:
             return self._read_object_noun(phrase, phrase.head)
         self._current = None

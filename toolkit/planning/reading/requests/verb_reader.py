@@ -1,14 +1,14 @@
 """Verbs that ask for something, known ones and others."""
 
+from toolkit.planning.reading.requests.command_reader import CommandReader
 from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, UnavailableMention
-from toolkit.planning.reading.requests.question_reader import QuestionReader
 from toolkit.planning.reading.requests.request_state import Place
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break, Phrase
 from toolkit.planning.reading.spans.verbs import has_clitic, has_object
 
 
-class VerbReader(QuestionReader):
+class VerbReader(CommandReader):
     """Reader of verbs; `RequestFinder` walks the words."""
 
     def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
@@ -93,7 +93,8 @@ class VerbReader(QuestionReader):
         if (styles and not causes) or not self.mentions:
             return i + 1, Place.OBJECT
         k = i + 2
-        while k < self._end and not scan.breaks[k] and scan.word(k) in self.grammar.particles:
+        particles = self.grammar.particles - self.grammar.leading
+        while k < self._end and not scan.breaks[k] and scan.word(k) in particles:
             k += 1
         end = scan.find_sentence_end(i, Break.COMMA)
         known = any(

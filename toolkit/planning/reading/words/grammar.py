@@ -31,6 +31,15 @@ class Grammar:
         times: words that say how often.
         parts: nouns of what a text consists of.
         listed: nouns that are counted within one text: `five questions`.
+        getting: verbs that bring to light what is so, whoever made it.
+        fetching: those that bring a thing, which nothing here can.
+        moving: verbs that do something to a thing that is there.
+        playing: verbs of what is heard and was made by others.
+        live: nouns of what is another tomorrow: prices, tickets, the weather.
+        held: nouns of what somebody keeps, and nothing here can look into.
+        comparing: words that open a comparison.
+        comparative: the ending of an adjective that compares.
+        soon: words for a day to come.
     """
 
     definite: frozenset[str] = frozenset()
@@ -55,6 +64,15 @@ class Grammar:
     times: Mapping[str, int] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
     parts: frozenset[str] = frozenset()
+    getting: frozenset[str] = frozenset()
+    fetching: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
+    playing: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    comparing: frozenset[str] = frozenset()
+    comparative: tuple[str, ...] = ()
+    soon: tuple[str, ...] = ()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -116,6 +134,32 @@ GRAMMARS: Mapping[str, Grammar] = {
             "question questions name names idea ideas keyword keywords hashtag hashtags answer "
             "answers term terms option options"
         ),
+        getting=_words(
+            "get give fetch bring grab find check show tell look see pull search need want list "
+            "compare monitor hunt locate retrieve"
+        ),
+        fetching=_words("get fetch bring grab obtain pass hand"),
+        moving=_words(
+            "turn put set return switch change move update fix modify adjust alter improve "
+            "overhaul reorganise reorganize reorder rearrange revamp tidy trim tweak extend "
+            "expand correct edit clean"
+        ),
+        playing=_words("play"),
+        live=_words(
+            "price prices quote rate weather forecast news headlines ticket tickets flight flights "
+            "seat seats hotel hotels score scores traffic timetable departures arrivals "
+            "availability balance restaurant restaurants deal deals bargain train trains bus buses "
+            "taxi cab showtimes fare fares apartment apartments flat flats job jobs vacancies"
+        ),
+        held=_words(
+            "inbox mailbox mail mails email emails messages calendar agenda crm folder folders "
+            "file files drive contacts account accounts album photos server servers repository "
+            "repo phone laptop computer desktop hard-disk disk printer wallet voicemail voicemails "
+            "dropbox newsletter-list subscriptions subscription browser bookmarks"
+        ),
+        comparing=_words("more less"),
+        comparative=("er",),
+        soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
     "de": Grammar(
         definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),
