@@ -1,12 +1,19 @@
 """Commands: what is asked of things that nothing here holds, and of the world as it is now."""
 
-from toolkit.planning.reading.requests.mentions import UnavailableMention, get_kind
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    Mention,
+    UnavailableMention,
+    get_kind,
+)
 from toolkit.planning.reading.requests.question_reader import QuestionReader
-from toolkit.planning.reading.spans.noun_phrases import NounPhrase
-from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break, Phrase
 
 # A number like these is a year, and what is asked of it is history.
 _YEARS = range(1000, 2100)
+_SENSED = {"image": "look_at_image", "speech": "transcribe"}
 _EDITED = {"image": "edit_image", "speech": "edit_audio", "clone": "edit_audio"}
 
 
@@ -20,7 +27,7 @@ class CommandReader(QuestionReader):
             return None
         word, noun = scan.word(self._verb.start), scan.word(phrase.end - 1)
         act = self._verb.category.partition(".")[2]
-        is_there = phrase.is_definite or phrase.is_possessive
+        is_there = self._is_there(phrase)
         if word in grammar.getting and noun in grammar.live and not self._tells_year(phrase):
             return "live_data"
         if is_there and noun in grammar.held and act not in {"draw", "write", "brainstorm"}:
@@ -38,7 +45,7 @@ class CommandReader(QuestionReader):
     def _find_edit(self, phrase: NounPhrase) -> str | None:
         """Return what edits a thing that is there, as in `make the image brighter`."""
         scan, verb = self.scan, self._verb
-        is_there = phrase.is_definite or phrase.is_possessive
+        is_there = self._is_there(phrase)
         if verb is None or phrase.head is None or not is_there or self._is_mentioned(phrase):
             return None
         if verb.category != "make" or phrase.end >= self._end or scan.breaks[phrase.end]:
@@ -50,6 +57,12 @@ class CommandReader(QuestionReader):
         if not compares or not self.grammar.comparative or scan.has(phrase.end, "join.", "about"):
             return None
         return _EDITED.get(get_kind(scan, phrase.head) or "")
+
+    def _is_there(self, phrase: NounPhrase) -> bool:
+        """Tell whether a phrase speaks of a thing that is there, or is somebody's."""
+        first = self.scan.word(phrase.start)
+        owned = first in self.grammar.possessive
+        return phrase.is_definite or phrase.is_possessive or owned
 
     def _tells_year(self, phrase: NounPhrase) -> bool:
         end = self.scan.find_sentence_end(phrase.start)
@@ -73,6 +86,78 @@ class CommandReader(QuestionReader):
         return any(
             scan.has(k, "thing.", "creative", "language", "act.") for k in range(phrase.end, last)
         )
+
+    def _ends_aloud(self, spoken: Phrase) -> bool:
+        """Tell whether a topic ends with how it is told: `a story about bees read aloud`."""
+        k = spoken.end
+        ends = k >= self._end or self.scan.breaks[k] >= Break.COMMA
+        current = self._current
+        is_text = current is not None and current.kind == "text" and bool(current.topics)
+        return is_text and ends and k - spoken.start > 1 and not spoken.is_ambiguous
+
+    def _is_same(self, phrase: NounPhrase) -> bool:
+        """Tell whether a phrase without a noun stands for what was made: `the same`."""
+        return phrase.head is None and self.scan.word(phrase.end - 1) in self.grammar.same
+
+    def _turn_given(self, i: int) -> tuple[int, Place] | None:
+        """Read what something given is turned into: `turn “…” into speech`, `into plain words`."""
+        scan, verb = self.scan, self._verb
+        if verb is None or verb.category != "make" or not i < self._end - 1:
+            return None
+        word = scan.word(verb.start)
+        if self.mentions or scan.breaks[i] or word not in self.grammar.converting:
+            return None
+        if scan.word(i) not in self.grammar.into:
+            return None
+        target = read_noun_phrase(scan, i + 1)
+        self._verb = None
+        self._refers = True
+        spoken = f"{word} {scan.word(i)} {scan.text(i + 1, target.end)}"
+        senses = {category for category, _ in scan.lexicon.meanings.get(spoken, ())}
+        made = next((one for one in senses if one.startswith("act.")), None)
+        if target.head is not None and made is None:
+            kind = get_kind(scan, target.head)
+            if kind is None:
+                self._add_unavailable(target.head)
+                return target.end, Place.TOPIC
+            form = scan.text(target.head.start, target.head.end)
+            mention = Mention(kind, target.head.start, target.head.end, self._clause, form=form)
+            mention.count, mention.attributes = target.count, target.attributes
+        else:
+            act = made.removeprefix("act.") if made else "rewrite"
+            last = max(target.end, i + 2)
+            mention = Mention(ACT_KINDS[act], i + 1, last, self._clause, act=act)
+        mention.language = target.language
+        self._add(mention)
+        return max(target.end, i + 2), Place.AFTER
+
+    def _retract(self, start: int, end: int) -> int:
+        """Drop what was asked for where the words take it back; return where to read on."""
+        text = self.scan.text(start, end).casefold()
+        taken_back = next((one for one in self.grammar.retracting if one in text), None)
+        if taken_back is None or start == 0:
+            return start
+        self.mentions.clear()
+        self.unavailable.clear()
+        place = self.scan.tokens[start].start + text.index(taken_back) + len(taken_back)
+        return next((k for k in range(start, end) if self.scan.tokens[k].start >= place), end)
+
+    def _check_shown(self, start: int, end: int) -> None:
+        """Look for a picture or a recording that a text is to tell the content of."""
+        scan = self.scan
+        told = [one for one in self.mentions if start <= one.start < end]
+        if len(told) != 1 or told[0].kind != "text" or told[0].form or "artifact" in scan.owners:
+            return
+        shown = self.grammar.definite & self.grammar.pronouns | self.grammar.possessive
+        for k in range(told[0].start + 1, end - 1):
+            inside = scan.has(k - 1, "join.as", "join.from") and not scan.has(k - 1, "about")
+            head = find_head(scan, k + 1) if inside and scan.word(k) in shown else None
+            head = head or (find_head(scan, k + 2) if inside and scan.word(k) in shown else None)
+            kind = get_kind(scan, head) if head is not None else None
+            if kind in _SENSED and all(one.kind != kind for one in self.mentions):
+                self.mentions.remove(told[0])
+                self.unavailable.append(UnavailableMention(_SENSED[kind], told[0].start, end))
+                return
 
     def _check_held(self, start: int, end: int) -> None:
         """Look for things of somebody's in a sentence that asks for nothing known."""

@@ -40,6 +40,14 @@ class Grammar:
         comparing: words that open a comparison.
         comparative: the ending of an adjective that compares.
         soon: words for a day to come.
+        converting: verbs that turn one thing into another.
+        into: what stands before the other.
+        same: words for what was said or made before.
+        wishes: verbs of what somebody would like, after those of `wishing`.
+        ordering: words that open a clause about what is done before or after.
+        earlier: words for a thing to be made before what was asked for.
+        retracting: what takes back that something was asked for.
+        placing: prepositions of a part's place on the whole.
     """
 
     definite: frozenset[str] = frozenset()
@@ -73,6 +81,15 @@ class Grammar:
     comparing: frozenset[str] = frozenset()
     comparative: tuple[str, ...] = ()
     soon: tuple[str, ...] = ()
+    converting: frozenset[str] = frozenset()
+    into: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
+    wishes: frozenset[str] = frozenset()
+    wishing: frozenset[str] = frozenset()
+    ordering: frozenset[str] = frozenset()
+    earlier: frozenset[str] = frozenset()
+    placing: frozenset[str] = frozenset()
+    retracting: tuple[str, ...] = ()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -159,6 +176,15 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         comparing=_words("more less"),
         comparative=("er",),
+        converting=_words("turn make convert transform change"),
+        into=_words("into to"),
+        same=_words("same"),
+        wishes=_words("love like enjoy appreciate welcome hear"),
+        wishing=_words("would could"),
+        ordering=_words("before after once when"),
+        earlier=_words("first beforehand"),
+        retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
+        placing=_words("over above below beneath beside under underneath behind against"),
         soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
     "de": Grammar(
