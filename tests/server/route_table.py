@@ -161,12 +161,21 @@ def _members(schema: dict[str, Any], at: tuple[str, ...] = ()) -> Iterator[tuple
         yield from _members(member, (*at, name))
 
 
+# Members of bodies that may be left out, and hold others.
+OPTIONAL_MEMBERS: dict[str, Any] = {
+    "plan": {"nodes": [{"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}]}
+}
+
+
 def replace_member(body: dict[str, Any], where: tuple[str, ...], value: str) -> dict[str, Any]:
     """A body in which one member is another."""
     changed = deepcopy(body)
     inner: Any = changed
     for name in where[:-1]:
-        inner = inner[int(name)] if name.isdigit() else inner.setdefault(name, {})
+        if name.isdigit():
+            inner = inner[int(name)]
+        else:
+            inner = inner.setdefault(name, deepcopy(OPTIONAL_MEMBERS.get(name, {})))
     inner[where[-1]] = value
     return changed
 

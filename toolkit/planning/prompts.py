@@ -205,7 +205,7 @@ def _state_measures(measures: Iterable[Measure], brief: str, language: str) -> I
         if name in {"seconds", "minutes"}:
             value = value * WORDS_A_SECOND * (60 if name == "minutes" else 1)
             name, bound = "words", "about"
-        elif f"{value:g}" in folded:
+        elif value == 1 or f"{value:g}" in folded:  # one is said by its unit: "a sentence"
             continue
         if name in units:
             gap = "" if language in {"ja", "zh"} else " "

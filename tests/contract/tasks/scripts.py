@@ -7,6 +7,10 @@ GOOD = (
     "Tea is a drink made from the leaves of a shrub, and people in China were the first to enjoy"
     " it. Tea reached Europe by ship, and soon tea was drunk in every house."
 )
+GOOD_TOO = (
+    "Black tea and green tea come from one plant: leaves of the first are left to wither in the"
+    " air, those of the second are heated at once, which keeps the tea fresh and green."
+)
 WORSE = f"# About tea\n\n{GOOD}"  # a heading is worth a remark, and no reason to refuse it
 OFF_TOPIC = (
     "Bricks are laid in courses, and mortar holds them. A good wall is straight, dry and plumb,"

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.contract.tasks.scripts import GOOD, OFF_TOPIC, WORSE, AnswerScript, plan_text
+from tests.contract.tasks.scripts import (
+    GOOD,
+    GOOD_TOO,
+    OFF_TOPIC,
+    WORSE,
+    AnswerScript,
+    plan_text,
+)
 from toolkit import Client, RequestError, Task, Workflow
 from toolkit.contract.tasks import Review
 
@@ -173,7 +180,7 @@ def test_all_nodes_to_blame_run_again_at_once(writer: Client, script: AnswerScri
     flow.add("one", "llm.generate", objective="A 30-word text about tea")
     flow.add("two", "llm.generate", objective="A 30-word text about tea for children")
     script.say(OFF_TOPIC, OFF_TOPIC)
-    script.say(GOOD, GOOD)
+    script.say(GOOD, GOOD_TOO)
     task = writer.tasks.create(plan=flow).wait(check=False)
     review = task.record.reviews[0]
     assert [one.node_id for one in review.recommended_actions] == ["one", "two"]
@@ -187,7 +194,7 @@ def test_what_is_kept_is_listed_in_each_attempt(writer: Client, script: AnswerSc
     flow.add("tea", "llm.generate", objective="A 30-word text about tea")
     flow.add("salt", "llm.generate", objective="A 30-word text about tea", temperature=0.3)
     script.say(GOOD, OFF_TOPIC)
-    script.say(GOOD)
+    script.say(GOOD_TOO)
     task = writer.tasks.create(plan=flow).wait(check=False)
     first, second = (one.artifact_ids for one in task.attempts)
     assert first.keys() == second.keys() == {"tea", "salt"}

@@ -116,7 +116,10 @@ async def test_bytes_that_are_no_proper_json(wire: Wire, route: Route) -> None:
     """Given bytes that parsers choke on or wave through, then 400 wherever a body is taken."""
     before = await wire.rows()
     headers = {"Content-Type": "application/json"}
+    may_be_left_out = not route.told["requestBody"].get("required")
     for name, raw in BYTES.items():
+        if name == "empty" and may_be_left_out:
+            continue
         answer = await wire.send("POST", url(route), content=raw, headers=headers)
         assert answer.status_code == 400, (name, answer.text)
         assert check(answer, wire) == "INVALID_REQUEST"
@@ -140,9 +143,8 @@ async def test_what_is_ours_to_set(wire: Wire, route: Route) -> None:
     """Given a body that sets an owner, state, cost or id, then it is refused and unmade."""
     before = await wire.rows()
     for name, value in OURS.items():
-        answer = await wire.send(
-            "POST", url(route), json={**build_post_body(route.path), name: value}
-        )
+        body = {**(build_post_body(route.path) or {}), name: value}
+        answer = await wire.send("POST", url(route), json=body)
         assert answer.status_code == 400, (name, answer.text)
         assert name in [detail["path"] for detail in answer.json()["error"]["details"]]
         check(answer, wire)

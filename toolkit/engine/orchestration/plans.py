@@ -45,16 +45,19 @@ class Plans:
         self._core = core
 
     async def check(self, account_id: str, request: PlanCreate) -> None:
-        """Refuse constraints that name what is not there.
+        """Refuse constraints, and options of a given plan's nodes, that name what is not there.
 
         Raises:
             RequestError: `NOT_FOUND`, `INVALID_REQUEST` for an objective of white space.
         """
         if not request.objective.strip():
             raise RequestError(ErrorCode.INVALID_REQUEST, "The objective is empty.")
-        wanted = request.constraints
-        self._find_capabilities(wanted)
-        await check_place(self._core, account_id, wanted.endpoint_id, wanted.compute_id)
+        self._find_capabilities(request.constraints)
+        places: list[Constraints | Options] = [request.constraints]
+        if isinstance(request, TaskCreate) and request.plan is not None:
+            places += [node.options for node in request.plan.nodes]
+        for place in places:
+            await check_place(self._core, account_id, place.endpoint_id, place.compute_id)
 
     async def get(self, context: RequestContext, plan_id: str) -> Plan:
         """Return one plan.

@@ -164,9 +164,9 @@ def _measure_chunk(chunk: _Samples) -> _Chunk:
     squares = mono[: frames * hop].reshape(frames, hop)
     windows = np.lib.stride_tricks.sliding_window_view(mono, window)[: frames * hop : hop]
     spectra = np.fft.rfft(windows * np.hanning(window).astype(np.float32), axis=1)
-    power = spectra.real**2 + spectra.imag**2 + np.float32(1e-9)
+    squared = np.asarray(spectra.real**2 + spectra.imag**2 + 1e-9, np.float32)
     # 25 Hz a bin at any rate, as a frame is 40 ms; what lies above the last band does not matter.
-    power = _cut_spectra(power)
+    power = _cut_spectra(squared)
     sums = np.pad(np.cumsum(power, axis=1), ((0, 0), (1, 0)))
     return _Chunk(
         seconds=length / hop / FRAMES_PER_S,
