@@ -11,7 +11,11 @@ from toolkit.planning.reading.objective_reading import (
 )
 from toolkit.planning.reading.requests.fan_out import Copy, fan_out
 from toolkit.planning.reading.requests.joins import link_mentions
-from toolkit.planning.reading.requests.mentions import UNAVAILABLE_IDS, Mention
+from toolkit.planning.reading.requests.mentions import (
+    TRANSFORMING_ACTS,
+    UNAVAILABLE_IDS,
+    Mention,
+)
 from toolkit.planning.reading.requests.request_state import RequestState
 from toolkit.planning.reading.requests.sources import find_source_nouns, find_unreadable
 from toolkit.planning.reading.spans.lists import ItemList
@@ -44,6 +48,7 @@ def assemble_reading(
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
     mentions = _speak_quoted(scan, mentions, literals)
+    mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
     if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
@@ -117,6 +122,15 @@ def _add_implied_text(
             text = Mention("text", placed.start, placed.end, clause, refers=True)
             return sorted([*mentions, text], key=lambda one: one.start)
     return list(mentions)
+
+
+def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object]) -> list[Mention]:
+    """Drop a lone verb that works on something which nobody gave: `Make it shorter.`"""
+    if len(mentions) != 1 or given or any(gap >= Break.CLAUSE for gap in scan.breaks[1:]):
+        return mentions
+    only = mentions[0]
+    works = only.act in TRANSFORMING_ACTS and not only.form and not only.topics
+    return [] if works and only.refers else mentions
 
 
 def _turn_voices_to_clones(

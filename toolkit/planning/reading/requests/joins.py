@@ -17,6 +17,7 @@ def link_mentions(
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
     kept = _drop_repeated(_merge_questions(list(mentions)), literal_places)
+    kept = _put_first(kept, names)
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -74,6 +75,22 @@ def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> li
         if not (spoken and "text" not in kinds) and not (written and "text" in kinds):
             kept.append(mention)
     return kept
+
+
+def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]:
+    """Put what is to be made first before what is made of it: `Record it. Write it first.`"""
+    for mention in [one for one in mentions if one.is_earlier]:
+        before = mentions[: mentions.index(mention)]
+        takers = [one for one in before if names.can_feed(mention.kind, one.kind)]
+        if not takers or (mention.kind == "text" and all(one.kind == "text" for one in takers)):
+            continue
+        mentions.remove(mention)
+        if all(one.kind != mention.kind for one in before):
+            mentions.insert(mentions.index(takers[0]), mention)
+            mention.refers = False
+            for taker in takers:
+                _add_input(taker, mention)
+    return mentions
 
 
 def _lacks_topic(mention: Mention) -> bool:

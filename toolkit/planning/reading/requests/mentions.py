@@ -76,6 +76,7 @@ class Mention:
         attributes: tokens where words stand that say how it looks or sounds.
         topics: stretches of tokens that it is about.
         is_question: whether a question asks for it.
+        is_earlier: whether it is to be made before what was asked for, as `first` says afterwards.
     """
 
     kind: str
@@ -97,6 +98,7 @@ class Mention:
     topics: list[tuple[int, int]] = field(default_factory=list)
     needs_facts: bool = False
     is_question: bool = False
+    is_earlier: bool = False
     inputs: list["Mention"] = field(default_factory=list)
     is_delivered: bool = True
 

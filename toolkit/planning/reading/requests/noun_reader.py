@@ -12,7 +12,7 @@ from toolkit.planning.reading.requests.mentions import (
 )
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.requests.verb_reader import VerbReader
-from toolkit.planning.reading.spans.noun_phrases import NounPhrase
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Phrase
 
 # Acts whose object is what they are about, even where it names something that can be made.
@@ -187,6 +187,8 @@ class NounReader(VerbReader):
         is_there = phrase.is_possessive or (phrase.is_definite and not phrase.tail)
         if made not in {"text", "research"} or not is_there or self._is_mentioned(phrase):
             return None
+        if phrase.end < self._end and self.scan.owners[phrase.end] == "literal":
+            return None  # a picture with a name is known to all
         return {"image": "unavailable.look_at_image", "speech": "unavailable.transcribe"}.get(
             kind or ""
         )
@@ -199,6 +201,8 @@ class NounReader(VerbReader):
     def _note_unknown(self, phrase: NounPhrase) -> None:
         """Note a thing that is asked for and that no lexicon knows; it may be a text."""
         self.unknown += phrase.unknown
+        if self._is_verb_unknown:
+            return  # an act that nobody knows makes no text
         if phrase.unknown and self.unknown_work is None:
             first, last = phrase.unknown[0], phrase.end
             self.unknown_work = Mention(
@@ -209,7 +213,7 @@ class NounReader(VerbReader):
         """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
         if self._verb is not None and self._verb.category.startswith("act."):
             return False
-        if not phrase.unknown:
+        if not phrase.unknown or self._is_verb_unknown:
             return False
         if phrase.count > 1 and self._verb is not None:
             return True
@@ -242,6 +246,18 @@ class NounReader(VerbReader):
         given = bool(self.mentions) or "literal" in self.scan.owners[: phrase.start]
         rest = phrase.end
         return given and (rest >= self._end or not self.scan.find(rest, "about"))
+
+    def _find_placed(self, i: int) -> NounPhrase | None:
+        """Return a part of a card, by its place there: `over a picture of the sea`."""
+        scan = self.scan
+        if scan.word(i) not in self.grammar.placing or i + 1 >= self._end:
+            return None
+        phrase = read_noun_phrase(scan, i + 1)
+        if phrase.head is None or not phrase.has_article or phrase.is_definite:
+            return None
+        made = [one.kind for one in self.mentions if one.start >= self._clause]
+        is_picture = get_kind(scan, phrase.head) == "image"
+        return phrase if is_picture and "card" in made and "image" not in made else None
 
     def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
         """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""

@@ -3,7 +3,7 @@
 from toolkit.planning.reading.requests.detail_reader import DetailReader
 from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention
 from toolkit.planning.reading.requests.request_state import Place
-from toolkit.planning.reading.spans.noun_phrases import find_head
+from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 
 
 class QuestionReader(DetailReader):
@@ -36,13 +36,30 @@ class QuestionReader(DetailReader):
         text = self.scan.text(start, end).casefold()
         key = None
         personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
-        if any(now in text for now in self.grammar.now) and not personal:
+        is_now = any(now in text for now in self.grammar.now) and not personal
+        if is_now or self._asks_for_live(start, end):
             key = "live_data"
         elif "artifact" in self.scan.owners[start:end]:
             key = "look_at_image"
         if key is not None:
             self.mentions.remove(asked)
             self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _asks_for_live(self, start: int, end: int) -> bool:
+        """Tell whether a question is about what will be so soon, or about a thing of somebody's."""
+        words = [self.scan.word(k) for k in range(start, end)]
+        text = self.scan.text(start, end).casefold()
+        live = any(word in self.grammar.live for word in words)
+        if live and any(soon in text for soon in self.grammar.soon):
+            return True
+        is_now = words[0].endswith("'s") or any(w in {"is", "are"} for w in words[1:2])
+        for k in range(start + 1, min(start + 4, end)):
+            if is_now and self.scan.word(k) == "the":
+                phrase = read_noun_phrase(self.scan, k)
+                if self.scan.word(phrase.end - 1) in self.grammar.live and phrase.end < end:
+                    return not any(word.isdigit() for word in words)
+        owns = self.grammar.possessive | self.grammar.subject
+        return any(w in self.grammar.held for w in words) and any(w in owns for w in words)
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""

@@ -1,6 +1,6 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
-from toolkit.planning.reading.requests.mentions import Mention, get_kind
+from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
 from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
@@ -20,11 +20,14 @@ class RequestFinder(NounReader):
             self._read_sentence(start, end)
 
     def _read_sentence(self, start: int, end: int) -> None:
+        start = self._retract(start, end)
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
         self._verb_place, self._is_verb_unknown = None, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
+        if start >= end:
+            return
         steps = {
             Place.OPEN: self._read_open,
             Place.OBJECT: self._read_object,
@@ -47,26 +50,13 @@ class RequestFinder(NounReader):
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
         self._check_question(start, end)
+        self._check_shown(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_edit(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_objects(start, end)
-
-    def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
-        """Step over a word that another pass consumed."""
-        if owner == "literal" and place in {Place.OBJECT, Place.OPEN}:
-            if self._verb is not None and self._verb.category.startswith("act."):
-                self._add_act(self._verb)
-                self._verb = None
-            return i + 1, Place.AFTER
-        if owner == "artifact" and place is Place.OPEN:
-            return i + 1, Place.SUBJECT
-        if owner == "artifact" and place is Place.OBJECT:
-            self._finish_verb()
-            return i + 1, Place.AFTER
-        if owner == "measure" and place is Place.OPEN and self._current is None:
-            return i + 1, Place.OPEN
-        return i + 1, place
+        if len(self.mentions) + len(self.unavailable) == found:
+            self._check_held(start, end)
 
     def _read_open(self, i: int) -> tuple[int, Place]:
         scan = self.scan
@@ -82,7 +72,7 @@ class RequestFinder(NounReader):
                 if any(is_same_kind(kind, one) for one in self.mentions):
                     self._refers, self._refers_to = True, kind
                     return phrase.end, Place.OPEN
-            return self._skip_items(each.end), Place.OPEN
+            return self._skip_each(each.end), Place.OPEN
         verb = find_verb(scan, i)
         if verb is not None:
             return self._open_verb(verb)
@@ -147,26 +137,6 @@ class RequestFinder(NounReader):
             return filler.end, Place.OPEN
         return self._read_statement(i)
 
-    def _skip_opening_phrase(self, i: int) -> int | None:
-        """Skip `For our website, …` and `From that, …`: a request follows the comma."""
-        scan = self.scan
-        if not scan.find(i, "about", "join.from", "join.as", "join.with"):
-            return None
-        if scan.find(i, "join.from"):
-            self._refers = True
-            last = scan.find_sentence_end(i, Break.COMMA)
-            self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
-        end = scan.find_sentence_end(i, Break.COMMA)
-        if end < self._end:
-            self._clause = i
-            return end
-        # "From the answer make a card": no comma, but a verb follows.
-        for k in range(i + 1, min(i + 6, self._end)):
-            verb = find_verb(scan, k)
-            if verb is not None and not verb.is_ambiguous:
-                return k
-        return None
-
     def _read_object(self, i: int) -> tuple[int, Place]:
         scan = self.scan
         if scan.breaks[i] >= Break.CLAUSE:
@@ -184,6 +154,9 @@ class RequestFinder(NounReader):
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
             if self._makes_of_it(pronoun.end):
                 return pronoun.end, Place.OBJECT
+            turned = self._turn_given(pronoun.end)
+            if turned is not None:
+                return turned
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
@@ -194,6 +167,14 @@ class RequestFinder(NounReader):
             self._verb = None
             return self._open_question(i)
         phrase = read_noun_phrase(scan, i)
+        turned = self._turn_given(phrase.end) if phrase.is_definite else None
+        if turned is not None:
+            return turned
+        lacking = self._find_command(phrase)
+        if lacking is not None:
+            self._verb = self._current = None
+            self.unavailable.append(UnavailableMention(lacking, i, phrase.end))
+            return phrase.end, Place.TOPIC
         if phrase.head is not None:
             return self._read_object_noun(phrase, phrase.head)
         self._current = None
@@ -226,6 +207,8 @@ class RequestFinder(NounReader):
         if each is not None and self._current is not None:
             self._current.each = True
             named = read_noun_phrase(scan, each.end) if each.end < self._end else None
+            if each.end >= self._end or scan.breaks[each.end]:
+                self._current.refers = any(one.count > 1 for one in self.mentions[:-1])
             kind = get_kind(scan, named.head) if named and named.head else None
             if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
                 self._current.refers, self._current.refers_to = True, kind
@@ -258,12 +241,6 @@ class RequestFinder(NounReader):
             return said.end, Place.AFTER
         return self._read_detail(i) or self._read_topic(i)
 
-    def _makes_of_it(self, i: int) -> bool:
-        """Tell whether something is made of what a pronoun stands for: `make it a card`."""
-        if self._verb is None or self._verb.category != "make" or i >= self._end:
-            return False
-        return not self.scan.breaks[i] and self.scan.has(i, "article")
-
     def _read_topic(self, i: int) -> tuple[int, Place]:
         scan = self.scan
         opened = self._reopen(i)
@@ -273,6 +250,16 @@ class RequestFinder(NounReader):
         if done is not None:
             self._add_unavailable(done)
             return done.end, Place.TOPIC
+        spoken = scan.find(i, "act.speak")
+        if spoken is not None and self._ends_aloud(spoken):
+            self._refers = True
+            self._add_act(spoken)
+            return spoken.end, Place.AFTER
+        placed = self._find_placed(i)
+        if placed is not None:
+            self._start_clause(i, "with")
+            self._add_noun(placed, placed.head or scan.phrases(i)[0])
+            return self._leave_noun(placed)
         live = self._find_live_data(i)
         if live is not None:
             self._add_unavailable(live)
@@ -338,6 +325,10 @@ class RequestFinder(NounReader):
         if self._current is not None and self._current.is_question and join in {"with", "as"}:
             return None
         phrase = read_noun_phrase(scan, k)
+        if self._is_same(phrase) and self.mentions and not strict:
+            self._start_clause(i, "and")
+            self._refers, self._refers_to = True, "text"
+            return phrase.end, Place.SUBJECT
         if join == "with" and phrase.head is None:
             return self._try_participle(i, phrase)
         if phrase.head is None or len(phrase.unknown) > 3 or strict:
@@ -365,6 +356,9 @@ class RequestFinder(NounReader):
             or (k > i and scan.has(k - 1, "article"))
         )
         ends = phrase.end >= self._end or bool(scan.breaks[phrase.end])
+        said = scan.breaks[i] and k == i and phrase.unknown  # "Ann, loved radio plays"
+        if said and not named:
+            return None
         bare = join in {"with", "as"} or firm or phrase.start in self._measured_places(k)
         if not (named or bare or ends) or (phrase.tail is not None and not named):
             return None
@@ -387,8 +381,14 @@ class RequestFinder(NounReader):
         if join == "as" and not self._converts(phrase):
             return None
         turned = phrase.has_article or scan.word(i) in self.grammar.turning
-        if join == "as" and kind is None and not turned:
+        if join == "as" and kind is None and (not turned or phrase.is_definite):
             return None
+        if (
+            not phrase.has_article
+            and scan.word(phrase.end).isdigit()
+            and not scan.breaks[phrase.end]
+        ):
+            return None  # "invoice 4471" is one that is there
         refers = join == "as"
         self._start_clause(i, join)
         self._is_only = self._is_only or only is not None
@@ -432,7 +432,7 @@ class RequestFinder(NounReader):
         """Step through a clause that asks for nothing until one does."""
         scan = self.scan
         polite = scan.find(i, "polite")
-        wants = polite is None and scan.word(i) in self.grammar.wants and self._is_first_person(i)
+        wants = polite is None and self._is_wanted(i)
         if polite is not None or wants:
             self._start_clause(i, "start")
             self._wants = True

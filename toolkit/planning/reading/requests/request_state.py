@@ -10,6 +10,7 @@ from toolkit.planning.reading.requests.mentions import (
 )
 from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.spans.verbs import find_verb
 from toolkit.planning.reading.words.grammar import get_grammar
 
 
@@ -73,6 +74,26 @@ class RequestState:
         """Return where the words after a list begin: `for each of the rivers Ebro and Po, …`."""
         items = [k for k in range(i, self._end) if self.scan.owners[k] == "item"]
         return items[-1] + 1 if items else i
+
+    def _says_first(self) -> bool:
+        """Tell whether a clause ends or opens with `first`, after something was asked for."""
+        scan, start = self.scan, self._clause
+        end = scan.find_sentence_end(start, Break.CLAUSE)
+        return any(
+            scan.word(k) in self.grammar.earlier
+            and (k <= start + 1 or k + 1 >= end or scan.breaks[k + 1] >= Break.COMMA)
+            for k in range(start, end)
+        )
+
+    def _skip_each(self, i: int) -> int:
+        """Return where the words of what each is of end: `for each city write …`."""
+        end = self._skip_items(i)
+        if end == i:
+            for k in range(i, min(i + 4, self._end)):
+                verb = find_verb(self.scan, k)
+                if verb is not None and not self.scan.breaks[k] and k > i:
+                    return k
+        return end
 
     def _has_question_mark(self) -> bool:
         last = self.scan.tokens[self._end - 1].end
@@ -139,6 +160,7 @@ class RequestState:
         mention.refers_to = mention.refers_to or self._refers_to
         mention.each = mention.each or self._each
         mention.is_part = mention.is_part or self._join == "with"
+        mention.is_earlier = bool(self.mentions) and self._says_first()
         self.mentions.append(mention)
         self.scan.consume(mention.start, mention.end, "request")
         self._current = mention

@@ -1,14 +1,14 @@
 """Verbs that ask for something, known ones and others."""
 
+from toolkit.planning.reading.requests.command_reader import CommandReader
 from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, UnavailableMention
-from toolkit.planning.reading.requests.question_reader import QuestionReader
 from toolkit.planning.reading.requests.request_state import Place
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break, Phrase
-from toolkit.planning.reading.spans.verbs import has_clitic, has_object
+from toolkit.planning.reading.spans.verbs import find_verb, has_clitic, has_object
 
 
-class VerbReader(QuestionReader):
+class VerbReader(CommandReader):
     """Reader of verbs; `RequestFinder` walks the words."""
 
     def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
@@ -35,6 +35,51 @@ class VerbReader(QuestionReader):
             self._finish_verb()
             return end, Place.TOPIC if has_about else Place.AFTER
         return end, Place.OBJECT
+
+    def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
+        """Step over a word that another pass consumed."""
+        if owner == "literal" and place in {Place.OBJECT, Place.OPEN}:
+            if self._verb is not None and self._verb.category.startswith("act."):
+                self._add_act(self._verb)
+                self._verb = None
+            return self._turn_given(i + 1) or (i + 1, Place.AFTER)
+        if owner == "artifact" and place is Place.OPEN:
+            return i + 1, Place.SUBJECT
+        if owner == "artifact" and place is Place.OBJECT:
+            self._finish_verb()
+            return i + 1, Place.AFTER
+        if owner == "measure" and place is Place.OPEN and self._current is None:
+            return i + 1, Place.OPEN
+        return i + 1, place
+
+    def _skip_opening_phrase(self, i: int) -> int | None:
+        """Skip `For our website, …` and `From that, …`: a request follows the comma."""
+        scan = self.scan
+        orders = scan.word(i) in self.grammar.ordering
+        if orders and scan.word(i + 1) in self.grammar.addressees:
+            return i + 2  # "Before you draw it, write …"
+        if not scan.find(i, "about", "join.from", "join.as", "join.with"):
+            return None
+        if scan.find(i, "join.from"):
+            self._refers = True
+            last = scan.find_sentence_end(i, Break.COMMA)
+            self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
+        end = scan.find_sentence_end(i, Break.COMMA)
+        if end < self._end:
+            self._clause = i
+            return end
+        # "From the answer make a card": no comma, but a verb follows.
+        for k in range(i + 1, min(i + 6, self._end)):
+            verb = find_verb(scan, k)
+            if verb is not None and not verb.is_ambiguous:
+                return k
+        return None
+
+    def _makes_of_it(self, i: int) -> bool:
+        """Tell whether something is made of what a pronoun stands for: `make it a card`."""
+        if self._verb is None or self._verb.category != "make" or i >= self._end:
+            return False
+        return not self.scan.breaks[i] and self.scan.has(i, "article")
 
     def _only_sounds_like(self, verb: Phrase) -> bool:
         """Tell whether a text is to be `in the voice of a pirate`, without any recording."""
@@ -93,7 +138,8 @@ class VerbReader(QuestionReader):
         if (styles and not causes) or not self.mentions:
             return i + 1, Place.OBJECT
         k = i + 2
-        while k < self._end and not scan.breaks[k] and scan.word(k) in self.grammar.particles:
+        particles = self.grammar.particles - self.grammar.leading
+        while k < self._end and not scan.breaks[k] and scan.word(k) in particles:
             k += 1
         end = scan.find_sentence_end(i, Break.COMMA)
         known = any(
@@ -166,6 +212,17 @@ class VerbReader(QuestionReader):
         return (
             colon and ACT_KINDS.get(verb.category[4:]) == "text" and not verb.end - verb.start > 1
         )
+
+    def _is_wanted(self, i: int) -> bool:
+        """Tell whether a verb says that somebody wants what follows: `she would love a card`."""
+        scan = self.scan
+        if scan.word(i) in self.grammar.wants:
+            return self._is_first_person(i) or (
+                scan.has(i - 1, "join.and") and scan.word(self._clause) in self.grammar.subject
+            )
+        wishes = scan.word(i) in self.grammar.wishes and scan.word(i - 1) in self.grammar.wishing
+        phrase = read_noun_phrase(scan, i + 1) if wishes and i + 1 < self._end else None
+        return phrase is not None and phrase.head is not None and phrase.has_article
 
     def _is_first_person(self, i: int) -> bool:
         """Tell whether a verb within a few words of `I` or `we` is theirs."""

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from toolkit.planning.reading.spans.measures import read_quantity
+from toolkit.planning.reading.spans.noun_phrases import find_head
 from toolkit.planning.reading.spans.scan import Break, Scan
 
 _MAX_ITEMS = 50
@@ -81,6 +82,7 @@ def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
             continue
         counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
         is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
+        is_each = is_each or (counted and any(_spreads(scan, k) for k in range(end, len(scan))))
         if counted or is_each:
             return ItemList(i, end, tuple(items), is_each)
     return None
@@ -137,7 +139,28 @@ def _find_enumerated(scan: Scan, start: int, end: int) -> ItemList | None:
     opening = phrase.end if phrase else each[0] + 1
     # "for each of A, B and C" or "A, B and C, each as an mp3"; "for each one" has no list after it.
     has_list = not scan.has(opening - 1, "pronoun")
-    return (_find_run(scan, opening, end) if has_list else None) or _find_run(scan, start, each[0])
+    after = _find_run(scan, opening, end) if has_list else None
+    if after is not None:
+        return _drop_class(scan, after, opening)
+    before = _find_run(scan, start, each[0])
+    # "a poem, and an image for each": what is asked for is no item.
+    asked = before is not None and any(_is_asked(scan, *item) for item in before.items)
+    return None if asked else before
+
+
+def _drop_class(scan: Scan, found: ItemList, opening: int) -> ItemList:
+    """Drop what only says what the items are: `for each city, Rome, Oslo and Bern`."""
+    first = found.items[0]
+    is_class = first[0] == opening and not scan.has(opening - 1, "about")
+    if not is_class or len(found.items) < 3 or scan.text(*first)[:1].isupper():
+        return found
+    return ItemList(found.items[1][0], found.end, found.items[1:], is_each=True)
+
+
+def _is_asked(scan: Scan, start: int, end: int) -> bool:
+    """Tell whether an item is a request with an article: `an image`."""
+    first = start if scan.has(start, "article") else start - 1
+    return scan.has(first, "article") and any(find_head(scan, k) for k in range(start, end))
 
 
 def _spreads(scan: Scan, k: int) -> bool:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from toolkit.planning.reading.spans.lists import split_items
+from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.scan import ARTIFACT_ID, Break, Scan
 
 _MAX_LITERAL_CHARS = 20_000
@@ -159,7 +161,7 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
             for phrase in scan.phrases(k)
         )
         acts = any(scan.find(k, *_COLON_ACTS) for k in range(opening, i))
-        if not (acts or is_title):
+        if not (acts or is_title) or _announces_items(scan, opening, i):
             continue
         end = _find_paragraph_end(scan, i, Break.SENTENCE if is_title else None)
         if any(owner for owner in scan.owners[i:end]):
@@ -168,6 +170,15 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
         scan.consume(i, end, "literal")
         return [Literal(text, i, end, is_title)]
     return []
+
+
+def _announces_items(scan: Scan, start: int, i: int) -> bool:
+    """Tell whether a list follows the colon, of which each item is for one of what is asked."""
+    items = len(split_items(scan, i, scan.find_sentence_end(i)))
+    if items < 2:
+        return False
+    counted = any(read_quantity(scan, k)[0] == items for k in range(start, i))
+    return counted or any(scan.find(k, "join.for_each") for k in range(start, i))
 
 
 def _find_clause_start(scan: Scan, i: int) -> int:

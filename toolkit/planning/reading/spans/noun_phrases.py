@@ -174,6 +174,9 @@ def _read_modifier(
         found.is_possessive = found.is_possessive or scan.word(k) in possessive
         found.has_article = True
         return k + 1
+    if scan.word(k) in get_grammar(scan.lexicon.code).same and k > found.start:
+        found.is_definite = True
+        return k + 1
     article = scan.find(k, "article") or scan.find(k, "join.for_each")
     if article is not None:
         found.has_article = True

@@ -14,6 +14,7 @@ NOUNS_ONLY = frozenset(UNAVAILABLE_NOUNS) - {
     "unavailable.translate_audio",
 }
 _MAX_VERB_GAP = 5
+_ADJECTIVES = ("filler", "attribute.")
 VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
 
 
@@ -53,12 +54,15 @@ def _add_manner(scan: Scan, verb: Phrase) -> Phrase:
 def is_unknown_verb(scan: Scan, i: int) -> bool:
     """Tell whether an unknown word stands where only a verb can: before a determiner."""
     k = i + 1
-    if k >= len(scan) or scan.breaks[k] or scan.is_known(i) or not scan.is_free(i):
+    if k >= len(scan) or scan.breaks[k] or not scan.is_free(i):
+        return False
+    # An adjective cannot stand before a determiner, so that "clean" in "clean my desk" is a verb.
+    if any(not phrase.category.startswith(_ADJECTIVES) for phrase in scan.phrases(i)):
         return False
     if not scan.word(i).isalpha() or scan.word(k).isdigit():
         return False
     grammar = get_grammar(scan.lexicon.code)
-    if scan.word(k) in grammar.particles and not scan.breaks[k]:
+    if scan.word(k) in grammar.particles - grammar.leading and not scan.breaks[k]:
         k += 1
         if k >= len(scan) or scan.breaks[k]:
             return False

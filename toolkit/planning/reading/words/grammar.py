@@ -31,6 +31,23 @@ class Grammar:
         times: words that say how often.
         parts: nouns of what a text consists of.
         listed: nouns that are counted within one text: `five questions`.
+        getting: verbs that bring to light what is so, whoever made it.
+        fetching: those that bring a thing, which nothing here can.
+        moving: verbs that do something to a thing that is there.
+        playing: verbs of what is heard and was made by others.
+        live: nouns of what is another tomorrow: prices, tickets, the weather.
+        held: nouns of what somebody keeps, and nothing here can look into.
+        comparing: words that open a comparison.
+        comparative: the ending of an adjective that compares.
+        soon: words for a day to come.
+        converting: verbs that turn one thing into another.
+        into: what stands before the other.
+        same: words for what was said or made before.
+        wishes: verbs of what somebody would like, after those of `wishing`.
+        ordering: words that open a clause about what is done before or after.
+        earlier: words for a thing to be made before what was asked for.
+        retracting: what takes back that something was asked for.
+        placing: prepositions of a part's place on the whole.
     """
 
     definite: frozenset[str] = frozenset()
@@ -55,6 +72,24 @@ class Grammar:
     times: Mapping[str, int] = field(default_factory=dict)
     listed: frozenset[str] = frozenset()
     parts: frozenset[str] = frozenset()
+    getting: frozenset[str] = frozenset()
+    fetching: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
+    playing: frozenset[str] = frozenset()
+    live: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    comparing: frozenset[str] = frozenset()
+    comparative: tuple[str, ...] = ()
+    soon: tuple[str, ...] = ()
+    converting: frozenset[str] = frozenset()
+    into: frozenset[str] = frozenset()
+    same: frozenset[str] = frozenset()
+    wishes: frozenset[str] = frozenset()
+    wishing: frozenset[str] = frozenset()
+    ordering: frozenset[str] = frozenset()
+    earlier: frozenset[str] = frozenset()
+    placing: frozenset[str] = frozenset()
+    retracting: tuple[str, ...] = ()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -116,6 +151,41 @@ GRAMMARS: Mapping[str, Grammar] = {
             "question questions name names idea ideas keyword keywords hashtag hashtags answer "
             "answers term terms option options"
         ),
+        getting=_words(
+            "get give fetch bring grab find check show tell look see pull search need want list "
+            "compare monitor hunt locate retrieve"
+        ),
+        fetching=_words("get fetch bring grab obtain pass hand"),
+        moving=_words(
+            "turn put set return switch change move update fix modify adjust alter improve "
+            "overhaul reorganise reorganize reorder rearrange revamp tidy trim tweak extend "
+            "expand correct edit clean"
+        ),
+        playing=_words("play"),
+        live=_words(
+            "price prices quote rate weather forecast news headlines ticket tickets flight flights "
+            "seat seats hotel hotels score scores traffic timetable departures arrivals "
+            "availability balance restaurant restaurants deal deals bargain train trains bus buses "
+            "taxi cab showtimes fare fares apartment apartments flat flats job jobs vacancies"
+        ),
+        held=_words(
+            "inbox mailbox mail mails email emails messages calendar agenda crm folder folders "
+            "file files drive contacts account accounts album photos server servers repository "
+            "repo phone laptop computer desktop hard-disk disk printer wallet voicemail voicemails "
+            "dropbox newsletter-list subscriptions subscription browser bookmarks"
+        ),
+        comparing=_words("more less"),
+        comparative=("er",),
+        converting=_words("turn make convert transform change"),
+        into=_words("into to"),
+        same=_words("same"),
+        wishes=_words("love like enjoy appreciate welcome hear"),
+        wishing=_words("would could"),
+        ordering=_words("before after once when"),
+        earlier=_words("first beforehand"),
+        retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
+        placing=_words("over above below beneath beside under underneath behind against"),
+        soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
     "de": Grammar(
         definite=_words("der die das den dem des dieser diese dieses diesen diesem jener jene"),

@@ -1,0 +1,173 @@
+"""Commands: what is asked of things that nothing here holds, and of the world as it is now."""
+
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    Mention,
+    UnavailableMention,
+    get_kind,
+)
+from toolkit.planning.reading.requests.question_reader import QuestionReader
+from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head, read_noun_phrase
+from toolkit.planning.reading.spans.scan import Break, Phrase
+
+# A number like these is a year, and what is asked of it is history.
+_YEARS = range(1000, 2100)
+_SENSED = {"image": "look_at_image", "speech": "transcribe"}
+_EDITED = {"image": "edit_image", "speech": "edit_audio", "clone": "edit_audio"}
+
+
+class CommandReader(QuestionReader):
+    """Reader of what a verb does to its object; what can be made is a closed set of kinds."""
+
+    def _find_command(self, phrase: NounPhrase) -> str | None:
+        """Return what it takes to do to an object what the verb before it says."""
+        scan, grammar = self.scan, self.grammar
+        if self._verb is None or phrase.end <= phrase.start:
+            return None
+        word, noun = scan.word(self._verb.start), scan.word(phrase.end - 1)
+        act = self._verb.category.partition(".")[2]
+        is_there = self._is_there(phrase)
+        if word in grammar.getting and noun in grammar.live and not self._tells_year(phrase):
+            return "live_data"
+        if is_there and noun in grammar.held and act not in {"draw", "write", "brainstorm"}:
+            return None if self.mentions or self._follows_colon(phrase) else "read_file"
+        if phrase.head is not None:
+            return self._find_edit(phrase)
+        if word in grammar.playing and not self.mentions:
+            return "music"
+        if self.mentions or not phrase.unknown or self._leads_on(phrase):
+            return None
+        fetches = word in grammar.fetching
+        moves = word in grammar.moving and is_there
+        return "handle" if fetches or moves else None
+
+    def _find_edit(self, phrase: NounPhrase) -> str | None:
+        """Return what edits a thing that is there, as in `make the image brighter`."""
+        scan, verb = self.scan, self._verb
+        is_there = self._is_there(phrase)
+        if verb is None or phrase.head is None or not is_there or self._is_mentioned(phrase):
+            return None
+        if verb.category != "make" or phrase.end >= self._end or scan.breaks[phrase.end]:
+            return None
+        word = scan.word(phrase.end)
+        compares = word in self.grammar.comparing or (
+            len(word) > 3 and word.endswith(self.grammar.comparative)
+        )
+        if not compares or not self.grammar.comparative or scan.has(phrase.end, "join.", "about"):
+            return None
+        return _EDITED.get(get_kind(scan, phrase.head) or "")
+
+    def _is_there(self, phrase: NounPhrase) -> bool:
+        """Tell whether a phrase speaks of a thing that is there, or is somebody's."""
+        first = self.scan.word(phrase.start)
+        owned = first in self.grammar.possessive
+        return phrase.is_definite or phrase.is_possessive or owned
+
+    def _tells_year(self, phrase: NounPhrase) -> bool:
+        end = self.scan.find_sentence_end(phrase.start)
+        words = (self.scan.word(k) for k in range(phrase.start, end))
+        return any(word.isdigit() and int(word) in _YEARS for word in words)
+
+    def _follows_colon(self, phrase: NounPhrase) -> bool:
+        """Tell whether what a verb works on is given after a colon, or quoted."""
+        scan = self.scan
+        end = phrase.end
+        return "literal" in scan.owners[end:] or any(
+            scan.breaks[k] == Break.CLAUSE for k in range(end, self._end)
+        )
+
+    def _leads_on(self, phrase: NounPhrase) -> bool:
+        """Tell whether the words after an object say what is to become of it."""
+        scan = self.scan
+        if self._follows_colon(phrase) or "artifact" in scan.owners:
+            return True
+        last = scan.find_sentence_end(phrase.start, Break.COMMA)
+        return any(
+            scan.has(k, "thing.", "creative", "language", "act.") for k in range(phrase.end, last)
+        )
+
+    def _ends_aloud(self, spoken: Phrase) -> bool:
+        """Tell whether a topic ends with how it is told: `a story about bees read aloud`."""
+        k = spoken.end
+        ends = k >= self._end or self.scan.breaks[k] >= Break.COMMA
+        current = self._current
+        is_text = current is not None and current.kind == "text" and bool(current.topics)
+        return is_text and ends and k - spoken.start > 1 and not spoken.is_ambiguous
+
+    def _is_same(self, phrase: NounPhrase) -> bool:
+        """Tell whether a phrase without a noun stands for what was made: `the same`."""
+        return phrase.head is None and self.scan.word(phrase.end - 1) in self.grammar.same
+
+    def _turn_given(self, i: int) -> tuple[int, Place] | None:
+        """Read what something given is turned into: `turn “…” into speech`, `into plain words`."""
+        scan, verb = self.scan, self._verb
+        if verb is None or verb.category != "make" or not i < self._end - 1:
+            return None
+        word = scan.word(verb.start)
+        if self.mentions or scan.breaks[i] or word not in self.grammar.converting:
+            return None
+        if scan.word(i) not in self.grammar.into:
+            return None
+        target = read_noun_phrase(scan, i + 1)
+        self._verb = None
+        self._refers = True
+        spoken = f"{word} {scan.word(i)} {scan.text(i + 1, target.end)}"
+        senses = {category for category, _ in scan.lexicon.meanings.get(spoken, ())}
+        made = next((one for one in senses if one.startswith("act.")), None)
+        if target.head is not None and made is None:
+            kind = get_kind(scan, target.head)
+            if kind is None:
+                self._add_unavailable(target.head)
+                return target.end, Place.TOPIC
+            form = scan.text(target.head.start, target.head.end)
+            mention = Mention(kind, target.head.start, target.head.end, self._clause, form=form)
+            mention.count, mention.attributes = target.count, target.attributes
+        else:
+            act = made.removeprefix("act.") if made else "rewrite"
+            last = max(target.end, i + 2)
+            mention = Mention(ACT_KINDS[act], i + 1, last, self._clause, act=act)
+        mention.language = target.language
+        self._add(mention)
+        return max(target.end, i + 2), Place.AFTER
+
+    def _retract(self, start: int, end: int) -> int:
+        """Drop what was asked for where the words take it back; return where to read on."""
+        text = self.scan.text(start, end).casefold()
+        taken_back = next((one for one in self.grammar.retracting if one in text), None)
+        if taken_back is None or start == 0:
+            return start
+        self.mentions.clear()
+        self.unavailable.clear()
+        place = self.scan.tokens[start].start + text.index(taken_back) + len(taken_back)
+        return next((k for k in range(start, end) if self.scan.tokens[k].start >= place), end)
+
+    def _check_shown(self, start: int, end: int) -> None:
+        """Look for a picture or a recording that a text is to tell the content of."""
+        scan = self.scan
+        told = [one for one in self.mentions if start <= one.start < end]
+        if len(told) != 1 or told[0].kind != "text" or told[0].form or "artifact" in scan.owners:
+            return
+        shown = self.grammar.definite & self.grammar.pronouns | self.grammar.possessive
+        for k in range(told[0].start + 1, end - 1):
+            inside = scan.has(k - 1, "join.as", "join.from") and not scan.has(k - 1, "about")
+            head = find_head(scan, k + 1) if inside and scan.word(k) in shown else None
+            head = head or (find_head(scan, k + 2) if inside and scan.word(k) in shown else None)
+            kind = get_kind(scan, head) if head is not None else None
+            if kind in _SENSED and all(one.kind != kind for one in self.mentions):
+                self.mentions.remove(told[0])
+                self.unavailable.append(UnavailableMention(_SENSED[kind], told[0].start, end))
+                return
+
+    def _check_held(self, start: int, end: int) -> None:
+        """Look for things of somebody's in a sentence that asks for nothing known."""
+        scan, grammar = self.scan, self.grammar
+        stated = any(scan.word(k) in grammar.subject | grammar.finite for k in range(start, end))
+        if stated or self.mentions:
+            return
+        for k in range(start, end - 1):
+            owned = scan.word(k) in grammar.possessive
+            for noun in range(k + 1, min(k + 4, end)):
+                if owned and scan.word(noun) in grammar.held:
+                    self.unavailable.append(UnavailableMention("read_file", k, noun + 1))
+                    return
