@@ -1,4 +1,4 @@
-"""Reviews of artifacts that somebody made in pairs, one good and one spoiled: how many are right.
+"""Reviews of artifacts that somebody made, good and spoiled ones: how many are right.
 
 Run `python -m benchmarks.review`; `--kind text` for one kind of artifact, `--split work` for one
 half of the set, `--show work-failures` for what went wrong. Of the half that figures are told of,
@@ -28,7 +28,9 @@ from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.reviewer import find_issues, judge_issues, review_results
 from toolkit.plugins import Blob, Capability
 
-SET = Path(__file__).parent / "sets/review/pairs.jsonl"
+SETS = Path(__file__).parent / "sets/review"
+# Artifacts in pairs, and good ones that have no spoiled one beside them.
+PAIRS, GOOD = SETS / "pairs.jsonl", SETS / "good.jsonl"
 KINDS = ("text", "sound", "picture", "card", "research")
 RETRIES = 2  # left to a task that is reviewed for the first time
 # The shares that may be wrong: spoiled ones that pass, good ones that fail.
@@ -70,9 +72,10 @@ def index_capabilities() -> dict[str, Capability]:
     return {capability.id: capability for capability in load_capabilities()}
 
 
-def read_pairs(split: str, kinds: Sequence[str] = KINDS) -> list[Row]:
-    """Read the pairs of one half of the set."""
-    lines = map(json.loads, SET.read_text(encoding="utf-8").splitlines())
+def read_lines(split: str, kinds: Sequence[str] = KINDS) -> list[Row]:
+    """Read one half of the set: the pairs, then the good artifacts without a spoiled one."""
+    rows = [row for path in (PAIRS, GOOD) for row in path.read_text("utf-8").splitlines()]
+    lines = map(json.loads, rows)
     return [line for line in lines if line["split"] == split and line["kind"] in kinds]
 
 
@@ -123,7 +126,7 @@ def review_artifact(line: Row, *, good: bool) -> Outcome:
         line["kind"],
         line["lang"],
         "" if good else line["spoiled"],
-        line["visible"],
+        line.get("visible", True),
         passed,
         took,
         tuple(issues),
@@ -138,9 +141,14 @@ def _find_needed(issues: Sequence[ReviewIssue], evidence: Evidence) -> Iterator[
             yield name
 
 
-def review_pairs(lines: Iterable[Row]) -> list[Outcome]:
-    """Review both artifacts of each pair."""
-    return [review_artifact(line, good=good) for line in lines for good in (True, False)]
+def review_lines(lines: Iterable[Row]) -> list[Outcome]:
+    """Review both artifacts of each pair, and the one of a line that has no other."""
+    return [
+        review_artifact(line, good=good)
+        for line in lines
+        for good in (True, False)
+        if good or "bad" in line
+    ]
 
 
 def find_share(answers: Iterable[bool]) -> float:
@@ -232,14 +240,14 @@ def _print_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Review every pair; exit code 1 if more is wrong than may be."""
+    """Review every artifact; exit code 1 if more is wrong than may be."""
     parser = argparse.ArgumentParser(prog="benchmarks.review")
     parser.add_argument("--kind", choices=KINDS, action="append")
     parser.add_argument("--split", choices=("work", "report"), default="report")
     parser.add_argument("--show", choices=("work-failures",))
     args = parser.parse_args(argv)
     split = "work" if args.show else args.split
-    outcomes = review_pairs(read_pairs(split, args.kind or KINDS))
+    outcomes = review_lines(read_lines(split, args.kind or KINDS))
     if args.show:
         show_failures(outcomes)
     kept = tell_shares("all", outcomes, judged=True)

@@ -160,8 +160,8 @@ def test_review(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_review_shows_no_line_that_it_tells_figures_of(capsys: pytest.CaptureFixture[str]) -> None:
     """Given that failures are asked for, then those of the half to work on are all there is."""
-    lines = [*review.read_pairs("work", ["research"]), *review.read_pairs("report", ["research"])]
-    failed = [replace(one, passed=bool(one.damage)) for one in review.review_pairs(lines)]
+    lines = [*review.read_lines("work", ["research"]), *review.read_lines("report", ["research"])]
+    failed = [replace(one, passed=bool(one.damage)) for one in review.review_lines(lines)]
     review.show_failures(failed)
     shown = capsys.readouterr().err
     assert not [one.id for one in failed if one.split == "report" and one.id in shown]

@@ -186,10 +186,26 @@ def _find_banned(
 
 
 def _list_unknown(scan: Scan, finder: RequestState, is_asked: bool) -> list[int]:
-    """List the words that were not understood."""
-    if is_asked:
+    """List the words that were not understood.
+
+    Those are words that no lexicon knows, that name nobody, and that are no part of what a request
+    is about. Of Chinese and Japanese, in which endings are not told from words, only what stands
+    where something is asked for counts, once anything is.
+    """
+    unknown = [k for k in range(len(scan)) if scan.is_free(k) and not scan.is_known(k)]
+    if not is_asked:
+        return unknown
+    if not scan.lexicon.separator:
         return [k for k in finder.unknown if not scan.is_known(k)]
-    return [k for k in range(len(scan)) if scan.is_free(k) and not scan.is_known(k)]
+    spans = (span for mention in finder.mentions for span in mention.topics)
+    about = {k for start, end in spans for k in range(start, end)}
+    return [
+        k
+        for k in unknown
+        if k not in about
+        and not scan.tokens[k].is_number
+        and (k == 0 or scan.breaks[k] > Break.COMMA or not scan.tokens[k].text[0].isupper())
+    ]
 
 
 class _RequestBuilder:
