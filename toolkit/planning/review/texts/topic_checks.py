@@ -46,7 +46,7 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
         return
     is_free = (
         case.demands.is_creative
-        or case.asks("fiction")
+        or any(map(case.asks, ("fiction", "one_line")))
         or (measure_overlap(terms, material) >= case.thresholds.material_share)
     )
     others = set(find_terms(f"{case.brief} {case.look.objective}"))
