@@ -234,6 +234,7 @@ class _RequestBuilder:
         self._artifacts: dict[int, list[str]] = {id(one): [] for one in mentions}
         self._loose_literals = list(literals)
         self._assign_measures(measures)
+        self._assign_attributes()
         self._assign_literals(literals)
         self._assign_artifacts(artifacts)
         self._assign_facts(facts)
@@ -357,6 +358,19 @@ class _RequestBuilder:
             return before_near[-1] if before_near else near[0]
         return best
 
+    def _assign_attributes(self) -> None:
+        """Give a theme that stands by itself to the card before it: `… Thème sombre.`"""
+        scan = self._scan
+        said = {k for one in self._mentions for k in one.attributes}
+        for k in range(len(scan)):
+            attribute = scan.find(k, "attribute.theme")
+            if attribute is None or said & set(range(k - 1, attribute.end)):
+                continue
+            if attribute.end - k > 1 and (scan.breaks[k] or scan.has(k - 1, "join.", "about")):
+                cards = [one for one in self._mentions if one.kind == "card" and one.start < k]
+                for one in cards[-1:]:
+                    one.attributes = [*one.attributes, k]
+
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
@@ -366,7 +380,10 @@ class _RequestBuilder:
             owner = self._find_literal_owner(literal)
             if owner is None:
                 continue
-            if field and field not in {"title", "headline", "text"}:
+            if not field and self._is_second_text(owner, literal):
+                field, length = "body", 1
+            own = self._scan.names.fields_by_kind.get(owner.kind, frozenset())
+            if field in own and field not in {"title", "headline", "text"}:
                 measure = Measure(field, literal.text)
                 place = PlacedMeasure(literal.start - length, literal.start, measure)
                 self._scan.consume(literal.start - length, literal.start, "measure")
@@ -379,6 +396,12 @@ class _RequestBuilder:
             if mention.kind in {"speech", "card"} and not mention.topics:
                 quoted = [one for one in literals if one.start < mention.start]
                 self._literals[id(mention)] = [quoted[-1] if quoted else literals[0]]
+
+    def _is_second_text(self, owner: Mention, literal: Literal) -> bool:
+        """Tell whether quoted words are the running text of a card that has its title."""
+        texts = (one for one in self._scan.phrases(literal.start - 1) if literal.start)
+        labelled = any(one.end == literal.start and "text" in one.category for one in texts)
+        return labelled and owner.kind == "card" and bool(self._literals[id(owner)])
 
     def _find_literal_owner(self, literal: Literal) -> Mention | None:
         """Find the request whose words are quoted: in their sentence, one that takes words."""
@@ -413,8 +436,11 @@ class _RequestBuilder:
 
 def _read_attribute(scan: Scan, k: int) -> Measure | None:
     """Read an attribute again, whoever consumed its words."""
-    owners = scan.owners[k]
-    scan.owners[k] = None
+    end = k + 1
+    while end < len(scan) and not scan.breaks[end] and scan.owners[end] == scan.owners[k]:
+        end += 1
+    owners = scan.owners[k:end]
+    scan.owners[k:end] = [None] * len(owners)
     found = find_attribute(scan, k)
-    scan.owners[k] = owners
+    scan.owners[k:end] = owners
     return replace(found.measure) if found is not None else None

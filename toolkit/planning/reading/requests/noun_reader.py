@@ -45,6 +45,9 @@ _FILES = frozenset(
     }
 )
 
+# How many words the place of a part on a card may take: `in the middle`.
+_MAX_PLACE = 3
+
 
 class NounReader(VerbReader):
     """Reader of nouns; `RequestFinder` walks the words."""
@@ -69,7 +72,8 @@ class NounReader(VerbReader):
         """Add what a noun asks for; `quote card` asks for a card made of a quote."""
         scan = self.scan
         kind = kind or get_kind(scan, head)
-        if kind == "text" and self._labels_quote(phrase):
+        named = scan.names.find_label([scan.word(head.end - 1)])[0] is not None
+        if (kind == "text" or (kind is None and named)) and self._labels_quote(phrase):
             self.scan.consume(head.start, head.end, "label")
             return Mention("", head.start, head.end, self._clause)
         music = self._find_music(phrase, head) if act != "write" else None
@@ -82,8 +86,8 @@ class NounReader(VerbReader):
                 self._add_unavailable(head)
             return Mention("", head.start, head.end, self._clause)
         each = scan.find(phrase.start, "join.for_each") is not None
-        named = (scan.word(k) for k in range(head.start, head.end))
-        is_listed = any(word in self.grammar.listed for word in named)
+        words = {scan.word(k) for k in range(head.start, head.end)}
+        is_listed = bool(words & self.grammar.listed)
         count = 1 if is_listed else max(phrase.count, self._unknown_count)
         self._unknown_count = 1
         return self._add(
@@ -286,14 +290,37 @@ class NounReader(VerbReader):
     def _find_placed(self, i: int) -> NounPhrase | None:
         """Return a part of a card, by its place there: `over a picture of the sea`."""
         scan = self.scan
-        if scan.word(i) not in self.grammar.placing or i + 1 >= self._end:
-            return None
-        phrase = read_noun_phrase(scan, i + 1)
-        if phrase.head is None or not phrase.has_article or phrase.is_definite:
+        joined = bool(scan.breaks[i]) or scan.has(i - 1, "join.and")
+        if scan.word(i) not in self.grammar.placing:
             return None
         made = [one.kind for one in self.mentions]
-        is_picture = get_kind(scan, phrase.head) == "image"
-        return phrase if is_picture and "card" in made and "image" not in made else None
+        if "card" not in made or "image" in made:
+            return None
+        # "y de fondo un dibujo", "et au milieu un dessin": the place may have a name.
+        last = i + _MAX_PLACE if joined else i + 1
+        for k in range(i + 1, min(last + 1, self._end)):
+            if scan.breaks[k] or not scan.is_free(k):
+                return None
+            phrase = read_noun_phrase(scan, k)
+            indefinite = phrase.head is not None and phrase.has_article
+            if indefinite and not phrase.is_definite and phrase.head is not None:
+                return phrase if get_kind(scan, phrase.head) == "image" else None
+        return None
+
+    def _skip_source(self, i: int) -> int | None:
+        """Return where the object begins after what it is made of: `mach aus den Fotos ein …`."""
+        scan, source = self.scan, self.scan.find(i, "join.from")
+        if source is None or self._verb is None or self._verb.category != "make":
+            return None
+        phrase = read_noun_phrase(scan, source.end) if source.end < self._end else None
+        if phrase is None or not phrase.has_article or phrase.end >= self._end:
+            return None
+        if scan.breaks[phrase.end] or not scan.has(phrase.end, "article", "number"):
+            return None
+        if read_noun_phrase(scan, phrase.end).is_definite:
+            return None
+        self._refers = self._refers or self._is_mentioned(phrase)
+        return phrase.end
 
     def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
         """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""

@@ -68,6 +68,11 @@ class VerbReader(CommandReader):
             last = scan.find_sentence_end(i, Break.COMMA)
             self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
         end = scan.find_sentence_end(i, Break.COMMA)
+        # "With the recording art_… clone the voice": no comma, but a verb after the artifact.
+        for k in range(i + 1, min(end, self._end)):
+            verb = find_verb(scan, k) if scan.owners[k - 1] == "artifact" else None
+            if verb is not None and not verb.is_ambiguous:
+                return k
         if end < self._end:
             self._clause = i
             return end

@@ -8,6 +8,8 @@ from toolkit.planning.reading.spans.noun_phrases import find_head
 from toolkit.planning.reading.spans.scan import Break, Scan
 
 _MAX_ITEMS = 50
+# How many words an item between a class and what is asked for of it may have.
+_MAX_ITEM_WORDS = 4
 _BULLET_LINE = re.compile(r"^[ \t]*(?:[-*•–]|\d{1,2}[.)])[ \t]+(?=\S)", re.M)
 
 
@@ -31,7 +33,7 @@ def find_lists(scan: Scan) -> list[ItemList]:
     """Find the lists of an objective and consume their words."""
     found = [*_find_bulleted(scan)]
     for start, end in scan.find_sentences():
-        for finder in (_find_after_colon, _find_ones, _find_enumerated):
+        for finder in (_find_apposed, _find_after_colon, _find_ones, _find_enumerated):
             one = finder(scan, start, end)
             if one is not None and all(scan.is_free(k) for k, _ in one.items):
                 _consume_items(scan, one)
@@ -104,6 +106,22 @@ def split_items(scan: Scan, start: int, end: int) -> list[tuple[int, int]]:
     if first < end:
         items.append((first, end))
     return items
+
+
+def _find_apposed(scan: Scan, start: int, end: int) -> ItemList | None:
+    """Find `For each of these herbs, dill, mint, sage: a line`: items between class and request."""
+    phrase = scan.find(start, "join.for_each")
+    if phrase is None:
+        return None
+    stop = next((k for k in range(phrase.end, end) if scan.breaks[k] == Break.CLAUSE), end)
+    first = scan.find_sentence_end(start, Break.COMMA)
+    parts = split_items(scan, first, stop) if first < stop else []
+    asked = next((n for n, part in enumerate(parts) if _is_asked(scan, *part)), len(parts))
+    items = parts[:asked]
+    ends = stop if asked == len(parts) else parts[asked][0]
+    if len(items) < 2 or ends >= end or any(b - a > _MAX_ITEM_WORDS for a, b in items):
+        return None
+    return ItemList(first, ends, tuple(items), is_each=True)
 
 
 def _find_ones(scan: Scan, start: int, end: int) -> ItemList | None:

@@ -6,7 +6,7 @@ from toolkit.planning.reading.objective_reading import Bound, Measure
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 
 _TIMES = frozenset({"x", "×", "*"})
-_BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf"}
+_BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf", "sur", "su", "乘"}
 _OF = frozenset({"of", "is", "to", "von", "de", "di"})
 _MAX_LOOKBACK = 4
 _MAX_LINK = 4  # tokens between the name of a field and its value

@@ -225,7 +225,11 @@ GRAMMARS: Mapping[str, Grammar] = {
             "derzeit",
             "jetzt",
             "zurzeit",
+            "heute",
+            "gestern",
+            "letzte nacht",
         ),
+        soon=("morgen", "nächste woche", "diese woche", "am wochenende"),
         means=_words("per via"),
         conditions=_words("ob wenn falls"),
         times={"einmal": 1, "zweimal": 2, "dreimal": 3},
@@ -233,6 +237,19 @@ GRAMMARS: Mapping[str, Grammar] = {
             "frage fragen name namen idee ideen stichwort stichworter hashtag hashtags begriff "
             "begriffe antwort antworten option optionen vorschlag vorschlage claim claims"
         ),
+        live=_words(
+            "preis preise kurs wetter vorhersage nachrichten schlagzeilen fahrkarte fahrkarten "
+            "flug fluge hotel hotels ergebnis ergebnisse verkehr stau fahrplan abfahrt abfahrten "
+            "ankunft verspatung verfugbarkeit kontostand restaurant restaurants angebot angebote "
+            "zug zuge bus busse taxi wohnung wohnungen stellen"
+        ),
+        held=_words(
+            "posteingang postfach mail mails email emails nachricht kalender ordner datei dateien "
+            "laufwerk kontakte konto konten album fotos server repository repo handy telefon "
+            "laptop computer rechner drucker festplatte anrufbeantworter mailbox browser "
+            "lesezeichen terminkalender"
+        ),
+        placing=_words("im am in auf uber hinter als"),
     ),
     "fr": Grammar(
         definite=_words("le la les l' ce cet cette ces du des"),
@@ -245,7 +262,21 @@ GRAMMARS: Mapping[str, Grammar] = {
         pronouns=_words("ca cela ceci"),
         addressees=_words("tu vous"),
         wants=_words("veux voudrais voulons voudrions aimerais aimerions souhaite souhaitons"),
-        now=("en ce moment", "à l'instant", "à l’instant", "actuellement", "maintenant"),
+        now=(
+            "en ce moment",
+            "à l'instant",
+            "à l’instant",
+            "actuellement",
+            "maintenant",
+            "hier soir",
+            "ce matin",
+            "cet après-midi",
+            "ce soir",
+            "aujourd'hui",
+            "aujourd’hui",
+            "cette nuit",
+        ),
+        soon=("demain", "la semaine prochaine", "cette semaine", "ce week-end"),
         means=_words("par via"),
         conditions=_words("si"),
         listed=_words(
@@ -253,6 +284,17 @@ GRAMMARS: Mapping[str, Grammar] = {
             "terme termes option options suggestion suggestions"
         ),
         enclitics=_words("le la les en"),
+        live=_words(
+            "prix cours meteo previsions nouvelles billet billets vol vols hotel hotels score "
+            "scores trafic horaire horaires depart departs arrivee retard disponibilite solde "
+            "restaurant restaurants train trains bus taxi appartement appartements"
+        ),
+        held=_words(
+            "boite messagerie mail mails email emails courriel courriels calendrier agenda "
+            "dossier dossiers fichier fichiers contacts compte comptes album serveur depot "
+            "telephone portable ordinateur imprimante disque repondeur navigateur favoris"
+        ),
+        placing=_words("en au a dans sur comme"),
     ),
     "es": Grammar(
         definite=_words("el la los las este esta estos estas ese esa esos esas aquel del al"),
@@ -265,7 +307,20 @@ GRAMMARS: Mapping[str, Grammar] = {
         pronouns=_words("esto eso ello"),
         addressees=_words("tu usted ustedes vosotros"),
         wants=_words("quiero queremos necesito necesitamos quisiera quisieramos deseo"),
-        now=("ahora mismo", "en este momento", "en estos momentos", "actualmente", "ahora"),
+        now=(
+            "ahora mismo",
+            "en este momento",
+            "en estos momentos",
+            "actualmente",
+            "ahora",
+            "hoy",
+            "ayer",
+            "anoche",
+            "esta mañana",
+            "esta tarde",
+            "esta noche",
+        ),
+        soon=("mañana", "la semana que viene", "esta semana", "este fin de semana"),
         means=_words("por via"),
         conditions=_words("si"),
         listed=_words(
@@ -275,6 +330,19 @@ GRAMMARS: Mapping[str, Grammar] = {
         enclitics=_words(
             "lo la los las melo mela melos melas noslo nosla noslos noslas selo sela selos selas"
         ),
+        live=_words(
+            "precio precios cotizacion clima pronostico noticias billete billetes entrada "
+            "entradas vuelo vuelos hotel hoteles marcador resultado resultados trafico horario "
+            "horarios salida retraso disponibilidad saldo restaurante restaurantes tren trenes "
+            "autobus taxi piso pisos"
+        ),
+        held=_words(
+            "bandeja buzon correo correos mail mails email emails calendario agenda carpeta "
+            "carpetas archivo archivos contactos cuenta cuentas album servidor repositorio "
+            "telefono movil ordenador computadora impresora disco contestador navegador "
+            "marcadores"
+        ),
+        placing=_words("de en al como sobre"),
     ),
     "it": Grammar(
         definite=_words("il lo la i gli le l' questo questa questi queste quel quella quelle"),
@@ -287,7 +355,20 @@ GRAMMARS: Mapping[str, Grammar] = {
         pronouns=_words("cio questo quello"),
         addressees=_words("tu lei voi"),
         wants=_words("voglio vogliamo vorrei vorremmo desidero desideriamo"),
-        now=("in questo momento", "adesso", "proprio ora", "attualmente", "al momento"),
+        now=(
+            "in questo momento",
+            "adesso",
+            "proprio ora",
+            "attualmente",
+            "al momento",
+            "oggi",
+            "ieri",
+            "stamattina",
+            "stanotte",
+            "stasera",
+            "questa mattina",
+        ),
+        soon=("domani", "la prossima settimana", "questa settimana", "nel fine settimana"),
         means=_words("per via tramite"),
         conditions=_words("se"),
         listed=_words(
@@ -298,6 +379,18 @@ GRAMMARS: Mapping[str, Grammar] = {
             "lo la li le ne melo mela meli mele mene celo cela celi cele "
             "glielo gliela glieli gliele"
         ),
+        live=_words(
+            "prezzo prezzi quotazione meteo previsioni notizie biglietto biglietti volo voli "
+            "hotel albergo alberghi punteggio risultato risultati traffico orario orari partenza "
+            "ritardo disponibilita saldo ristorante ristoranti treno treni autobus taxi "
+            "appartamento appartamenti"
+        ),
+        held=_words(
+            "casella posta mail mails email emails calendario agenda cartella cartelle file "
+            "contatti conto conti album server repository telefono cellulare computer portatile "
+            "stampante disco segreteria browser preferiti"
+        ),
+        placing=_words("come in al sullo di"),
     ),
     "pt": Grammar(
         definite=_words("o a os as este esta estes estas esse essa esses essas aquele aquela"),
@@ -310,7 +403,19 @@ GRAMMARS: Mapping[str, Grammar] = {
         pronouns=_words("isso isto aquilo"),
         addressees=_words("voce voces tu"),
         wants=_words("quero queremos preciso precisamos gostaria gostariamos queria desejo"),
-        now=("agora", "neste momento", "nesse momento", "no momento", "atualmente"),
+        now=(
+            "agora",
+            "neste momento",
+            "nesse momento",
+            "no momento",
+            "atualmente",
+            "hoje",
+            "ontem",
+            "esta manhã",
+            "esta tarde",
+            "esta noite",
+        ),
+        soon=("amanhã", "na próxima semana", "esta semana", "este fim de semana"),
         means=_words("por via pelo"),
         conditions=_words("se caso"),
         listed=_words(
@@ -318,6 +423,19 @@ GRAMMARS: Mapping[str, Grammar] = {
             "resposta respostas termo termos opcao opcoes sugestao sugestoes"
         ),
         enclitics=_words("o a os as lo la los las no na nos nas"),
+        live=_words(
+            "preco precos cotacao clima previsao noticias bilhete bilhetes passagem passagens voo "
+            "voos hotel hoteis placar resultado resultados transito horario horarios partida "
+            "atraso disponibilidade saldo restaurante restaurantes trem trens comboio comboios "
+            "autocarro onibus taxi apartamento apartamentos"
+        ),
+        held=_words(
+            "caixa correio mail mails email emails calendario agenda pasta pastas arquivo "
+            "arquivos ficheiro ficheiros contatos contactos conta contas album servidor "
+            "repositorio telefone celular telemovel computador impressora disco navegador "
+            "favoritos"
+        ),
+        placing=_words("de no em como ao"),
     ),
     "ar": Grammar(
         article_prefix="ال",
@@ -327,19 +445,58 @@ GRAMMARS: Mapping[str, Grammar] = {
         subject=_words("انا نحن هو هي هم"),
         addressees=_words("انت انتم"),
         wants=_words("اريد نريد احتاج نحتاج اود نود"),
-        now=("الآن", "الان", "حاليا", "حاليًا", "في هذه اللحظة"),
+        now=(
+            "الآن",
+            "الان",
+            "حاليا",
+            "حاليًا",
+            "في هذه اللحظة",
+            "اليوم",
+            "أمس",
+            "الليلة",
+            "هذا الصباح",
+        ),
         means=_words("عبر"),
         conditions=_words("اذا"),
         enclitics=_words("ه ها هم هما هن هالي هالنا"),
     ),
     "ja": Grammar(
-        now=("今の", "現在の", "いまの", "今すぐ", "リアルタイム"),
+        now=(
+            "今の",
+            "現在の",
+            "いまの",
+            "今すぐ",
+            "リアルタイム",
+            "今日",
+            "昨日",
+            "昨夜",
+            "ゆうべ",
+            "今夜",
+            "今晩",
+            "今朝",
+        ),
         listed=_words(
             "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
         ),
     ),
     "zh": Grammar(
-        now=("现在", "此刻", "目前", "現在", "当前", "當前", "这会儿", "實時", "实时"),
+        now=(
+            "现在",
+            "此刻",
+            "目前",
+            "現在",
+            "当前",
+            "當前",
+            "这会儿",
+            "實時",
+            "实时",
+            "今天",
+            "昨天",
+            "今晚",
+            "昨晚",
+            "今早",
+            "今日",
+        ),
         listed=_words(
             "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
         ),
