@@ -76,6 +76,12 @@ class NounReader(VerbReader):
         if (kind == "text" or (kind is None and named)) and self._labels_quote(phrase):
             self.scan.consume(head.start, head.end, "label")
             return Mention("", head.start, head.end, self._clause)
+        last = scan.find_sentence_end(phrase.end - 1)
+        alone = all(scan.has(k, "polite") for k in range(phrase.end, last))
+        if kind == "research" and act is None and self.mentions and alone and not phrase.has_article:
+            self.facts.append(head.start)  # "Sources, please." asks for no other paper
+            scan.consume(head.start, head.end, "fact")
+            return Mention("", head.start, head.end, self._clause)
         music = self._find_music(phrase, head) if act != "write" else None
         if music is not None and "music.generate" not in scan.names.kinds:
             self._add_unavailable(music)
