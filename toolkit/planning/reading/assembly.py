@@ -140,7 +140,9 @@ def _turn_voices_to_clones(
     for place, _ in artifacts:
         for mention in mentions:
             near = 0 < place - mention.end < _NEAR_ARTIFACT
-            if mention.kind == "speech" and mention.act is None and near and not mention.refers:
+            led = 0 < mention.start - place <= _NEAR_ARTIFACT and mention.join not in {"as", "with"}
+            is_voice = mention.kind == "speech" and mention.act is None and not mention.refers
+            if is_voice and (near or led):
                 mention.kind = "clone"
 
 
