@@ -35,7 +35,8 @@ class QuestionReader(DetailReader):
             return
         text = self.scan.text(start, end).casefold()
         key = None
-        personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
+        persons = self.grammar.subject - self.grammar.impersonal
+        personal = any(self.scan.word(k) in persons for k in range(start, end))
         is_now = any(now in text for now in self.grammar.now) and not personal
         if is_now or self._asks_for_live(start, end):
             key = "live_data"
@@ -44,6 +45,13 @@ class QuestionReader(DetailReader):
         if key is not None:
             self.mentions.remove(asked)
             self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _check_now(self, start: int, end: int) -> None:
+        """Take a sentence that asks for nothing else, and for this moment, for live data."""
+        text = self.scan.text(start, end).casefold()
+        asks = any(self.scan.has(k, "question") for k in range(start, end))
+        if asks and any(now in text for now in self.grammar.now):
+            self.unavailable.append(UnavailableMention("live_data", start, end))
 
     def _asks_for_live(self, start: int, end: int) -> bool:
         """Tell whether a question is about what will be so soon, or about a thing of somebody's."""

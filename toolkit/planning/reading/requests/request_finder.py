@@ -56,6 +56,8 @@ class RequestFinder(NounReader):
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_objects(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
+            self._check_now(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
             self._check_held(start, end)
 
     def _read_open(self, i: int) -> tuple[int, Place]:
