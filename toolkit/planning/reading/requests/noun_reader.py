@@ -78,7 +78,13 @@ class NounReader(VerbReader):
             return Mention("", head.start, head.end, self._clause)
         last = scan.find_sentence_end(phrase.end - 1)
         alone = all(scan.has(k, "polite") for k in range(phrase.end, last))
-        if kind == "research" and act is None and self.mentions and alone and not phrase.has_article:
+        if (
+            kind == "research"
+            and act is None
+            and self.mentions
+            and alone
+            and not phrase.has_article
+        ):
             self.facts.append(head.start)  # "Sources, please." asks for no other paper
             scan.consume(head.start, head.end, "fact")
             return Mention("", head.start, head.end, self._clause)

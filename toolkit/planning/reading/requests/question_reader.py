@@ -35,8 +35,9 @@ class QuestionReader(DetailReader):
             return
         text = self.scan.text(start, end).casefold()
         key = None
+        persons = self.grammar.subject - self.grammar.impersonal
         personal = any(
-            self.scan.word(k) in self.grammar.subject and not self.scan.has(k, "question")
+            self.scan.word(k) in persons and not self.scan.has(k, "question")
             for k in range(start, end)
         )
         is_now = any(now in text for now in self.grammar.now) and not personal
@@ -47,6 +48,13 @@ class QuestionReader(DetailReader):
         if key is not None:
             self.mentions.remove(asked)
             self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _check_now(self, start: int, end: int) -> None:
+        """Take a sentence that asks for nothing else, and for this moment, for live data."""
+        text = self.scan.text(start, end).casefold()
+        asks = any(self.scan.has(k, "question") for k in range(start, end))
+        if asks and any(now in text for now in self.grammar.now):
+            self.unavailable.append(UnavailableMention("live_data", start, end))
 
     def _asks_for_live(self, start: int, end: int) -> bool:
         """Tell whether a question is about what will be so soon, or about a thing of somebody's."""

@@ -56,6 +56,8 @@ class RequestFinder(NounReader):
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_objects(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
+            self._check_now(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
             self._check_held(start, end)
 
     def _read_open(self, i: int) -> tuple[int, Place]:
@@ -146,6 +148,9 @@ class RequestFinder(NounReader):
         if scan.breaks[i] >= Break.CLAUSE:
             self._finish_verb()
             return self._reopen(i) or (i, Place.TOPIC)
+        given = self._skip_source(i)
+        if given is not None:
+            return given, Place.OBJECT
         skipped = self.grammar.objects | self.grammar.particles
         if scan.word(i) in skipped and not scan.find(i, "polite", "join.as"):
             return i + 1, Place.OBJECT
@@ -170,9 +175,6 @@ class RequestFinder(NounReader):
         if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
             self._verb = None
             return self._open_question(i)
-        given = self._skip_source(i)
-        if given is not None:
-            return given, Place.OBJECT
         phrase = read_noun_phrase(scan, i)
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:

@@ -15,6 +15,7 @@ class Grammar:
         relative: words that open a clause about the thing before them.
         particles: second parts of verbs, which may stand apart from the first.
         subject: pronouns that can only be a subject.
+        impersonal: those of them that stand for a thing, or for nothing: `il pleut`.
         objects: pronouns of who is given something: `me`.
         pronouns: those that stand for a thing as an object.
         enclitics: those that a verb can end in, as one word or after a hyphen.
@@ -59,6 +60,7 @@ class Grammar:
     relative: frozenset[str] = frozenset()
     particles: frozenset[str] = frozenset()
     subject: frozenset[str] = frozenset()
+    impersonal: frozenset[str] = frozenset()
     objects: frozenset[str] = frozenset()
     pronouns: frozenset[str] = frozenset()
     enclitics: frozenset[str] = frozenset()
@@ -258,6 +260,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         turning=_words("en comme"),
         relative=_words("qui que dont ou parce lorsque quand si comme"),
         subject=_words("je nous il elle ils elles on tu"),
+        impersonal=_words("il elle ils elles on"),
         objects=_words("moi nous lui leur m"),
         pronouns=_words("ca cela ceci"),
         addressees=_words("tu vous"),

@@ -24,6 +24,11 @@ _CODE_LINE = re.compile(
     r"\w\([^)]*\)|[\w\])\"']\s*[=<>!+*/|&]=?\s*[\w\[(\"'-]|^\s*[\w-]+:(?:\s|$)|>>>",
     re.I,
 )
+_CORRECTION = re.compile(
+    r"[?؟？.…;,–—-]\s*(?:no|nein|nee|non|não|لا|いや|不|不对|actually|or rather|"
+    r"besser|plutôt|mejor|anzi|aliás)\s*[,،、，:]",
+    re.I,
+)
 # Fields of an input that hold what a text is to be made from.
 _MATERIAL_FIELDS = ("context", "text", "material", "source")
 
@@ -127,7 +132,9 @@ class TextCase:
     def find_quantity(self, unit: Unit) -> Quantity | None:
         """Find how much of a unit is demanded, by its brief or else by the objective of it."""
         asked = self.demands.quantities.get(unit)
-        if asked is None and self.look.is_only_text and not self.demands.quantities:
+        # "Four questions? No, two will do": what the brief makes of that counts.
+        is_plain = self.look.is_only_text and not _CORRECTION.search(self.look.objective)
+        if asked is None and is_plain and not self.demands.quantities:
             return self.wishes.quantities.get(unit)
         return asked
 

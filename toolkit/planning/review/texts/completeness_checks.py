@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from toolkit.contract.base import JsonObject
+from toolkit.planning.reading.words.tokens import fold_text
 from toolkit.planning.review.evidence import is_field_valid
 from toolkit.planning.review.issues import Remedy, ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
@@ -17,10 +18,15 @@ from toolkit.planning.review.texts.sentences import (
     split_lines,
     split_sentences,
 )
-from toolkit.planning.review.texts.word_lists import compile_phrases, fold_phrase
+from toolkit.planning.review.texts.word_lists import (
+    compile_phrases,
+    fold_phrase,
+    load_function_words,
+)
 
 _OPEN_MARKS = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
 _ADDRESS = re.compile(r"https?://\S+$|(?<!\S)\S{1,80}@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
+_ASIDE = re.compile(r"\s*[(\[（【][^()\[\]（）【】]{1,80}[)\]）】]\s*$")  # of its own, at the end
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STRINGS = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
 _LAST_CHARS = 2_000  # of a last line
@@ -69,7 +75,7 @@ def check_ending(case: TextCase) -> Iterator[ReviewIssue]:
     if not lines:
         return
     fault = _find_open_end(case, text, lines)
-    if fault:
+    if fault and not case.asks("unfinished"):
         yield case.report(
             f"The text breaks off: {quote(lines[-1][-50:])} {fault}.",
             criterion="output_completeness",
@@ -83,13 +89,18 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
     if case.is_code:
         return "leaves a bracket open" if _leaves_bracket(text) else ""
     last = lines[-1].strip()[-_LAST_CHARS:]
-    if is_finished(text) or _ADDRESS.search(last) or last.startswith(("|", "#", "http")):
+    if (
+        is_finished(text)
+        or is_finished(_ASIDE.sub("", text[-_LAST_CHARS:]))
+        or _ADDRESS.search(last)
+        or last.startswith(("|", "#", "http"))
+    ):
         return ""
     if unicodedata.category(text[-1])[0] in "SM" and text[-1] not in "+<=>|~^`$":
         return ""  # an emoji
     if case.has_phrase("source_heads") and _follows_sources(lines):
         return ""
-    if _is_signature(lines):
+    if _is_signature(lines) or _is_farewell(lines):
         return ""
     earlier = split_sentences(last)
     if len(earlier) > 1 and not LIST_MARK.match(last):
@@ -98,6 +109,10 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
         return "ends in the middle of a sentence"
     if len(lines) > 1 and _ends_dangling(case, last):
         return "ends on a word that needs another"
+    # The last of a list often has no stop, but then it seldom ends on a function word.
+    is_item = LIST_MARK.match(last) is not None and count_words(last) is not None
+    if is_item and fold_text(last.split()[-1]) not in load_function_words():
+        return ""
     return _compare_with_others(last, lines)
 
 
@@ -130,6 +145,13 @@ def _is_signature(lines: list[str]) -> bool:
     return (greets and short_lines) or (
         len(lines) > 2 and len(lines[-1].split()) <= 4 and lines[-1].strip()[-1:] not in ",:;"
     )
+
+
+def _is_farewell(lines: list[str]) -> bool:
+    """Tell whether the last line is that of a letter over the place for its signature."""
+    short = [len(line.split()) <= _SIGNATURE_WORDS for line in (lines[0], lines[-1])]
+    ends = [line.rstrip()[-1:] in {",", "，", "،"} for line in (lines[0], lines[-1])]
+    return len(lines) > 2 and all(short) and all(ends) and is_finished(lines[-2])
 
 
 def _ends_dangling(case: TextCase, last: str) -> bool:

@@ -223,7 +223,9 @@ def _names_items(scan: Scan, i: int) -> bool:
     """Tell whether the words after a number can be what a list has."""
     if scan.has(i, "unit.", "function_word", "join") or not scan.word(i)[:1].isalpha():
         return False
-    return not scan.has(i + 1, "unit.") if i + 1 < len(scan) else True
+    if i + 1 >= len(scan) or scan.has(i + 1, "unit.bullets", "function_word"):
+        return True
+    return not scan.has(i + 1, "unit.")
 
 
 def _read_languages(scan: Scan) -> tuple[frozenset[str], frozenset[str]]:

@@ -37,6 +37,7 @@ _ASSIGNED = re.compile(
     r"([^\s'\"<>{}$*]{8,})",
     re.I,
 )
+_IN_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,60}:([^\s/@]{8,80})@", re.I)
 _DUMMY = re.compile(
     r"example|your|xxx|placeholder|change|dummy|sample|test|123456|\.\.\.|env|secrets?[._]", re.I
 )
@@ -110,7 +111,7 @@ def check_secrets(case: TextCase) -> Iterator[ReviewIssue]:
     tokens = [] if len(case.text) < 16 else _TOKEN.findall(case.text)[:MAX_KEYS]
     if any(_is_secret(token) for token in tokens):
         kinds.append("a key")
-    for match in _ASSIGNED.finditer(case.sample):
+    for match in (*_ASSIGNED.finditer(case.sample), *_IN_ADDRESS.finditer(case.sample)):
         value = match.group(1)
         if _is_random(value) and not _DUMMY.search(value) and find_phrase("works", value) is None:
             kinds.append("a password or token")

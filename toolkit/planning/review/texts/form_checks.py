@@ -13,6 +13,7 @@ from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.sentences import (
     count_words,
+    is_finished,
     split_items,
     split_lines,
     split_paragraphs,
@@ -20,12 +21,14 @@ from toolkit.planning.review.texts.sentences import (
 from toolkit.planning.review.texts.word_lists import compile_phrases
 
 _FENCE = re.compile(r"^\s*```[\w+-]*\n(.*?)\n?```\s*$", re.S)
-_JSON_ASKED = re.compile(
+_ASKED_AS = (
     r"\b(?:as|in|into|valid|only|just|als|en|come|como|em|format|formato|nur|solo|apenas)"
     r"(?: an?| valid| einem?| einer| ein| une?| el| il)? json\b"
     r"|\bjson[ -](?:array|object|list|format|only|document|liste|objekt|tableau|objet|objeto|lista)"
     r"|json(?:形式|格式|で|数组|对象|配列|オブジェクト)|[用以成]\s?json|(?:بصيغة|صيغة) json"
 )
+_JSON_ASKED = re.compile(_ASKED_AS)
+_CSV_ASKED = re.compile(_ASKED_AS.replace("json", "csv") + r"|^\W*(?:\w+\W+)?csv\b")
 _PYTHON = re.compile(r"^\s*(?:def|class|import|from|@\w|if __name__|async def)\b", re.M)
 _ACROSTIC = re.compile(r"[\"“«„'‘]?\b([A-ZÄÖÜÑÇÉÈÀÁÍÓÚ]{3,14})\b[\"”»“'’]?")
 _ROW = re.compile(r"^\s*\|.*\|\s*$|\t", re.M)
@@ -36,6 +39,7 @@ MAX_PARSED = 200_000  # characters that are parsed
 # Poems of a fixed number of lines.
 POEM_LINES = {"haiku": 3, "limerick": 5, "sonnet": 14}
 _HAIKU_SYLLABLES = (9, 24)  # 17, counted roughly
+_HAIKU_WORDS, _HAIKU_SIGNS = 20, 30  # of one that stands on a line
 
 
 def check_json(case: TextCase) -> Iterator[ReviewIssue]:
@@ -87,7 +91,13 @@ def check_code(case: TextCase) -> Iterator[ReviewIssue]:
         if fault and _is_mostly_code(body):
             message = f"The Python does not parse ({fault})."
             yield case.report(message, 0.8, criterion="technical_success")
-    if re.search(r"\bcsv\b", asked) and body.count("\n") >= 1 and "```" not in body:
+    is_prose = "\n" not in body and is_finished(body) and _CSV_ASKED.search(asked) is not None
+    if is_prose:
+        message = f"The text is no CSV: {quote(body)}."
+        yield case.report(
+            message, 0.8, criterion="technical_success", instruction="Answer with CSV only."
+        )
+    elif re.search(r"\bcsv\b", asked) and body.count("\n") >= 1 and "```" not in body:
         try:
             rows = [len(row) for row in csv.reader(body.splitlines()) if row]
         except csv.Error:
@@ -126,9 +136,7 @@ def check_poem(case: TextCase) -> Iterator[ReviewIssue]:
         if not case.demands.asks(name) or "items" in case.demands.quantities:
             continue
         counts = {len(lines), len(lines) - 1, len(split_lines(core))}
-        one_line = (
-            len(lines) == 1 and number == 3 and len(re.split(r"[/,，、。\s　]", lines[0])) >= 3
-        )
+        one_line = len(lines) == 1 and number == 3 and _is_one_line_haiku(lines[0])
         if number not in counts and not one_line:
             message = f"A {name} has {number} lines, this text {len(lines)}."
             told = f"A {name} has exactly {number} lines."
@@ -141,6 +149,14 @@ def check_poem(case: TextCase) -> Iterator[ReviewIssue]:
         return
     if case.demands.asks("acrostic"):
         yield from _check_acrostic(case, lines)
+
+
+def _is_one_line_haiku(line: str) -> bool:
+    """Tell whether a line is as short as a haiku, and in parts where words are set apart."""
+    words = count_words(line)
+    if words is None:
+        return len(line) <= _HAIKU_SIGNS
+    return words <= _HAIKU_WORDS and len(re.split(r"[/|,;.…—–]", line)) >= 3
 
 
 def _count_syllables(word: str) -> int:

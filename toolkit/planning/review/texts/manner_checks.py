@@ -22,7 +22,10 @@ _LABEL_LINE = re.compile(r"^\W*([^\W\d_][\w ]{1,24}?)\s*[:：]", re.M)
 _STAGE = re.compile(r"^\s*[\[(（【*_]{1,2}[^\[\]()（）【】\n]{2,60}[\])）】*_]{1,2}\s*$", re.M)
 _SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」")
-_REFUSAL_CHARS, _SHORT_CHARS = 300, 400
+_OPENING_CHARS, _REFUSAL_CHARS, _SHORT_CHARS = 1_200, 300, 400
+_POSTSCRIPT = re.compile(r"\W*(?:p\W{0,2}s|p\W{0,2}d|n\W?b)\b", re.I)
+_NAME_WORDS = 4  # of a line that a letter is signed with
+_ROW = re.compile(r"^\s*\|.*\|\s*$", re.M)
 _GRAM = 4  # words; signs, where words are not set apart
 _MIN_BRIEF = 5  # words of a brief that an echo is told by
 _MIN_TERMS = 15  # of a text that may say nothing but its brief
@@ -35,7 +38,7 @@ def check_refusal(case: TextCase) -> Iterator[ReviewIssue]:
     if not case.is_instructed or case.is_code:
         return
     # A long text may tell of a refusal; a refusal comes first, and says little else.
-    opening = _QUOTED.sub(" ", case.opening[:_REFUSAL_CHARS])
+    opening = fold_phrase(_QUOTED.sub(" ", case.text.strip()[:_OPENING_CHARS]))[:_REFUSAL_CHARS]
     found = find_phrase("refusals", opening)
     if not found and len(case.text) < _SHORT_CHARS and not case.demands.asks("letters"):
         found = find_phrase("weak_refusals", opening)
@@ -86,15 +89,23 @@ def _find_closer(case: TextCase, lines: list[str]) -> str:
     """Find last words that speak to whoever ordered the text."""
     if len(lines) < 2 and len(case.closing) < 80:
         return ""
-    for line in lines[-3:]:
-        found = find_phrase("closers", fold_phrase(line[-300:]))
+    for at in range(max(0, len(lines) - 3), len(lines)):
+        line = lines[at]
+        found = find_phrase("closers", fold_phrase(_QUOTED.sub(" ", line[-300:])))
         if not found or find_phrase("closers", case.demands.folded):
             continue
         # "Let me know if you need a lift" belongs to an email, a word count does not.
         is_letter = case.demands.asks("letters") and not _SEPARATOR.search(case.sample)
         if not is_letter or compile_phrases("counts").search(found):
             return line
+        if at > 1 and _is_name(lines[at - 1]) and not _POSTSCRIPT.match(line):
+            return line
     return ""
+
+
+def _is_name(line: str) -> bool:
+    """Tell whether a line can be the name that a letter is signed with."""
+    return len(line.split()) <= _NAME_WORDS and line.strip()[-1:].isalpha()
 
 
 def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
@@ -103,6 +114,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
         return
     text = _WORD.findall(case.folded)
     spelled = f" {' '.join(text)} "
+    is_data = case.asks("table") or case.asks("code") or len(_ROW.findall(case.sample)) > 1
     for sentence in case.item.instructions:  # it would else bring the words that a text lacks
         if f" {' '.join(_WORD.findall(fold_phrase(sentence)))} " in spelled:
             message = f"The text repeats what it was told: {quote(sentence)}."
@@ -113,6 +125,9 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
         (case.demands.folded, case.wishes.folded, fold_phrase(given[:4000]))
     ):
         words = _WORD.findall(brief)
+        # Data that a brief has and wants laid out are no echo, its first words are.
+        if is_data and " ".join(words[:_GRAM]) not in spelled:
+            continue
         if _is_echo(_split_dense(words), _split_dense(text), case):
             message = f"The text repeats its brief: {quote(case.text)}."
             told = "Write the text; do not repeat this request."
@@ -155,7 +170,9 @@ def check_leak(case: TextCase) -> Iterator[ReviewIssue]:
     if case.is_code and "prompt" in case.demands.folded:
         return
     roles = {role.lower() for role in _ROLE.findall(case.sample)}
-    mark = _CONTROL.search(case.sample) or _RULE.search(case.sample)
+    mark = _CONTROL.search(case.sample)
+    if not case.demands.asks("prompts"):
+        mark = mark or _RULE.search(case.sample)
     found = mark.group() if mark else " ".join(sorted(roles)) if len(roles) >= 2 else ""
     system = case.item.node.input.get("system")
     if not found and isinstance(system, str):

@@ -25,7 +25,7 @@ _STOCK = re.compile(
     r"|\bXX\s?(?:€|%|Uhr\b|euros?\b|:XX)|\bINSERT (?!INTO)[A-Z]{2,}"
     r"|\b(?:YOUR|ENTER|ADD)_(?:[A-Z]{2,}_?){1,4}\b"
     r"|\b000[- ]000[- ]0000\b|\b123-456-7890\b|\b(?:name|example)@example\.\w+"
-    r"|\byour\.?(?:name|email)@|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|[○〇◯]{2,}"
+    r"|\byour\.?(?:name|email)@(?!\S*\bexample\b)|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|[○〇◯]{2,}"
 )
 _BLANK = re.compile(r"_{4,}")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
@@ -58,6 +58,9 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
     if case.asks("templates") or case.is_code:
         return
     text = _CODE.sub(" ", case.sample)
+    # A text may quote a blank that it speaks of, but not where most of it is quoted.
+    unquoted = _QUOTED.sub(" ", text)
+    text = unquoted if len(unquoted) * 2 > len(text) else text
     words = compile_phrases("placeholders")
     found = [match.group() for match in _STOCK.finditer(text) if match.group() not in case.brief]
     found += blanks if len(blanks := _BLANK.findall(text)) > 1 else []

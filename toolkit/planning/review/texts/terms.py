@@ -11,6 +11,9 @@ _DENSE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\U000
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
 _ELISION = re.compile(r"^(?:[a-z]{1,2}|quell|dell|all|nell|sull|dall|un)'(?=[^\W\d_]{2})")
 _ENDINGS = ("ational", "ations", "ation", "ings", "ing", "ally", "ies", "als", "al", "ed", "es")
+_ARABIC_HEAD = re.compile(r"[\u0620-\u064a]{3}")
+_ARABIC_ARTICLE = re.compile(r"^(?:و?(?:ال|بال|كال|فال|لل)|و)(?=\w{2})")
+_ARABIC_ENDING = re.compile(r"(?<=\w\w)(?:ها|ان|ات|ون|ين|يه|ية|ه|ة|ي)$")
 _PREFIX = 5  # letters that two stems share at least
 
 
@@ -25,10 +28,18 @@ def find_terms(text: str) -> list[str]:
         if _DENSE.search(word):
             stems += [word[i : i + 2] for i in range(max(1, len(word) - 1))]
             continue
-        bare = _ELISION.sub("", word).removesuffix("'s")
+        bare = _strip_arabic(_ELISION.sub("", word).removesuffix("'s"))
         if bare not in _load_stopwords() and (len(bare) > 1 or bare.isdigit()):
             stems.append(stem(bare))
     return stems
+
+
+def _strip_arabic(word: str) -> str:
+    """Strip the article, what is written with it, and the commonest ending off an Arabic word."""
+    if word.isascii() or not _ARABIC_HEAD.match(word):
+        return word
+    head = _ARABIC_ARTICLE.sub("", word)
+    return _ARABIC_ENDING.sub("", head)
 
 
 @cache

@@ -1,10 +1,11 @@
 """Checks of what a text is about: its topic, the facts that its brief has, its sources."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
+from toolkit.planning.review.texts.demands import read_demands
 from toolkit.planning.review.texts.languages import detect_text_language
 from toolkit.planning.review.texts.sentences import split_items, split_lines
 from toolkit.planning.review.texts.terms import TermIndex, find_terms, measure_overlap
@@ -17,6 +18,9 @@ _MIN_TERMS = 8  # of a text, that a topic is told by
 _MIN_MATERIAL = 20  # of its material
 _SHARED_BY_CHANCE = 0.1  # of a brief's terms, that any text may have
 _FEW_TERMS = 2
+_MIN_COMPOUND, _MIN_PART = 7, 4  # letters of a compound, and of a part of it
+_SIGN = re.compile(r"[\u3400-\u9fff]")
+_MIN_SIGNS, _FEW_SIGNS = 2, 6  # signs that are shared; pairs of them, of a topic
 
 
 def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
@@ -35,24 +39,28 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
             yield case.report(message, 0.8, instruction=told)
         return
     topic = _cut_clause(case.demands.topic) or _cut_clause(case.wishes.topic)
-    wanted = list(dict.fromkeys(find_terms(topic)))
+    topic = topic or case.brief  # what it is about was not told from the rest
+    wanted = [term for term in dict.fromkeys(find_terms(topic)) if not term.isdigit()]
     there = TermIndex(terms)
-    if not wanted or any(term in there for term in wanted):
+    if not wanted or any(term in there or _is_compound(term, terms) for term in wanted):
         return
-    is_free = case.demands.is_creative or (
-        measure_overlap(terms, material) >= case.thresholds.material_share
+    is_free = (
+        case.demands.is_creative
+        or case.asks("fiction")
+        or (measure_overlap(terms, material) >= case.thresholds.material_share)
     )
     others = set(find_terms(f"{case.brief} {case.look.objective}"))
     # A long brief may be met in other words; a topic of few words, or a long text, has them.
     is_dense = case.language.script in {"han", "kana"}
     is_list = "items" in case.demands.quantities or len(split_items(case.sample)) > 1
-    is_told = len(wanted) <= _FEW_TERMS and not is_dense and not is_list
+    few = _FEW_SIGNS if is_dense else _FEW_TERMS
+    is_told = 1 < len(wanted) <= few and not is_list
     is_long = len(terms) >= case.thresholds.topic_terms * (2 if is_dense else 1)
     if not (is_told or is_long):
         return
     shared = sum(term in there for term in others)
     most = 0 if is_list else _SHARED_BY_CHANCE * len(others)
-    far = not is_free and shared <= most
+    far = not is_free and shared <= most and not (is_dense and _shares_signs(case))
     short = " ".join(topic.split()[:8])
     instruction = f"Mention {short} by name."
     if instruction in str(case.item.node.input.get("objective", "")):
@@ -64,8 +72,22 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
 
 
 def _cut_clause(topic: str) -> str:
-    """Cut a topic at its first comma, behind which stands how it is to be written of."""
-    return re.split(r"[,;:،、，]", topic, maxsplit=1)[0].strip()
+    """Cut a topic at the comma behind its first words, where stands how it is to be written of."""
+    clauses = map(str.strip, re.split(r"[,;:،、，]", topic))
+    return next((one for one in clauses if any(map(str.isalpha, one))), "")
+
+
+def _is_compound(term: str, others: Iterable[str]) -> bool:
+    """Tell whether a term is made of another one: `milkmaid` of `milk`."""
+    return len(term) >= _MIN_COMPOUND and any(
+        len(one) >= _MIN_PART and (term.startswith(one) or term.endswith(one)) for one in others
+    )
+
+
+def _shares_signs(case: TextCase) -> bool:
+    """Tell whether a text has signs of its brief, where each says something by itself."""
+    briefs = f"{case.demands.topic} {case.wishes.topic}"
+    return len(set(_SIGN.findall(briefs)) & set(_SIGN.findall(case.sample))) >= _MIN_SIGNS
 
 
 def _is_other_language(case: TextCase) -> bool:
@@ -81,8 +103,10 @@ def check_facts(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text has of the numbers and names in its brief some, where these are many."""
     if case.is_code or case.material or not case.is_instructed or not case.text.strip():
         return
-    facts = _find_facts(case.brief)
-    if len(facts) < case.thresholds.min_facts or _is_other_language(case):
+    facts = _find_facts(case)
+    # Names by themselves are often said in other words, a date or a number is not.
+    least = case.thresholds.min_facts - any(fact[:1].isdigit() for fact in facts)
+    if len(facts) < least + case.demands.asks("fiction") or _is_other_language(case):
         return
     folded = case.folded
     found = [fact for fact in facts if fact in folded]
@@ -94,13 +118,19 @@ def check_facts(case: TextCase) -> Iterator[ReviewIssue]:
         )
 
 
-def _find_facts(brief: str) -> list[str]:
-    """Find the names and numbers in a brief: words with a capital inside of a sentence."""
+def _find_facts(case: TextCase) -> list[str]:
+    """Find the names and numbers in a brief: words with a capital inside of a sentence.
+
+    How much is to be written is none, nor in which language.
+    """
+    brief = case.brief
     names = re.findall(r"(?<=[a-zà-ÿ,;] )([A-ZÀ-Þ][\w'’-]{2,})", brief)
     # Where every noun has a capital, it says nothing.
-    is_nouns = len(names) > len(brief.split()) * 0.4
-    numbers = [n for n in _NUMBER.findall(brief) if len(n) > 1]
-    return list(dict.fromkeys(map(fold_phrase, [*numbers, *([] if is_nouns else names)])))
+    is_nouns = case.demands.language == "de"
+    sizes = {f"{n:g}" for one in case.demands.quantities.values() for n in (one.least, one.most)}
+    numbers = [n for n in _NUMBER.findall(brief) if len(n) > 1 and n not in sizes]
+    kept = [] if is_nouns else [one for one in names if not read_demands(one).named]
+    return list(dict.fromkeys(map(fold_phrase, [*numbers, *kept])))
 
 
 def check_translation(case: TextCase) -> Iterator[ReviewIssue]:
