@@ -448,6 +448,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         subject=_words("انا نحن هو هي هم"),
         addressees=_words("انت انتم"),
         wants=_words("اريد نريد احتاج نحتاج اود نود"),
+        listed=_words("اسماء اسم افكار فكره اسيله سوال عناوين مقترحات"),
         now=(
             "الآن",
             "الان",
