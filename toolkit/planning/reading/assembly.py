@@ -47,13 +47,14 @@ def assemble_reading(
     places = [literal.start for literal in literals]
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
+    _turn_voices_to_clones(mentions, artifacts, literals)
     mentions = _speak_quoted(scan, mentions, literals)
+    mentions = mentions or _work_on_quoted(scan, finder, literals)
     mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
     if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
-    _turn_voices_to_clones(mentions, artifacts)
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
     for mention in mentions:
@@ -124,6 +125,15 @@ def _add_implied_text(
     return list(mentions)
 
 
+def _work_on_quoted(scan: Scan, finder: RequestState, literals: Sequence[Literal]) -> list[Mention]:
+    """Take an unknown verb for one of words where it works on quoted ones: `conjugate “aller”`."""
+    verb = finder.unknown_verb
+    if verb is None or finder.unavailable or not any(one.start > verb for one in literals):
+        return []
+    spoken = any(scan.has(k, "thing.speech", "act.clone") for k in range(verb, len(scan)))
+    return [Mention("speech" if spoken else "text", verb, verb + 1, verb)]
+
+
 def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object]) -> list[Mention]:
     """Drop a lone verb that works on something which nobody gave: `Make it shorter.`"""
     if len(mentions) != 1 or given or any(gap >= Break.CLAUSE for gap in scan.breaks[1:]):
@@ -134,13 +144,20 @@ def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object])
 
 
 def _turn_voices_to_clones(
-    mentions: Sequence[Mention], artifacts: Sequence[tuple[int, str]]
+    mentions: Sequence[Mention],
+    artifacts: Sequence[tuple[int, str]],
+    literals: Sequence[Literal],
 ) -> None:
     """Read `a voice from art_…` as a clone of the voice that is heard there."""
     for place, _ in artifacts:
         for mention in mentions:
             near = 0 < place - mention.end < _NEAR_ARTIFACT
-            if mention.kind == "speech" and mention.act is None and near and not mention.refers:
+            # "From art_… make the voice “Ann”": what is made of it has a name of its own.
+            led = 0 < mention.start - place <= _NEAR_ARTIFACT and any(
+                one.start == mention.end for one in literals
+            )
+            is_voice = mention.kind == "speech" and mention.act is None
+            if is_voice and (led or (near and not mention.refers)):
                 mention.kind = "clone"
 
 

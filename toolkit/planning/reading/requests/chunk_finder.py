@@ -39,6 +39,8 @@ class ChunkFinder(ClauseReader):
             self._check_question(start, end)
             if len(self.mentions) + len(self.unavailable) == before:
                 self._check_edit(start, end)
+            if len(self.mentions) + len(self.unavailable) == before:
+                self._check_now(start, end)
 
     def _asks_question(self, chunks: Sequence[Chunk], end: int) -> bool:
         if not any(chunk.word == "question" for chunk in chunks):

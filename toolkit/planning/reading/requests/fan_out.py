@@ -56,6 +56,8 @@ def _assign_lists(
         counted = [one for one in mentions if one.count == size and size > 1]
         spread = [one for one in mentions if one.each]
         chosen = counted[-1:] if counted and not spread else [*counted, *spread]
+        asked = [one for one in mentions if found.end <= one.start < found.scope]
+        chosen = asked or chosen
         if not chosen and found.is_each and mentions:
             chosen = [min(mentions, key=lambda one: abs(one.start - found.start))]
         for mention in chosen:

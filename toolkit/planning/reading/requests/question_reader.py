@@ -35,7 +35,11 @@ class QuestionReader(DetailReader):
             return
         text = self.scan.text(start, end).casefold()
         key = None
-        personal = any(self.scan.word(k) in self.grammar.subject for k in range(start, end))
+        persons = self.grammar.subject - self.grammar.impersonal
+        personal = any(
+            self.scan.word(k) in persons and not self.scan.has(k, "question")
+            for k in range(start, end)
+        )
         is_now = any(now in text for now in self.grammar.now) and not personal
         if is_now or self._asks_for_live(start, end):
             key = "live_data"
@@ -44,6 +48,13 @@ class QuestionReader(DetailReader):
         if key is not None:
             self.mentions.remove(asked)
             self.unavailable.append(UnavailableMention(key, start, end))
+
+    def _check_now(self, start: int, end: int) -> None:
+        """Take a sentence that asks for nothing else, and for this moment, for live data."""
+        text = self.scan.text(start, end).casefold()
+        asks = any(self.scan.has(k, "question") for k in range(start, end))
+        if asks and any(now in text for now in self.grammar.now):
+            self.unavailable.append(UnavailableMention("live_data", start, end))
 
     def _asks_for_live(self, start: int, end: int) -> bool:
         """Tell whether a question is about what will be so soon, or about a thing of somebody's."""
@@ -64,7 +75,9 @@ class QuestionReader(DetailReader):
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
         known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
-        if any(not self.scan.has(k, "polite") for k in known):
+        weak = ("polite", "function_word", "pronoun")
+        says = any(not self.scan.has(k, *weak) for k in range(start, end))
+        if says and any(not self.scan.has(k, "polite") for k in known):
             self._start_clause(start, "start")
             self._open_question(start)
             self._note_topic(start, end)

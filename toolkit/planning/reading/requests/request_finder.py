@@ -56,6 +56,8 @@ class RequestFinder(NounReader):
         if len(self.mentions) + len(self.unavailable) == found:
             self._check_objects(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
+            self._check_now(start, end)
+        if len(self.mentions) + len(self.unavailable) == found:
             self._check_held(start, end)
 
     def _read_open(self, i: int) -> tuple[int, Place]:
@@ -114,6 +116,10 @@ class RequestFinder(NounReader):
             return fact, Place.OPEN
         if phrase.head is None and phrase.language and self._wants and self.mentions:
             return self._add_translation(phrase)
+        if phrase.head is None and i == self._clause and not self.mentions:
+            if self._opens_work(phrase):
+                return self._add_unknown_work(phrase)
+            self._note_named(phrase)
         if phrase.head is None and self._wants and phrase.has_article:
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
@@ -142,6 +148,9 @@ class RequestFinder(NounReader):
         if scan.breaks[i] >= Break.CLAUSE:
             self._finish_verb()
             return self._reopen(i) or (i, Place.TOPIC)
+        given = self._skip_source(i)
+        if given is not None:
+            return given, Place.OBJECT
         skipped = self.grammar.objects | self.grammar.particles
         if scan.word(i) in skipped and not scan.find(i, "polite", "join.as"):
             return i + 1, Place.OBJECT
@@ -166,9 +175,6 @@ class RequestFinder(NounReader):
         if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
             self._verb = None
             return self._open_question(i)
-        given = self._skip_source(i)
-        if given is not None:
-            return given, Place.OBJECT
         phrase = read_noun_phrase(scan, i)
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:
@@ -283,6 +289,9 @@ class RequestFinder(NounReader):
         if negated is not None:
             return negated
         gap = scan.breaks[i]
+        asked = self._current is not None and self._current.is_question
+        if asked and not gap and scan.find(i, "polite"):
+            return None  # "How would you explain it?" asks once
         k, join = i, "and" if gap else ""
         head = find_head(scan, i) if self._current is not None and scan.has(i, "join.as") else None
         if head is not None and head.end - i > 1:

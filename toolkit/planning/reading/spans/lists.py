@@ -21,12 +21,14 @@ class ItemList:
         start, end: the tokens that it takes.
         items: the tokens of each item.
         is_each: whether a word such as `each` says that it is spread.
+        scope: where the sentence ends that asks for something of each; 0 where nothing says so.
     """
 
     start: int
     end: int
     items: tuple[tuple[int, int], ...]
     is_each: bool
+    scope: int = 0
 
 
 def find_lists(scan: Scan) -> list[ItemList]:
@@ -121,7 +123,7 @@ def _find_apposed(scan: Scan, start: int, end: int) -> ItemList | None:
     ends = stop if asked == len(parts) else parts[asked][0]
     if len(items) < 2 or ends >= end or any(b - a > _MAX_ITEM_WORDS for a, b in items):
         return None
-    return ItemList(first, ends, tuple(items), is_each=True)
+    return ItemList(first, ends, tuple(items), is_each=True, scope=end)
 
 
 def _find_ones(scan: Scan, start: int, end: int) -> ItemList | None:
