@@ -49,6 +49,7 @@ def assemble_reading(
     mentions = _add_implied_text(scan, mentions, measures)
     _turn_voices_to_clones(mentions, artifacts, literals)
     mentions = _speak_quoted(scan, mentions, literals)
+    mentions = mentions or _work_on_quoted(scan, finder, literals)
     mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
     if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
@@ -122,6 +123,15 @@ def _add_implied_text(
             text = Mention("text", placed.start, placed.end, clause, refers=True)
             return sorted([*mentions, text], key=lambda one: one.start)
     return list(mentions)
+
+
+def _work_on_quoted(scan: Scan, finder: RequestState, literals: Sequence[Literal]) -> list[Mention]:
+    """Take an unknown verb for one of words where it works on quoted ones: `conjugate “aller”`."""
+    verb = finder.unknown_verb
+    if verb is None or finder.unavailable or not any(one.start > verb for one in literals):
+        return []
+    spoken = any(scan.has(k, "thing.speech", "act.clone") for k in range(verb, len(scan)))
+    return [Mention("speech" if spoken else "text", verb, verb + 1, verb)]
 
 
 def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object]) -> list[Mention]:

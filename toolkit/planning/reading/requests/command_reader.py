@@ -2,6 +2,7 @@
 
 from toolkit.planning.reading.requests.mentions import (
     ACT_KINDS,
+    TRANSFORMING_ACTS,
     Mention,
     UnavailableMention,
     get_kind,
@@ -23,6 +24,9 @@ class CommandReader(QuestionReader):
     def _find_command(self, phrase: NounPhrase) -> str | None:
         """Return what it takes to do to an object what the verb before it says."""
         scan, grammar = self.scan, self.grammar
+        if self._is_verb_unknown and phrase.head is None and self._is_there(phrase):
+            given = self.mentions or self._leads_on(phrase) or "measure" in scan.owners
+            return None if given else "handle"
         if self._verb is None or phrase.end <= phrase.start:
             return None
         word, noun = scan.word(self._verb.start), scan.word(phrase.end - 1)
@@ -32,6 +36,9 @@ class CommandReader(QuestionReader):
             return "live_data"
         if is_there and noun in grammar.held and act not in {"draw", "write", "brainstorm"}:
             return None if self.mentions or self._follows_colon(phrase) else "read_file"
+        told = is_there and phrase.end < self._end and scan.word(phrase.end) in grammar.subject
+        if act in TRANSFORMING_ACTS and told and not self.mentions and not self._leads_on(phrase):
+            return "read_file"  # "the report I sent you"
         if phrase.head is not None:
             return self._find_edit(phrase)
         if word in grammar.playing and not self.mentions:
@@ -80,19 +87,23 @@ class CommandReader(QuestionReader):
     def _leads_on(self, phrase: NounPhrase) -> bool:
         """Tell whether the words after an object say what is to become of it."""
         scan = self.scan
-        if self._follows_colon(phrase) or "artifact" in scan.owners:
+        if self._follows_colon(phrase) or {"artifact", "literal"} & {*scan.owners}:
             return True
-        last = scan.find_sentence_end(phrase.start, Break.COMMA)
-        return any(
-            scan.has(k, "thing.", "creative", "language", "act.") for k in range(phrase.end, last)
-        )
+        for k in range(phrase.end, scan.find_sentence_end(phrase.start, Break.COMMA)):
+            if scan.has(k, "join.and", "join.then"):
+                return False
+            if scan.has(k, "thing.", "creative", "language", "act."):
+                return True
+        return False
 
     def _ends_aloud(self, spoken: Phrase) -> bool:
         """Tell whether a topic ends with how it is told: `a story about bees read aloud`."""
         k = spoken.end
         ends = k >= self._end or self.scan.breaks[k] >= Break.COMMA
         current = self._current
-        is_text = current is not None and current.kind == "text" and bool(current.topics)
+        is_text = current is not None and current.kind == "text"
+        each = self.scan.has(spoken.start - 1, "join.for_each")
+        is_text = is_text and (each or bool(current and current.topics))
         return is_text and ends and k - spoken.start > 1 and not spoken.is_ambiguous
 
     def _is_same(self, phrase: NounPhrase) -> bool:
@@ -166,6 +177,10 @@ class CommandReader(QuestionReader):
         if stated or self.mentions:
             return
         for k in range(start, end - 1):
+            sent = scan.word(k) in grammar.means and scan.has(k + 1, "unavailable.send")
+            if sent:
+                self.unavailable.append(UnavailableMention("send", k, k + 2))
+                return
             owned = scan.word(k) in grammar.possessive
             for noun in range(k + 1, min(k + 4, end)):
                 if owned and scan.word(noun) in grammar.held:

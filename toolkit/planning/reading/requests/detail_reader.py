@@ -139,7 +139,10 @@ class DetailReader(RequestState):
         if live is None:
             return None
         current = self._current
-        asks = current is None or current.is_question or live.end - live.start > 1
+        words = {self.scan.word(k) for k in range(live.start, live.end)}
+        momentary = self.grammar.momentary
+        now = live.end - live.start > 1 and (not momentary or bool(words & momentary))
+        asks = current is None or current.is_question or now
         if current is not None and current.is_creative:
             return live if asks and any(self.scan.breaks[current.end : i + 1]) else None
         return live if asks else None

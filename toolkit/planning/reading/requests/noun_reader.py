@@ -76,15 +76,30 @@ class NounReader(VerbReader):
         if (kind == "text" or (kind is None and named)) and self._labels_quote(phrase):
             self.scan.consume(head.start, head.end, "label")
             return Mention("", head.start, head.end, self._clause)
+        last = scan.find_sentence_end(phrase.end - 1)
+        alone = all(scan.has(k, "polite") for k in range(phrase.end, last))
+        if (
+            kind == "research"
+            and act is None
+            and self.mentions
+            and alone
+            and not phrase.has_article
+        ):
+            self.facts.append(head.start)  # "Sources, please." asks for no other paper
+            scan.consume(head.start, head.end, "fact")
+            return Mention("", head.start, head.end, self._clause)
         music = self._find_music(phrase, head) if act != "write" else None
         if music is not None and "music.generate" not in scan.names.kinds:
             self._add_unavailable(music)
             return Mention("", head.start, head.end, self._clause)
         if kind is None:
-            self._add_unavailable(head)
+            # "invoice 4471" is one that is there
+            if phrase.has_article or not scan.word(phrase.end).isdigit():
+                self._add_unavailable(head)
             return Mention("", head.start, head.end, self._clause)
         each = scan.find(phrase.start, "join.for_each") is not None
-        is_listed = scan.word(head.end - 1) in self.grammar.listed
+        words = {scan.word(k) for k in range(head.start, head.end)}
+        is_listed = bool(words & self.grammar.listed)
         count = 1 if is_listed else max(phrase.count, self._unknown_count)
         self._unknown_count = 1
         return self._add(
@@ -128,6 +143,9 @@ class NounReader(VerbReader):
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
         is_there = phrase.is_definite or phrase.is_possessive
+        is_quoted = phrase.is_definite and "literal" in scan.owners[: phrase.start]
+        if self._is_verb_unknown and is_quoted and kind == "text":
+            return phrase.end, Place.AFTER  # "take that line" speaks of what is quoted
         if self._is_verb_unknown and is_there and not self.mentions:
             self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
             return phrase.end, Place.TOPIC
@@ -171,7 +189,9 @@ class NounReader(VerbReader):
             mention = self._add_act(verb)
             mention.needs_facts = True
             return phrase.end, Place.AFTER
-        if made in {"speech", "card"} and "literal" in scan.owners[phrase.end : self._end]:
+        is_quoted = is_quoted and kind == "text" and not phrase.tail
+        is_quoted = is_quoted or "literal" in scan.owners[phrase.end : self._end]
+        if made in {"speech", "card"} and is_quoted:
             self._add_act(verb)
             return phrase.end, Place.AFTER
         if made in {"speech", "card"} and kind is not None and scan.names.can_feed(kind, made):
@@ -199,7 +219,13 @@ class NounReader(VerbReader):
 
     def _reads_file(self, phrase: NounPhrase, head: Phrase, act: str) -> bool:
         """Tell whether a verb works on a file of somebody's: `sum the PDF up`."""
-        is_file = head.category in _FILES and (phrase.is_definite or phrase.is_possessive)
+        is_there = phrase.is_definite or phrase.is_possessive
+        ends = phrase.end >= self._end or bool(self.scan.breaks[phrase.end])
+        # "the film Vertigo" is known to all; "the film" is one that lies somewhere.
+        is_other = act in TRANSFORMING_ACTS and ends and not self.mentions
+        is_file = is_there and (head.category in _FILES or is_other)
+        if head.category == "unavailable.website" and act not in TRANSFORMING_ACTS:
+            return False  # "describe our app" speaks of what everybody knows
         return is_file and act not in {"write", "draw", "lay_out", "research"}
 
     def _note_unknown(self, phrase: NounPhrase) -> None:
@@ -212,6 +238,28 @@ class NounReader(VerbReader):
             self.unknown_work = Mention(
                 "text", first, last, self._clause, form=self.scan.text(first, last)
             )
+
+    def _opens_work(self, phrase: NounPhrase) -> bool:
+        """Tell whether a sentence only names a work: `a meditation about rain, spoken`."""
+        scan = self.scan
+        if not (phrase.has_article and self._names_work(phrase)) or phrase.is_definite:
+            return False
+        stated = any(scan.word(k) in self.grammar.finite for k in range(phrase.end, self._end))
+        return scan.word(phrase.end) in self.grammar.topical and not stated
+
+    def _note_named(self, phrase: NounPhrase) -> None:
+        """Note what an objective without a verb names: `rules for a game about gardening`."""
+        about = self.scan.find(phrase.end, "about") if phrase.unknown else None
+        plain = about is not None and self.scan.word(phrase.end) in self.grammar.topical
+        if not plain or self.unknown_work is not None:
+            return
+        noun = self.scan.word(phrase.end - 1)
+        if noun in self.grammar.live and (phrase.count > 1 or not phrase.has_article):
+            self.unavailable.append(UnavailableMention("live_data", phrase.start, phrase.end))
+            return
+        first, last = phrase.unknown[0], phrase.end
+        form = self.scan.text(first, last)
+        self.unknown_work = Mention("text", first, last, self._clause, form=form)
 
     def _names_work(self, phrase: NounPhrase) -> bool:
         """Tell whether a noun is a work, though no lexicon has it: it is `about` something."""
@@ -257,7 +305,7 @@ class NounReader(VerbReader):
         joined = bool(scan.breaks[i]) or scan.has(i - 1, "join.and")
         if scan.word(i) not in self.grammar.placing:
             return None
-        made = [one.kind for one in self.mentions if one.start >= self._clause]
+        made = [one.kind for one in self.mentions]
         if "card" not in made or "image" in made:
             return None
         # "y de fondo un dibujo", "et au milieu un dessin": the place may have a name.

@@ -36,7 +36,10 @@ class QuestionReader(DetailReader):
         text = self.scan.text(start, end).casefold()
         key = None
         persons = self.grammar.subject - self.grammar.impersonal
-        personal = any(self.scan.word(k) in persons for k in range(start, end))
+        personal = any(
+            self.scan.word(k) in persons and not self.scan.has(k, "question")
+            for k in range(start, end)
+        )
         is_now = any(now in text for now in self.grammar.now) and not personal
         if is_now or self._asks_for_live(start, end):
             key = "live_data"
@@ -72,7 +75,9 @@ class QuestionReader(DetailReader):
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
         known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
-        if any(not self.scan.has(k, "polite") for k in known):
+        weak = ("polite", "function_word", "pronoun")
+        says = any(not self.scan.has(k, *weak) for k in range(start, end))
+        if says and any(not self.scan.has(k, "polite") for k in known):
             self._start_clause(start, "start")
             self._open_question(start)
             self._note_topic(start, end)

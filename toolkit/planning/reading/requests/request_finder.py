@@ -116,6 +116,10 @@ class RequestFinder(NounReader):
             return fact, Place.OPEN
         if phrase.head is None and phrase.language and self._wants and self.mentions:
             return self._add_translation(phrase)
+        if phrase.head is None and i == self._clause and not self.mentions:
+            if self._opens_work(phrase):
+                return self._add_unknown_work(phrase)
+            self._note_named(phrase)
         if phrase.head is None and self._wants and phrase.has_article:
             if self._names_work(phrase):
                 return self._add_unknown_work(phrase)
@@ -285,6 +289,9 @@ class RequestFinder(NounReader):
         if negated is not None:
             return negated
         gap = scan.breaks[i]
+        asked = self._current is not None and self._current.is_question
+        if asked and not gap and scan.find(i, "polite"):
+            return None  # "How would you explain it?" asks once
         k, join = i, "and" if gap else ""
         head = find_head(scan, i) if self._current is not None and scan.has(i, "join.as") else None
         if head is not None and head.end - i > 1:

@@ -87,13 +87,12 @@ class RequestState:
 
     def _skip_each(self, i: int) -> int:
         """Return where the words of what each is of end: `for each city write …`."""
-        end = self._skip_items(i)
-        if end == i:
-            for k in range(i, min(i + 4, self._end)):
-                verb = find_verb(self.scan, k)
-                if verb is not None and not self.scan.breaks[k] and k > i:
-                    return k
-        return end
+        for k in range(i + 1, min(i + 4, self._end)):
+            if self.scan.breaks[k] or self.scan.owners[k] == "item":
+                break
+            if find_verb(self.scan, k) is not None:
+                return k
+        return self._skip_items(i)
 
     def _has_question_mark(self) -> bool:
         last = self.scan.tokens[self._end - 1].end

@@ -42,15 +42,21 @@ def find_unreadable(
                 break
     for place, _ in artifacts:
         for mention in _list_in_sentence(scan, mentions, place, after=True):
-            key = _find_sense(scan, mention, place)
-            others = {one.kind for one in _list_in_sentence(scan, mentions, place, after=True)}
+            there = _list_in_sentence(scan, mentions, place, after=True)
+            others = {one.kind for one in there}
+            # "Write it and speak it with the voice from art_…" has that voice say it.
+            voiced = any(
+                (one.act == "speak" or one.kind == "clone") and mention.start < one.start < place
+                for one in there
+            )
+            key = _find_sense(scan, mention, place, voiced=voiced)
             if key is not None and not (key == "look_at_image" and others & {"card", "clone"}):
                 found.append((mention, UnavailableMention(key, place, place + 1)))
                 break
     return found
 
 
-def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
+def _find_sense(scan: Scan, mention: Mention, place: int, *, voiced: bool) -> str | None:
     """Return what would have to look at an artifact, or listen to it, for a request of text."""
     is_shown = any(
         phrase.category == "thing.image" and phrase.end == place
@@ -66,6 +72,8 @@ def _find_sense(scan: Scan, mention: Mention, place: int) -> str | None:
     first, last = sorted((mention.start, place))
     heard = any(scan.has(k, "act.speak", "thing.speech") for k in range(first, last))
     joined = not any(scan.breaks[first + 1 : last + 1])
+    if voiced:
+        return None
     written = mention.act == "write" and joined
     if heard and (mention.act in TRANSFORMING_ACTS or written or mention.join == "as"):
         return "translate_audio" if mention.act == "translate" else "transcribe"

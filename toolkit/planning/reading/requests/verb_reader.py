@@ -42,7 +42,10 @@ class VerbReader(CommandReader):
             if self._verb is not None and self._verb.category.startswith("act."):
                 self._add_act(self._verb)
                 self._verb = None
-            return self._turn_given(i + 1) or (i + 1, Place.AFTER)
+            k = i + 1
+            while k < self._end and self.scan.owners[k] == "literal":
+                k += 1
+            return self._turn_given(k) or (k, Place.AFTER)
         if owner == "artifact" and place is Place.OPEN:
             return i + 1, Place.SUBJECT
         if owner == "artifact" and place is Place.OBJECT:
@@ -125,7 +128,8 @@ class VerbReader(CommandReader):
             if head is not None and head.category.startswith("unavailable."):
                 self._add_unavailable(head)
                 return end, Place.TOPIC
-        if not self.mentions and self.unknown_verb is None:
+        lone = scan.word(i + 1) in self.grammar.objects and i + 2 >= end  # "Surprise me!"
+        if not self.mentions and self.unknown_verb is None and not lone:
             self.unknown_verb = i
         self._verb, self._verb_place, self._is_verb_unknown = None, i, True
         return i + 1, Place.OBJECT
@@ -183,10 +187,14 @@ class VerbReader(CommandReader):
         if self._find_inner_reference(verb):
             return True
         if k >= self._end or self.scan.breaks[k]:
-            if verb.category == "act.speak" and self.scan.breaks[verb.start]:
+            if verb.category in {"act.speak", "act.draw"} and self.scan.breaks[verb.start]:
                 return True
             return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
         scan = self.scan
+        joined = scan.find(k, "join.and")
+        made = verb.category in {"act.speak", "act.draw"} and bool(scan.breaks[verb.start])
+        if made and joined and joined.end < self._end and scan.find(joined.end, "act."):
+            return True  # "…, illustrated and read aloud"
         if scan.owners[min(k + 1, self._end - 1)] == "measure":
             return True
         if scan.owners[k] is not None or scan.has(k, "article", "pronoun", "number", "language"):
@@ -222,10 +230,13 @@ class VerbReader(CommandReader):
         """Tell whether a verb says that somebody wants what follows: `she would love a card`."""
         scan = self.scan
         if scan.word(i) in self.grammar.wants:
-            return self._is_first_person(i) or (
-                scan.has(i - 1, "join.and") and scan.word(self._clause) in self.grammar.subject
-            )
-        wishes = scan.word(i) in self.grammar.wishes and scan.word(i - 1) in self.grammar.wishing
+            coordinated = scan.has(i - 1, "join.and")
+            coordinated = coordinated and scan.word(self._clause) in self.grammar.subject
+            if coordinated or self._is_first_person(i):
+                return True
+        wishes = scan.word(i) in self.grammar.needing or (
+            scan.word(i) in self.grammar.wishes and scan.word(i - 1) in self.grammar.wishing
+        )
         phrase = read_noun_phrase(scan, i + 1) if wishes and i + 1 < self._end else None
         return phrase is not None and phrase.head is not None and phrase.has_article
 

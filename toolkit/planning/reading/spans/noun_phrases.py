@@ -81,6 +81,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
             best = phrase
     if best is not None and scan.has(i, "title") and _is_quoted(scan, best.end):
         return None  # "Title: “…”" says what is quoted
+    if best is not None and best.end < len(scan) and scan.gap(best.end) == "-":
+        return None  # "a chart-topping singer"
     hiding = scan.find(i, "polite", "title", "unit.", "language")
     if best is not None and hiding is not None and hiding.end > best.end:
         return None

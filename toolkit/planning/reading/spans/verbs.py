@@ -31,7 +31,7 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     if verb is None:
         return None
     is_noun = verb.category in NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
-    if is_noun and not has_object(scan, verb.end):
+    if is_noun and (not has_object(scan, verb.end) or scan.word(verb.end).isdigit()):
         return None
     if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
         return _prefer_available(scan, verb)
@@ -56,12 +56,14 @@ def is_unknown_verb(scan: Scan, i: int) -> bool:
     k = i + 1
     if k >= len(scan) or scan.breaks[k] or not scan.is_free(i):
         return False
+    grammar = get_grammar(scan.lexicon.code)
+    if scan.is_known(i) and "literal" in scan.owners:
+        return False  # "take that line" speaks of what is quoted
     # An adjective cannot stand before a determiner, so that "clean" in "clean my desk" is a verb.
     if any(not phrase.category.startswith(_ADJECTIVES) for phrase in scan.phrases(i)):
         return False
     if not scan.word(i).isalpha() or scan.word(k).isdigit():
         return False
-    grammar = get_grammar(scan.lexicon.code)
     if scan.word(k) in grammar.particles - grammar.leading and not scan.breaks[k]:
         k += 1
         if k >= len(scan) or scan.breaks[k]:

@@ -47,6 +47,9 @@ class Grammar:
         wishes: verbs of what somebody would like, after those of `wishing`.
         ordering: words that open a clause about what is done before or after.
         earlier: words for a thing to be made before what was asked for.
+        topical: words after a noun that make it a work about something.
+        needing: verbs of what somebody lacks.
+        momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
         placing: prepositions of a part's place on the whole.
     """
@@ -92,6 +95,9 @@ class Grammar:
     earlier: frozenset[str] = frozenset()
     placing: frozenset[str] = frozenset()
     retracting: tuple[str, ...] = ()
+    topical: frozenset[str] = frozenset()
+    needing: frozenset[str] = frozenset()
+    momentary: frozenset[str] = frozenset()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -155,7 +161,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         getting=_words(
             "get give fetch bring grab find check show tell look see pull search need want list "
-            "compare monitor hunt locate retrieve"
+            "monitor hunt locate retrieve"
         ),
         fetching=_words("get fetch bring grab obtain pass hand"),
         moving=_words(
@@ -174,17 +180,21 @@ GRAMMARS: Mapping[str, Grammar] = {
             "inbox mailbox mail mails email emails messages calendar agenda crm folder folders "
             "file files drive contacts account accounts album photos server servers repository "
             "repo phone laptop computer desktop hard-disk disk printer wallet voicemail voicemails "
-            "dropbox newsletter-list subscriptions subscription browser bookmarks"
+            "dropbox screen parcel package luggage keys invoices bills "
+            "payslip subscriptions subscription browser bookmarks"
         ),
         comparing=_words("more less"),
         comparative=("er",),
-        converting=_words("turn make convert transform change"),
+        converting=_words("turn put make convert transform change"),
         into=_words("into to"),
         same=_words("same"),
         wishes=_words("love like enjoy appreciate welcome hear"),
         wishing=_words("would could"),
         ordering=_words("before after once when"),
         earlier=_words("first beforehand"),
+        needing=_words("needs wants need want needed wanted"),
+        momentary=_words("latest current today today's now live breaking recent tomorrow's"),
+        topical=_words("about on for against"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         placing=_words("over above below beneath beside under underneath behind against"),
         soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
