@@ -239,6 +239,11 @@ GRAMMARS: Mapping[str, Grammar] = {
             "frage fragen name namen idee ideen stichwort stichworter hashtag hashtags begriff "
             "begriffe antwort antworten option optionen vorschlag vorschlage claim claims"
         ),
+        getting=_words(
+            "gib gebt geben zeig zeige zeigen such suche suchen finde finden hol hole holen schau "
+            "schaue schauen sieh nenn nenne nennen sag sage pruf prufe prufen vergleich "
+            "vergleiche"
+        ),
         live=_words(
             "preis preise kurs wetter vorhersage nachrichten schlagzeilen fahrkarte fahrkarten "
             "flug fluge hotel hotels ergebnis ergebnisse verkehr stau fahrplan abfahrt abfahrten "
@@ -287,6 +292,10 @@ GRAMMARS: Mapping[str, Grammar] = {
             "terme termes option options suggestion suggestions"
         ),
         enclitics=_words("le la les en"),
+        getting=_words(
+            "donne donnez montre montrez cherche cherchez trouve trouvez regarde regardez dis "
+            "dites verifie verifiez compare comparez consulte consultez"
+        ),
         live=_words(
             "prix cours meteo previsions nouvelles billet billets vol vols hotel hotels score "
             "scores trafic horaire horaires depart departs arrivee retard disponibilite solde "
@@ -332,6 +341,10 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         enclitics=_words(
             "lo la los las melo mela melos melas noslo nosla noslos noslas selo sela selos selas"
+        ),
+        getting=_words(
+            "da dame deme muestra muestrame busca buscame encuentra mira dime diga comprueba "
+            "compara consulta"
         ),
         live=_words(
             "precio precios cotizacion clima pronostico noticias billete billetes entrada "
@@ -382,6 +395,10 @@ GRAMMARS: Mapping[str, Grammar] = {
             "lo la li le ne melo mela meli mele mene celo cela celi cele "
             "glielo gliela glieli gliele"
         ),
+        getting=_words(
+            "da dammi mostra mostrami cerca cercami trova trovami guarda dimmi controlla "
+            "confronta consulta"
+        ),
         live=_words(
             "prezzo prezzi quotazione meteo previsioni notizie biglietto biglietti volo voli "
             "hotel albergo alberghi punteggio risultato risultati traffico orario orari partenza "
@@ -426,6 +443,10 @@ GRAMMARS: Mapping[str, Grammar] = {
             "resposta respostas termo termos opcao opcoes sugestao sugestoes"
         ),
         enclitics=_words("o a os as lo la los las no na nos nas"),
+        getting=_words(
+            "da mostra mostre busca busque procura procure encontra encontre veja ve diga diz "
+            "verifica verifique compara compare consulta consulte"
+        ),
         live=_words(
             "preco precos cotacao clima previsao noticias bilhete bilhetes passagem passagens voo "
             "voos hotel hoteis placar resultado resultados transito horario horarios partida "
