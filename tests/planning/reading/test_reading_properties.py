@@ -140,8 +140,8 @@ def test_time_grows_with_the_length_only(part: str) -> None:
 
     def measure(length: int) -> float:
         text = (part * length)[:length]
-        started = time.perf_counter()
+        started = time.thread_time()
         read(text)
-        return time.perf_counter() - started
+        return time.thread_time() - started
 
     assert measure(4_000) < 2
