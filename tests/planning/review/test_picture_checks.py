@@ -187,6 +187,6 @@ def test_a_bomb_is_not_unpacked() -> None:
     """Given a small file that unpacks to gigabytes, then it does not open, and at once."""
     bomb = bytearray(encode(Image.new("1", (8, 8))))
     bomb[16:24] = (60_000).to_bytes(4, "big") * 2
-    started = time.perf_counter()
+    started = time.thread_time()
     assert "picture_file" in {issue.check for issue in find_issues(bytes(bomb))}
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5

