@@ -53,8 +53,8 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
     # A long brief may be met in other words; a topic of few words, or a long text, has them.
     is_dense = case.language.script in {"han", "kana"}
     is_list = "items" in case.demands.quantities or len(split_items(case.sample)) > 1
-    few = _FEW_SIGNS if is_dense else _FEW_TERMS
-    is_told = 1 < len(wanted) <= few and not is_list
+    least, few = (2, _FEW_SIGNS) if is_dense else (1, _FEW_TERMS)
+    is_told = least <= len(wanted) <= few and not is_list
     is_long = len(terms) >= case.thresholds.topic_terms * (2 if is_dense else 1)
     if not (is_told or is_long):
         return
