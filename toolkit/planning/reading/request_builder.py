@@ -80,7 +80,9 @@ class RequestBuilder:
 
     def _make_topic(self, copy: Copy, literal: Literal | None) -> str:
         mention = copy.mention
-        topic = self._topics[id(mention)] or self._share_topic(mention)
+        topic = self._topics[id(mention)]
+        given = self._share_topic(mention) if not topic or mention.refers else ""
+        topic = ", ".join(part for part in (given, topic) if part)
         if copy.item is not None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
@@ -137,7 +139,7 @@ class RequestBuilder:
 
     def _assign_measures(self, measures: Sequence[PlacedMeasure]) -> None:
         for placed in measures:
-            mention = self._find_measured(placed)
+            mention = self._find_measured(placed) or self._find_resting(placed)
             if mention is not None:
                 self._measures[id(mention)].append(placed)
 
@@ -163,6 +165,18 @@ class RequestBuilder:
             before_near = [one for one in near if one.start <= placed.start]
             return before_near[-1] if before_near else near[0]
         return best
+
+    def _find_resting(self, placed: PlacedMeasure) -> Mention | None:
+        """Find the text that rests on facts where only these are measured: `three sources`."""
+        own = self._scan.names.fields_by_kind.get("research", frozenset())
+        if placed.measure.name not in own or isinstance(placed.measure.value, str):
+            return None
+        texts = [one for one in self._mentions if one.kind == "text"]
+        before = [one for one in texts if one.start <= placed.start]
+        mention = next(iter(before[-1:] or texts), None)
+        if mention is not None:
+            mention.needs_facts = True
+        return mention
 
     def _assign_attributes(self) -> None:
         """Give a theme that stands by itself to the card before it: `… Thème sombre.`"""

@@ -53,7 +53,7 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             kept.insert(kept.index(question), mention)
             continue
         elif question is not None and mention.kind == "text" and _lacks_topic(mention):
-            mention.topics = list(question.topics)
+            mention.topics = [*question.topics, *mention.topics]
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
             mention.refers = mention.refers_to not in {None, "text"}
@@ -94,7 +94,7 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
 
 
 def _lacks_topic(mention: Mention) -> bool:
-    return mention.refers or not mention.topics
+    return mention.refers or not mention.has_subject
 
 
 def _add_input(mention: Mention, source: Mention) -> None:

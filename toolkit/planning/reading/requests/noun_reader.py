@@ -242,8 +242,10 @@ class NounReader(VerbReader):
     def _opens_work(self, phrase: NounPhrase) -> bool:
         """Tell whether a sentence only names a work: `a meditation about rain, spoken`."""
         scan = self.scan
-        if not (phrase.has_article and self._names_work(phrase)) or phrase.is_definite:
+        if not (phrase.has_article and self._names_work(phrase)):
             return False
+        if phrase.is_definite or phrase.is_possessive:
+            return False  # "Our office keeps getting asked about parking" tells of somebody
         stated = any(scan.word(k) in self.grammar.finite for k in range(phrase.end, self._end))
         return scan.word(phrase.end) in self.grammar.topical and not stated
 

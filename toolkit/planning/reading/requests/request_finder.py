@@ -245,6 +245,9 @@ class RequestFinder(JoinReader):
             self._current.refers = True
             self._current.refers_to = self._get_reference_kind(given)
             return given.end, Place.AFTER
+        fact = self._find_fact(i) if same is not None and self._current is not None else None
+        if fact is not None:
+            return fact, Place.AFTER
         said = scan.find(i, "title", "polite", "filler")
         if said is not None:
             return said.end, Place.AFTER
