@@ -1,7 +1,7 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
+from toolkit.planning.reading.requests.join_reader import JoinReader
 from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
-from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break
@@ -11,7 +11,7 @@ from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
 _DETAILS = ("join.", "attribute.", "language", "act.clone")
 
 
-class RequestFinder(NounReader):
+class RequestFinder(JoinReader):
     """Finder of requests: walks the words once and keeps track of its place in the clause."""
 
     def find(self) -> None:
@@ -281,132 +281,6 @@ class RequestFinder(NounReader):
                 return detail
         self._note_topic(i, i + 1)
         return i + 1, Place.TOPIC
-
-    def _reopen(self, i: int, *, strict: bool = False) -> tuple[int, Place] | None:
-        """Begin another request in the middle of a sentence, where the words clearly ask for it."""
-        scan = self.scan
-        negated = self._read_negation(i)
-        if negated is not None:
-            return negated
-        gap = scan.breaks[i]
-        asked = self._current is not None and self._current.is_question
-        if asked and not gap and scan.find(i, "polite"):
-            return None  # "How would you explain it?" asks once
-        k, join = i, "and" if gap else ""
-        head = find_head(scan, i) if self._current is not None and scan.has(i, "join.as") else None
-        if head is not None and head.end - i > 1:
-            return self._try_request(i, i, "as", firm=False, strict=strict)
-        while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
-            step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
-            if step is None:
-                if join and scan.word(k) in self.grammar.addressees and find_verb(scan, k + 1):
-                    k, join = k + 1, "want"
-                break
-            kind = step.category.removeprefix("join.")
-            if kind != "polite":
-                join = kind if join in {"", "and", "then"} else join
-            else:
-                join = join or "want"
-            k = step.end
-        if not join or k >= self._end:
-            return None
-        return self._try_request(i, k, join, firm=gap >= Break.CLAUSE, strict=strict)
-
-    def _try_request(
-        self, i: int, k: int, join: str, *, firm: bool, strict: bool
-    ) -> tuple[int, Place] | None:
-        scan = self.scan
-        if not scan.is_free(k):
-            return None
-        verb = find_verb(scan, k) if join not in {"with", "as"} else None
-        if verb is not None and self._is_asked(verb, join, firm, strict):
-            if self._is_detail(verb, join):
-                return None
-            self._start_clause(i, "and")
-            return self._open_verb(verb)
-        if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
-            self._start_clause(i, "and")
-            return self._hand_over(k)
-        only = scan.find(k, "negation.only")
-        k = only.end if only is not None and only.end < self._end else k
-        repeated = scan.find(k, "about", "join.as") if join == "and" else None
-        if repeated is not None and repeated.end < self._end and scan.has(repeated.end, "article"):
-            k = repeated.end  # "d'un slogan et d'un logo"
-        if self.mentions and scan.find(k, "attribute.format") and scan.breaks[i]:
-            return None
-        if self._current is not None and self._current.is_question and join in {"with", "as"}:
-            return None
-        phrase = read_noun_phrase(scan, k)
-        if self._is_same(phrase) and self.mentions and not strict:
-            self._start_clause(i, "and")
-            self._refers, self._refers_to = True, "text"
-            return phrase.end, Place.SUBJECT
-        if join == "with" and phrase.head is None:
-            return self._try_participle(i, phrase)
-        if phrase.head is None or len(phrase.unknown) > 3 or strict:
-            return None
-        if self._is_statement(phrase):
-            return None
-        if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:
-            self.facts.append(phrase.head.start)
-            scan.consume(phrase.head.start, phrase.head.end, "fact")
-            return self._leave_noun(phrase)
-        if only is not None and any(
-            is_same_kind(get_kind(scan, phrase.head), one) for one in self.mentions
-        ):
-            self.only.add(get_kind(scan, phrase.head) or "")
-            return phrase.end, Place.AFTER
-        if self._continues_reference(phrase, phrase.head):
-            return phrase.end, Place.AFTER
-        merged = self._merge_noun(phrase, phrase.head, join)
-        if merged is not None:
-            return merged
-        named = (
-            phrase.has_article
-            or phrase.count > 1
-            or phrase.attributes
-            or (k > i and scan.has(k - 1, "article"))
-        )
-        ends = phrase.end >= self._end or bool(scan.breaks[phrase.end])
-        said = scan.breaks[i] and k == i and phrase.unknown  # "Ann, loved radio plays"
-        if said and not named:
-            return None
-        bare = join in {"with", "as"} or firm or phrase.start in self._measured_places(k)
-        if not (named or bare or ends) or (phrase.tail is not None and not named):
-            return None
-        kind = get_kind(scan, phrase.head)
-        if phrase.is_definite and join == "with" and kind is not None:
-            return None
-        if kind == "research" and join == "with" and scan.has(phrase.head.start, "fact"):
-            self.facts.append(phrase.head.start)
-            return phrase.end, Place.AFTER
-        if join == "as" and scan.has(i, "about") and not self._may_carry(kind, i):
-            return None
-        if self._is_mentioned(phrase):
-            if join in {"then", "want", "and"} and phrase.end < self._end:
-                self._start_clause(i, "and")
-                self._refers, self._refers_to = True, kind
-                return phrase.end, Place.SUBJECT
-            return None
-        if self._is_part(phrase, phrase.head, join):
-            return None
-        if join == "as" and not self._converts(phrase):
-            return None
-        turned = phrase.has_article or scan.word(i) in self.grammar.turning
-        if join == "as" and kind is None and (not turned or phrase.is_definite):
-            return None
-        if (
-            not phrase.has_article
-            and scan.word(phrase.end).isdigit()
-            and not scan.breaks[phrase.end]
-        ):
-            return None  # "invoice 4471" is one that is there
-        refers = join == "as"
-        self._start_clause(i, join)
-        self._is_only = self._is_only or only is not None
-        self._refers = refers
-        self._add_noun(phrase, phrase.head)
-        return self._leave_noun(phrase)
 
     def _read_subject(self, i: int) -> tuple[int, Place]:
         """Read on after something mentioned before: `The summary should go on a card`."""
