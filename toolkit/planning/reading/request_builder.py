@@ -91,9 +91,11 @@ class RequestBuilder:
         return topic
 
     def _share_topic(self, mention: Mention) -> str:
-        """Return the topic of a neighbour: of what it is made from, a later one, an earlier one."""
+        """Return the topic of a neighbour: of what it is made from, then of those beside it."""
         here = self._mentions.index(mention)
-        order = [*mention.inputs, *self._mentions[here + 1 :], *reversed(self._mentions[:here])]
+        later, earlier = self._mentions[here + 1 :], self._mentions[:here][::-1]
+        beside = [*earlier, *later] if mention.refers else [*later, *earlier]
+        order = [*mention.inputs, *beside]
         return next((self._topics[id(one)] for one in order if self._topics[id(one)]), "")
 
     def _make_wording(self, copy: Copy) -> str:
@@ -102,7 +104,7 @@ class RequestBuilder:
         place = self._clauses.index(mention.clause)
         start = 0 if place == 0 else self._clauses[place]
         end = self._clauses[place + 1] if place + 1 < len(self._clauses) else len(scan)
-        left_out = {"instruction", "negation"}
+        left_out = {"instruction", "negation", "enumerator"}
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
@@ -113,7 +115,8 @@ class RequestBuilder:
                 first = k
             elif not kept and first is not None:
                 stop = scan.tokens[k].start if k < len(scan) else len(scan.objective)
-                parts.append(scan.objective[scan.tokens[first].start : stop].strip())
+                part = scan.objective[scan.tokens[first].start : stop].strip()
+                parts.append(part.removesuffix("(").rstrip())
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))

@@ -192,10 +192,11 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
         if upper is not None and upper > number:
             other, end = upper, last
     unit = _find_unit(scan, end)
-    if unit is None:
+    counted = _find_counted(scan, i, end) if unit is None else None
+    if unit is None and counted is None:
         return _read_pace(scan, i, number)
-    name = unit.category.removeprefix("unit.")
-    last = unit.end
+    name, last = (unit.category, unit.end) if unit is not None else counted or ("", end)
+    name = name.removeprefix("unit.")
     trailing = scan.find(last, "bound") if last < len(scan) and not scan.breaks[last] else None
     bound = _find_bound(scan, i)
     if other is not None:
@@ -215,6 +216,18 @@ def _find_unit(scan: Scan, i: int) -> Phrase | None:
                 return phrase
         if not scan.has(k, "filler"):
             return None
+    return None
+
+
+def _find_counted(scan: Scan, i: int, end: int) -> tuple[str, int] | None:
+    """Find the unit that a number counts from behind: `bullets, three of them`."""
+    them = scan.find(end, "pronoun") if end < len(scan) and not scan.breaks[end] else None
+    first = _find_bound_start(scan, i)
+    if them is None or them.end - end < 2 or first == 0 or scan.breaks[first] != Break.COMMA:
+        return None
+    for phrase in scan.phrases(first - 1):
+        if phrase.category.startswith("unit.") and phrase.end == first:
+            return phrase.category, them.end
     return None
 
 

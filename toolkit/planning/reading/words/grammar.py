@@ -53,6 +53,7 @@ class Grammar:
         retracting: what takes back that something was asked for.
         placing: prepositions of a part's place on the whole.
         recipients: prepositions of whom a text is for, which is not its subject.
+        plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
@@ -102,6 +103,7 @@ class Grammar:
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
+    plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
     progressive: tuple[str, ...] = ()
 
@@ -204,6 +206,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
+        plural=("s",),
         sides={
             "wide": "width",
             "width": "width",
