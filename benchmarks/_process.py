@@ -28,8 +28,19 @@ def resident_mb() -> float:
     return _read_status_mb("VmRSS") if _STATUS.exists() else peak_mb()
 
 
-def _read_status_mb(name: str) -> float:
-    line = next(one for one in _STATUS.read_text().splitlines() if one.startswith(name))
+def read_resident_mb(pid: int) -> float:
+    """Read the memory that another process has resident, in MB."""
+    return _read_status_mb("VmRSS", Path(f"/proc/{pid}/status"))
+
+
+def read_cpu_s(pid: int) -> float:
+    """Read the CPU time that another process has used so far, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _read_status_mb(name: str, status: Path = _STATUS) -> float:
+    line = next(one for one in status.read_text().splitlines() if one.startswith(name))
     return int(line.split()[1]) * 1024 / MB
 
 

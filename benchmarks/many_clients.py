@@ -20,32 +20,29 @@ followed by their events, 10 % runs that are sent twice at once under one idempo
 
 import asyncio
 import itertools
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 import httpx
 
-from benchmarks._cloud import hosts, serve_cloud
-from benchmarks._process import MB, percentile
+from benchmarks._cloud import serve_cloud
+from benchmarks._process import percentile, read_resident_mb
 from benchmarks._report import report
+from benchmarks._server import find_cloud_urls, open_accounts, serve_toolkit
 from benchmarks._worst import start_tenant
-from toolkit.sandbox import SANDBOX_KEYS
 
+VENDORS = ("minimax", "openai")
 CLIENTS, ACCOUNTS, SECONDS, FLOOR_S = 64, 16, 60.0, 5.0
 NEIGHBOURS, PAUSE_S, ROUNDS = 8, 0.1, 5
 MOST_TIMES_SLOWER = 3.0
 MOST_GROWTH = 1.10
-VARIABLES = {"minimax": "MINIMAX_API_KEY", "openai": "OPENAI_API_KEY"}
 READS = (
     "/runs?limit=20", "/jobs?limit=5", "/artifacts?limit=10", "/capabilities", "/providers",
     "/usage", "/billing", "/account", "/workflows", "/tasks", "/agents",
@@ -69,48 +66,6 @@ class Ledger:
     def requests(self) -> int:
         """How many were answered."""
         return sum(self.statuses.values())
-
-
-@contextmanager
-def server(cloud: str, folder: Path) -> Iterator[tuple[str, int]]:
-    """`toolkit serve` on loopback, its vendors those of the cloud; its address and process."""
-    urls = {
-        f"TOOLKIT_VENDORS__{vendor.upper()}__BASE_URLS__{host.upper()}": url
-        for vendor, settings in hosts(cloud).items()
-        for host, url in settings.base_urls.items()
-    }
-    # What is measured is the work, not how well it is held off.
-    limits = {"TOOLKIT_RATE_LIMIT_PER_S": "100000", "TOOLKIT_RATE_LIMIT_BURST": "100000"}
-    limits |= {"TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
-    keys = {name: SANDBOX_KEYS[name] for name in VARIABLES.values()}
-    command = [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(folder)]
-    for name in keys:
-        command += ["--allow-env", name]
-    with (
-        (folder.parent / "server.log").open("w") as log,
-        subprocess.Popen(
-            command,
-            env={**os.environ, **urls, **limits, **keys},
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            yield next(word for word in line.split() if word.startswith("http")), process.pid
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-def resident_mb(pid: int) -> float:
-    """The memory that a process has resident, in MB."""
-    line = next(
-        one for one in Path(f"/proc/{pid}/status").read_text().splitlines() if "VmRSS" in one
-    )
-    return int(line.split()[1]) * 1024 / MB
 
 
 class Clients:
@@ -246,29 +201,12 @@ class Clients:
             await http.aclose()
 
 
-def accounts(url: str, count: int) -> list[str]:
-    """The keys of so many new accounts, each with connections."""
-    keys = []
-    with httpx.Client(base_url=f"{url}/v1", trust_env=False) as http:
-        for i in range(count):
-            made = http.post("/account", json={"email": f"client{i}@example.org"})
-            keys.append(made.json()["data"]["api_key"])
-            for vendor, name in VARIABLES.items():
-                pointer = {"provider": vendor, "connection_type": "environment"}
-                http.post(
-                    "/providers/connections",
-                    json={**pointer, "secret_ref": name},
-                    headers={"Authorization": f"Bearer {keys[-1]}"},
-                ).raise_for_status()
-    return keys
-
-
 async def sample_memory_mb(pid: int, seconds: float) -> list[float]:
     """The memory of a process, in MB, a few times in each of so many seconds."""
     found = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        found.append(resident_mb(pid))
+        found.append(read_resident_mb(pid))
         await asyncio.sleep(min(0.25, seconds / 40))
     return found
 
@@ -278,9 +216,9 @@ async def main(seconds: float = SECONDS, floor_s: float = FLOOR_S) -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_cloud() as cloud,
-        server(cloud, Path(folder) / "data") as (url, pid),
+        serve_toolkit(Path(folder) / "data", find_cloud_urls(cloud)) as (url, pid),
     ):
-        *keys, worst = accounts(url, ACCOUNTS + 1)
+        *keys, worst = open_accounts(url, ACCOUNTS + 1, VENDORS)
         clients = Clients(url, keys)
         bare = await clients.all_of(clients.health, floor_s)
         watching = asyncio.create_task(sample_memory_mb(pid, seconds))
@@ -300,9 +238,9 @@ async def measure_worst_tenant(seconds: float = SECONDS) -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_cloud() as cloud,
-        server(cloud, Path(folder) / "data") as (url, _),
+        serve_toolkit(Path(folder) / "data", find_cloud_urls(cloud)) as (url, _),
     ):
-        *keys, worst = accounts(url, ACCOUNTS + 1)
+        *keys, worst = open_accounts(url, ACCOUNTS + 1, VENDORS)
         clients = Clients(url, keys)
         kept = await hold_beside_the_worst(clients, url, worst, seconds)
         await clients.close()

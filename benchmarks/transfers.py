@@ -21,9 +21,9 @@ from urllib.parse import urlsplit
 import httpx
 
 from benchmarks._cloud import serve_cloud
-from benchmarks._process import MB
+from benchmarks._process import MB, read_resident_mb
 from benchmarks._report import report
-from benchmarks.many_clients import accounts, resident_mb, server
+from benchmarks._server import find_cloud_urls, open_accounts, serve_toolkit
 from toolkit import AsyncClient
 
 READERS, UPLOADS, WORKFLOWS = 20, 20, 60
@@ -38,13 +38,13 @@ FORM = (
 
 async def growth_mb(pid: int, work: Awaitable[object]) -> float:
     """The most that a process grows by while something is done."""
-    before = most = resident_mb(pid)
+    before = most = read_resident_mb(pid)
     doing = asyncio.ensure_future(work)
     while not doing.done():
-        most = max(most, resident_mb(pid))
+        most = max(most, read_resident_mb(pid))
         await asyncio.wait([doing], timeout=WATCH_S)
     await doing
-    return max(most, resident_mb(pid)) - before
+    return max(most, read_resident_mb(pid)) - before
 
 
 async def open_connection_with_head(
@@ -131,10 +131,10 @@ async def main(size: int = SIZE, hold_s: float = 2.0, workflows: int = WORKFLOWS
     with (
         tempfile.TemporaryDirectory() as name,
         serve_cloud() as cloud,
-        server(cloud, Path(name) / "data") as (url, pid),
+        serve_toolkit(Path(name) / "data", find_cloud_urls(cloud)) as (url, pid),
     ):
         folder = Path(name)
-        first, *keys = accounts(url, UPLOADS + 1)
+        first, *keys = open_accounts(url, UPLOADS + 1, ("minimax", "openai"))
         file = folder / "large.bin"
         file.write_bytes(b"\xff" * size)
         async with AsyncClient(url, first) as client:

@@ -4,11 +4,14 @@ import asyncio
 import json
 import warnings
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from benchmarks import (
     batch,
+    embedded,
+    gateway,
     large_workflow,
     long_day,
     many_clients,
@@ -19,6 +22,7 @@ from benchmarks import (
     store_growth,
     transfers,
 )
+from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
 
 
@@ -80,6 +84,37 @@ def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert set(found) == {f"many_clients.{name}" for name in names}
     assert found["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
     assert found["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
+
+
+def test_gateway(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a moment's load, then what the server adds is told beside a bare proxy."""
+    asyncio.run(gateway.main(1, 0.2, 0.2))
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    names = ("added_ms.normal", "added_ms.full", "runs_per_s", "cpu_ms", "p99_over_p50")
+    assert [line["figure"] for line in lines] == [f"gateway.{name}" for name in names]
+
+
+def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given a few runs, then their CPU time is told beside that of bare requests."""
+    embedded.main(1, 4, 40)
+    names = ("cpu_ms.sync", "cpu_ms.async", "node_cpu_ms.wide", "node_cpu_ms.layered")
+    assert set(figures(capsys)) == {f"embedded.{name}" for name in names}
+
+
+def test_one_table_has_all_benchmarks() -> None:
+    """Given every benchmark there is, then the one command runs it, and each figure has a row."""
+    modules = {path.stem for path in Path(gateway.__file__).parent.glob("[a-z]*.py")}
+    assert modules - {"review_alarms"} == set(NAMES)  # alarms take a quarter of an hour
+    table = render_table(
+        [
+            {"figure": "a", "value": 0.12345, "unit": "ms", "floor": 0, "limit": 1, "kept": True},
+            {"figure": "b", "value": 0.5, "unit": "share", "at_least": 0.6, "kept": False},
+        ]
+    )
+    assert table.splitlines()[2:] == [
+        "| a | 0.123 | ms | 0 | 1 | yes |",
+        "| b | 0.5 | share |  | ≥ 0.6 | no |",
+    ]
 
 
 def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,7 +21,7 @@ from toolkit.planning.reading.spans.lists import ItemList
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import PlacedMeasure
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
-from toolkit.planning.reading.spans.topics import trim_topic
+from toolkit.planning.reading.spans.topics import trim_span, trim_topic
 
 _QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 # A shorter objective that asks for something unknown is asked back.
@@ -53,6 +53,10 @@ def assemble_reading(
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
+        mention.has_subject = any(
+            scan.word(trim_span(scan, *span)[0] - 1) not in finder.grammar.recipients
+            for span in mention.topics
+        )
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
     for mention in mentions:

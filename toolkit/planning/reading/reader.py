@@ -6,6 +6,7 @@ from toolkit.planning.reading.objective_reading import ObjectiveReading
 from toolkit.planning.reading.requests.chunk_finder import ChunkFinder
 from toolkit.planning.reading.requests.fragment_finder import FragmentFinder
 from toolkit.planning.reading.requests.sources import find_addresses
+from toolkit.planning.reading.spans.enumerators import cut_enumerators
 from toolkit.planning.reading.spans.instructions import cut_instructions
 from toolkit.planning.reading.spans.lists import find_lists
 from toolkit.planning.reading.spans.literals import find_artifacts, find_literals
@@ -48,6 +49,7 @@ def read_objective(
     scan = Scan(objective, lexicon, names, mends="spelling" not in without)
     artifacts = find_artifacts(scan)
     literals = [] if "literals" in without else find_literals(scan)
+    cut_enumerators(scan)
     if "instructions" not in without:
         cut_instructions(scan)
     measures = [] if "measures" in without else find_measures(scan)

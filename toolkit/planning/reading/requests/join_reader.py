@@ -85,6 +85,8 @@ class JoinReader(NounReader):
         ):
             self.only.add(get_kind(scan, phrase.head) or "")
             return phrase.end, Place.AFTER
+        if self._qualifies(phrase):
+            return self._add_quality(phrase)
         if self._continues_reference(phrase, phrase.head):
             return phrase.end, Place.AFTER
         merged = self._merge_noun(phrase, phrase.head, join)

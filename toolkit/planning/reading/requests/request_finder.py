@@ -103,6 +103,8 @@ class RequestFinder(JoinReader):
         if is_unknown_verb(scan, i) and not self._find_reference(i):
             return self._open_unknown_verb(i)
         if phrase.head is not None and not self._is_statement(phrase):
+            if self._qualifies(phrase):
+                return self._add_quality(phrase)
             if self._is_mentioned(phrase):
                 self._refers, self._refers_to = True, get_kind(scan, phrase.head)
                 return phrase.end, Place.SUBJECT
@@ -245,6 +247,9 @@ class RequestFinder(JoinReader):
             self._current.refers = True
             self._current.refers_to = self._get_reference_kind(given)
             return given.end, Place.AFTER
+        fact = self._find_fact(i) if same is not None and self._current is not None else None
+        if fact is not None:
+            return fact, Place.AFTER
         said = scan.find(i, "title", "polite", "filler")
         if said is not None:
             return said.end, Place.AFTER
@@ -273,6 +278,9 @@ class RequestFinder(JoinReader):
         if live is not None:
             self._add_unavailable(live)
             return live.end, Place.TOPIC
+        shown = self._read_shown(i)
+        if shown is not None:
+            return shown
         if self._current is not None and self._current.is_question and scan.has(i, "fact"):
             self._current.needs_facts = True
         if scan.breaks[i] or scan.has(i, *_DETAILS) or scan.word(i) in self.grammar.means:

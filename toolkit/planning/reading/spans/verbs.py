@@ -111,7 +111,7 @@ def has_object(scan: Scan, i: int) -> bool:
 
 def _may_be_noun(scan: Scan, verb: Phrase) -> bool:
     named = any(
-        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative"))
+        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative", "unit."))
         for phrase in scan.phrases(verb.start)
     )
     # What only names an act, as "research" does, is its verb where a sentence begins.

@@ -1,0 +1,85 @@
+"""All benchmarks, one after the other, and one table of all figures.
+
+Run `python -m benchmarks`, or `python -m benchmarks gateway embedded` for some. Every benchmark is
+a process of its own, whose JSON lines are passed on as they come; the table follows, in Markdown.
+Exit code 1 if any figure misses its limit.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+
+NAMES = (
+    "gateway",
+    "embedded",
+    "dag_overhead",
+    "critical_path",
+    "startup",
+    "resilience",
+    "budget_truth",
+    "large_workflow",
+    "many_workflows",
+    "many_clients",
+    "store_growth",
+    "transfers",
+    "long_day",
+    "batch",
+    "server_frameworks",
+    "planning",
+    "review",
+)
+HEAD = ("figure", "value", "unit", "floor", "limit", "kept")
+Line = Mapping[str, object]
+
+
+def run_benchmark(name: str) -> Iterator[Line]:
+    """Run a benchmark; print the lines of its figures as they come, and yield them."""
+    command = [sys.executable, "-m", f"benchmarks.{name}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for text in process.stdout:
+            if text.startswith("{"):
+                print(text, end="", flush=True)
+                yield json.loads(text)
+    if process.returncode not in (0, 1):
+        yield {"figure": f"{name} ended with {process.returncode}", "kept": False}
+
+
+def render_table(lines: Iterable[Line]) -> str:
+    """Render figures as a table in Markdown."""
+    rows = [[_render_cell(name, line) for name in HEAD] for line in lines]
+    rule = ["---", "---:", "---", "---:", "---:", "---"]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [list(HEAD), rule, *rows])
+
+
+def _render_cell(name: str, line: Line) -> str:
+    least = line.get("at_least")
+    if name == "limit" and least is not None:
+        return f"≥ {least}"
+    if name == "kept":
+        bound = line.get("limit", least)
+        kept = "yes" if line.get("kept") else "no"
+        return kept if bound is not None or not line.get("kept") else ""
+    value = line.get(name)
+    if isinstance(value, float):
+        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return "" if value is None else str(value)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run benchmarks; exit code 1 if a limit is not kept."""
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
+    names = parser.parse_args(arguments).names or NAMES
+    if unknown := set(names) - set(NAMES):
+        parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
+    lines = [line for name in names for line in run_benchmark(name)]
+    print()
+    print(render_table(lines))
+    return 0 if all(line["kept"] for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""`toolkit serve` as a process of its own, with its vendors elsewhere, and accounts that use it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from benchmarks._cloud import hosts
+from toolkit.sandbox import SANDBOX_KEYS
+
+# What is measured is the work, not how well it is held off.
+UNLIMITED = {
+    "rate_limit_per_s": "100000",
+    "rate_limit_burst": "100000",
+    "signups_per_hour": "1000",
+}
+STOP_S = 30.0
+
+
+def find_cloud_urls(cloud: str) -> dict[tuple[str, str], str]:
+    """Find where the simulated cloud has each vendor: its URL by vendor and host."""
+    return {
+        (vendor, host): url
+        for vendor, settings in hosts(cloud).items()
+        for host, url in settings.base_urls.items()
+    }
+
+
+@contextmanager
+def serve_toolkit(
+    folder: Path, urls: Mapping[tuple[str, str], str], **settings: str
+) -> Iterator[tuple[str, int]]:
+    """Run `toolkit serve` on loopback until the block ends; yields its URL and process id.
+
+    Args:
+        folder: the data directory; the log stands beside it.
+        urls: where each vendor is, by vendor and host.
+        **settings: further settings of the server.
+    """
+    named = {f"VENDORS__{vendor}__BASE_URLS__{host}": url for (vendor, host), url in urls.items()}
+    own = {f"TOOLKIT_{n.upper()}": v for n, v in {**UNLIMITED, **named, **settings}.items()}
+    command = [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(folder)]
+    for name in SANDBOX_KEYS:
+        command += ["--allow-env", name]
+    with (
+        (folder.parent / "server.log").open("w") as log,
+        subprocess.Popen(
+            command,
+            env={**os.environ, **own, **SANDBOX_KEYS},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            yield next(word for word in line.split() if word.startswith("http")), process.pid
+        finally:
+            process.terminate()
+            process.wait(STOP_S)
+
+
+def open_accounts(url: str, count: int, vendors: Sequence[str]) -> list[str]:
+    """Open so many accounts at a server, each connected to some vendors; return their keys."""
+    keys = []
+    with httpx.Client(base_url=f"{url}/v1", trust_env=False) as http:
+        for i in range(count):
+            made = http.post("/account", json={"email": f"client{i}@example.org"})
+            keys.append(made.json()["data"]["api_key"])
+            http.headers["Authorization"] = f"Bearer {keys[-1]}"
+            for vendor in vendors:
+                pointer = {"provider": vendor, "connection_type": "environment"}
+                secret = {"secret_ref": f"{vendor.upper()}_API_KEY"}
+                http.post("/providers/connections", json=pointer | secret).raise_for_status()
+            del http.headers["Authorization"]
+    return keys
