@@ -4,7 +4,7 @@ from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.objective_reading import ObjectiveReading
 from toolkit.planning.reading.requests.chunk_finder import ChunkFinder
-from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.requests.fragment_finder import FragmentFinder
 from toolkit.planning.reading.requests.sources import find_addresses
 from toolkit.planning.reading.spans.enumerators import cut_enumerators
 from toolkit.planning.reading.spans.instructions import cut_instructions
@@ -56,7 +56,7 @@ def read_objective(
     measures = [] if "measures" in without else find_measures(scan)
     lists = [] if "counts" in without else [*find_values(scan), *find_lists(scan)]
     addresses = find_addresses(scan)
-    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else RequestFinder
+    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else FragmentFinder
     finder = make_finder(scan, without)
     finder.find()
     return assemble_reading(scan, finder, literals, artifacts, measures, lists, addresses, without)

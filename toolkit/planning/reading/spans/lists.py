@@ -89,6 +89,9 @@ def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
         items = split_items(scan, i, end)
         if not 2 <= len(items) <= _MAX_ITEMS:
             continue
+        named = any(find_head(scan, k) for k in range(start, i))
+        if not named and all(_is_asked(scan, *item) for item in items):
+            continue  # "two things: a fable, and a picture of a badger"
         counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
         is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
         is_each = is_each or (counted and any(_spreads(scan, k) for k in range(end, len(scan))))
