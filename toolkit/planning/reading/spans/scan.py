@@ -17,7 +17,8 @@ _CLAUSE_END = re.compile(r":(?!/)|[;：；؛—–]|\s-+\s")
 _COMMA = re.compile(r"[,、，،()\[\]]")
 # Entries of these say nothing of what is asked for: a shorter entry beside them is not hidden.
 _WEAK_CATEGORIES = frozenset({"function_word", "filler", "article", "fact", "instruction"})
-ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b")
+# A character of Chinese or Japanese may stand right beside it.
+ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b", re.ASCII)
 _JOIN_SIGNS = frozenset("+&×*=")
 KINDS = frozenset({"text", "image", "speech", "card", "research", "clone"})
 
