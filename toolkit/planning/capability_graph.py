@@ -137,6 +137,7 @@ class CapabilityGraph:
                 for name, described in describe_fields(capability.input_model).items()
                 if is_numeric(described)
             ),
+            choices=_collect_choices(by_kind.values()),
             feeds=frozenset(feeds),
             needs=frozenset(
                 (then, first)
@@ -222,6 +223,17 @@ class CapabilityGraph:
         info = capability.input_model.model_fields[field]
         known = field in capability.accepts or get_field_role(field, info) is not None
         return info.is_required() and not known
+
+
+def _collect_choices(capabilities: Iterable[Capability]) -> dict[str, frozenset[str]]:
+    """Collect the values of the fields that take one of a few."""
+    found: dict[str, frozenset[str]] = {}
+    for capability in capabilities:
+        for name, schema in describe_fields(capability.input_model).items():
+            values = frozenset(str(one).lower() for one in schema.get("enum", ()))
+            if values:
+                found[name] = found.get(name, frozenset()) | values
+    return found
 
 
 def is_writer(capability: Capability) -> bool:

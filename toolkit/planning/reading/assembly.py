@@ -21,9 +21,8 @@ from toolkit.planning.reading.spans.lists import ItemList
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import PlacedMeasure
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
-from toolkit.planning.reading.spans.topics import trim_topic
+from toolkit.planning.reading.spans.topics import trim_span, trim_topic
 
-_QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 # A shorter objective that asks for something unknown is asked back.
 _LEAST_WORDS = 5
 _TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
@@ -53,6 +52,10 @@ def assemble_reading(
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
         mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
+        mention.has_subject = any(
+            scan.word(trim_span(scan, *span)[0] - 1) not in finder.grammar.recipients
+            for span in mention.topics
+        )
     if "joins" not in without:
         mentions = link_mentions(mentions, scan.names, places)
     for mention in mentions:
@@ -76,7 +79,7 @@ def assemble_reading(
         topic=topic,
         banned=_find_banned(finder, requests, scan),
         unavailable=() if "unavailable" in without else _drop_doubles(unavailable),
-        question=None if requests or unavailable else _QUESTION,
+        question=None if requests or unavailable else scan.lexicon.questions["what"],
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
     )

@@ -66,7 +66,7 @@ class RequestBuilder:
             topic=self._make_topic(copy, literal),
             wording=self._make_wording(copy),
             measures=self._list_measures(copy),
-            language=mention.language,
+            language=_read_language(copy) or mention.language,
             literal=literal.text if literal else None,
             literal_is_title=literal.is_title if literal else False,
             inputs=tuple(sorted(self._index[id(one)] for one in copy.inputs)),
@@ -80,8 +80,10 @@ class RequestBuilder:
 
     def _make_topic(self, copy: Copy, literal: Literal | None) -> str:
         mention = copy.mention
-        topic = self._topics[id(mention)] or self._share_topic(mention)
-        if copy.item is not None:
+        topic = self._topics[id(mention)]
+        given = self._share_topic(mention) if not topic or mention.refers else ""
+        topic = ", ".join(part for part in (given, topic) if part)
+        if copy.item is not None and copy.value is None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
         if not topic and literal is not None:
@@ -89,9 +91,11 @@ class RequestBuilder:
         return topic
 
     def _share_topic(self, mention: Mention) -> str:
-        """Return the topic of a neighbour: of what it is made from, a later one, an earlier one."""
+        """Return the topic of a neighbour: of what it is made from, then of those beside it."""
         here = self._mentions.index(mention)
-        order = [*mention.inputs, *self._mentions[here + 1 :], *reversed(self._mentions[:here])]
+        later, earlier = self._mentions[here + 1 :], self._mentions[:here][::-1]
+        beside = [*earlier, *later] if mention.refers else [*later, *earlier]
+        order = [*mention.inputs, *beside]
         return next((self._topics[id(one)] for one in order if self._topics[id(one)]), "")
 
     def _make_wording(self, copy: Copy) -> str:
@@ -100,7 +104,7 @@ class RequestBuilder:
         place = self._clauses.index(mention.clause)
         start = 0 if place == 0 else self._clauses[place]
         end = self._clauses[place + 1] if place + 1 < len(self._clauses) else len(scan)
-        left_out = {"instruction", "negation"}
+        left_out = {"instruction", "negation", "enumerator"}
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
@@ -111,7 +115,8 @@ class RequestBuilder:
                 first = k
             elif not kept and first is not None:
                 stop = scan.tokens[k].start if k < len(scan) else len(scan.objective)
-                parts.append(scan.objective[scan.tokens[first].start : stop].strip())
+                part = scan.objective[scan.tokens[first].start : stop].strip()
+                parts.append(part.removesuffix("(").rstrip())
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
@@ -126,6 +131,8 @@ class RequestBuilder:
             inside = copy.item is not None and copy.item[0] <= placed.start < copy.item[1]
             if scan.owners[placed.start] == "measure" or inside:
                 found.setdefault(placed.measure.name, placed.measure)
+        if copy.value is not None and copy.value.name != "language":
+            found[copy.value.name] = copy.value
         attributes = list(mention.attributes)
         if copy.item is not None:
             attributes += range(*copy.item)
@@ -137,7 +144,7 @@ class RequestBuilder:
 
     def _assign_measures(self, measures: Sequence[PlacedMeasure]) -> None:
         for placed in measures:
-            mention = self._find_measured(placed)
+            mention = self._find_measured(placed) or self._find_resting(placed)
             if mention is not None:
                 self._measures[id(mention)].append(placed)
 
@@ -163,6 +170,18 @@ class RequestBuilder:
             before_near = [one for one in near if one.start <= placed.start]
             return before_near[-1] if before_near else near[0]
         return best
+
+    def _find_resting(self, placed: PlacedMeasure) -> Mention | None:
+        """Find the text that rests on facts where only these are measured: `three sources`."""
+        own = self._scan.names.fields_by_kind.get("research", frozenset())
+        if placed.measure.name not in own or isinstance(placed.measure.value, str):
+            return None
+        texts = [one for one in self._mentions if one.kind == "text"]
+        before = [one for one in texts if one.start <= placed.start]
+        mention = next(iter(before[-1:] or texts), None)
+        if mention is not None:
+            mention.needs_facts = True
+        return mention
 
     def _assign_attributes(self) -> None:
         """Give a theme that stands by itself to the card before it: `… Thème sombre.`"""
@@ -241,6 +260,11 @@ class RequestBuilder:
             owner = before[-1] if before else next(iter(texts), None)
             if owner is not None:
                 owner.needs_facts = True
+
+
+def _read_language(copy: Copy) -> str | None:
+    value = copy.value
+    return str(value.value) if value is not None and value.name == "language" else None
 
 
 def _read_attribute(scan: Scan, k: int) -> Measure | None:

@@ -53,7 +53,7 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             kept.insert(kept.index(question), mention)
             continue
         elif question is not None and mention.kind == "text" and _lacks_topic(mention):
-            mention.topics = list(question.topics)
+            mention.topics = [*question.topics, *mention.topics]
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
             mention.refers = mention.refers_to not in {None, "text"}
@@ -94,7 +94,7 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
 
 
 def _lacks_topic(mention: Mention) -> bool:
-    return mention.refers or not mention.topics
+    return mention.refers or not mention.has_subject
 
 
 def _add_input(mention: Mention, source: Mention) -> None:
@@ -135,6 +135,8 @@ def _choose_sources(
 
 
 def _choose_referred(mention: Mention, able: Sequence[Mention]) -> list[Mention]:
+    if mention.kind == "text" and _repeats_act(mention, able):
+        return []
     named = [one for one in able if one.kind == mention.refers_to]
     if mention.join == "as" and not mention.refers:
         last = able[-1]
@@ -151,6 +153,15 @@ def _choose_referred(mention: Mention, able: Sequence[Mention]) -> list[Mention]
     if mention.kind == "text" and mention.act in TRANSFORMING_ACTS and texts:
         return texts[-1:]
     return named[-1:] or research[-1:] or texts[-1:] or list(able[-1:])
+
+
+def _repeats_act(mention: Mention, able: Sequence[Mention]) -> bool:
+    """Tell whether a verb has the object it had before: `explain it to Ann, then explain it to …`.
+
+    Its pronoun stands for that object, and not for the text which was made of it.
+    """
+    repeats = mention.act is not None and mention.act not in TRANSFORMING_ACTS
+    return repeats and not mention.form and any(one.act == mention.act for one in able)
 
 
 def _choose_unused_facts(able: Sequence[Mention], earlier: Sequence[Mention]) -> list[Mention]:

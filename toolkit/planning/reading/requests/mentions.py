@@ -75,6 +75,7 @@ class Mention:
         language: the code of the language it is to be in.
         attributes: tokens where words stand that say how it looks or sounds.
         topics: stretches of tokens that it is about.
+        has_subject: whether any of them says more than whom it is for.
         is_question: whether a question asks for it.
         is_earlier: whether it is to be made before what was asked for, as `first` says afterwards.
     """
@@ -96,6 +97,7 @@ class Mention:
     language: str | None = None
     attributes: list[int] = field(default_factory=list)
     topics: list[tuple[int, int]] = field(default_factory=list)
+    has_subject: bool = False
     needs_facts: bool = False
     is_question: bool = False
     is_earlier: bool = False

@@ -141,7 +141,7 @@ def find_artifacts(scan: Scan) -> list[tuple[int, str]]:
 def is_named(scan: Scan, place: int, last: int) -> bool:
     """Tell whether words about quoted ones say that they are a title or a name.
 
-    Those stand before it; where a topic stands before its noun, also after it: `「みかん」という題`.
+    Those stand before them; where a topic stands before its noun, also after: `「蜜柑」という題`.
     """
     for i in range(max(0, place - 4), place):
         for phrase in scan.phrases(i):

@@ -1,9 +1,11 @@
 """The pass that finds measures: how long, how large, how fast, in which language and colours."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
 from toolkit.planning.reading.objective_reading import Bound, Measure
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf", "sur", "su", "乘"}
@@ -12,6 +14,7 @@ _MAX_LOOKBACK = 4
 # Characters between the name of a field and its value, where words are not set apart.
 _MAX_LINK = 6
 _COUNTING = ("counter", "unit.bullets", "unit.pace")
+_LEAST_PIXELS = 16
 # Which kinds a measure can be of, the likeliest first.
 MEASURED_KINDS = {
     "words": ("text", "speech", "card", "research"),
@@ -29,6 +32,7 @@ MEASURED_KINDS = {
     "format": ("card", "image", "speech"),
     "pace": ("speech",),
 }
+_RANGE = re.compile(r"\s?[-–—]\s?")
 _PACE_RANGE = (0.25, 4.0)
 
 
@@ -75,13 +79,42 @@ def _read_size(scan: Scan, i: int) -> list[PlacedMeasure]:
     if not word.isdigit():
         return []
     second = scan.word(i + 2)
-    if scan.word(i + 1) in _BETWEEN and second.isdigit() and min(int(word), int(second)) >= 16:
+    if (
+        scan.word(i + 1) in _BETWEEN
+        and second.isdigit()
+        and min(int(word), int(second)) >= _LEAST_PIXELS
+    ):
         end = _skip_unit(scan, i + 3, "unit.pixels")
         return _make_size(i, end, int(word), int(second))
+    sides = _read_sides(scan, i)
+    if sides:
+        return sides
     unit = scan.find(i + 1, "unit.pixels")
-    if unit and scan.word(i + 1) not in _BETWEEN and int(word) >= 16:
+    if unit and scan.word(i + 1) not in _BETWEEN and int(word) >= _LEAST_PIXELS:
         return _make_size(i, unit.end, int(word), int(word))
     return []
+
+
+def _read_sides(scan: Scan, i: int) -> list[PlacedMeasure]:
+    """Read sides by their names: `800 px wide and 418 px high`."""
+    sides = get_grammar(scan.lexicon.code).sides
+    found: list[PlacedMeasure] = []
+    k = i
+    while scan.word(k).isdigit() and int(scan.word(k)) >= _LEAST_PIXELS:
+        place = k + 1 if scan.word(k + 1) in sides else _skip_unit(scan, k + 1, "unit.pixels")
+        name = sides.get(scan.word(place))
+        if name is None:
+            # "800 pixels wide" may be one unit of the lexicon
+            name = sides.get(scan.word(place - 1)) if place > k + 1 else None
+            place -= 1
+        if name is None:
+            break
+        found.append(PlacedMeasure(i, place + 1, Measure(name, int(scan.word(k)))))
+        k = place + 1
+        if scan.find(k, "join.and"):
+            k += 1
+    last = found[-1].end if found else i
+    return [replace(one, end=last) for one in found]
 
 
 def _make_size(start: int, end: int, width: int, height: int) -> list[PlacedMeasure]:
@@ -126,6 +159,11 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
         return PlacedMeasure(i, last, Measure(name, number))
     if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
         return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
+    choices = scan.names.choices.get(name, frozenset())
+    if scan.word(skip) in choices and not any(scan.breaks[end : skip + 1]):
+        return PlacedMeasure(i, skip + 1, Measure(name, scan.word(skip)))
+    if i > 0 and scan.word(i - 1) in choices and scan.is_free(i - 1) and not scan.breaks[i]:
+        return PlacedMeasure(i - 1, end, Measure(name, scan.word(i - 1)))
     before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
     if before is not None and _stands_alone(scan, end):
         return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))
@@ -173,7 +211,8 @@ def _stands_alone(scan: Scan, i: int) -> bool:
     """Tell whether no noun follows that a number or a name would belong to: `two voice clones`."""
     if i >= len(scan) or scan.breaks[i] or scan.word(i) in scan.names.field_openings:
         return True
-    return scan.has(i, "function_word", "join.")
+    is_said = scan.word(i) in get_grammar(scan.lexicon.code).finite  # "three sources will do"
+    return is_said or scan.has(i, "function_word", "join.")
 
 
 def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
@@ -183,13 +222,21 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
         return []
     if scan.word(end) in _TIMES and scan.word(i)[:1].isdigit() and not scan.gap(end):
         return [PlacedMeasure(i, end + 1, Measure("pace", number))]
+    other = None
+    if end < len(scan) and _RANGE.fullmatch(scan.gap(end)):  # "100–120 words"
+        upper, last = read_quantity(scan, end)
+        if upper is not None and upper > number:
+            other, end = upper, last
     unit = _find_unit(scan, end)
-    if unit is None:
+    counted = _find_counted(scan, i, end) if unit is None else None
+    if unit is None and counted is None:
         return _read_pace(scan, i, number)
-    name = unit.category.removeprefix("unit.")
-    last = unit.end
+    name, last = (unit.category, unit.end) if unit is not None else counted or ("", end)
+    name = name.removeprefix("unit.")
     trailing = scan.find(last, "bound") if last < len(scan) and not scan.breaks[last] else None
     bound = _find_bound(scan, i)
+    if other is not None:
+        number, bound = (number + other) / 2, "about"
     if trailing and trailing.category == "bound.about" and _ends_clause(scan, trailing.end):
         bound, last = "about", trailing.end
     return [PlacedMeasure(i, last, Measure(name, number, bound))]
@@ -205,6 +252,18 @@ def _find_unit(scan: Scan, i: int) -> Phrase | None:
                 return phrase
         if not scan.has(k, "filler"):
             return None
+    return None
+
+
+def _find_counted(scan: Scan, i: int, end: int) -> tuple[str, int] | None:
+    """Find the unit that a number counts from behind: `bullets, three of them`."""
+    them = scan.find(end, "pronoun") if end < len(scan) and not scan.breaks[end] else None
+    first = _find_bound_start(scan, i)
+    if them is None or them.end - end < 2 or first == 0 or scan.breaks[first] != Break.COMMA:
+        return None
+    for phrase in scan.phrases(first - 1):
+        if phrase.category.startswith("unit.") and phrase.end == first:
+            return phrase.category, them.end
     return None
 
 

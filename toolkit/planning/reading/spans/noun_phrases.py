@@ -83,10 +83,23 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
         return None  # "Title: “…”" says what is quoted
     if best is not None and best.end < len(scan) and scan.gap(best.end) == "-":
         return None  # "a chart-topping singer"
+    if best is not None and _is_progressive(scan, best):
+        return None
     hiding = scan.find(i, "polite", "title", "unit.", "language")
     if best is not None and hiding is not None and hiding.end > best.end:
         return None
     return best
+
+
+def _is_progressive(scan: Scan, noun: Phrase) -> bool:
+    """Tell whether a noun is a verb, as its object follows: `a snowman reading a meter`."""
+    k = noun.end
+    grammar = get_grammar(scan.lexicon.code)
+    endings = grammar.progressive
+    if not endings or not scan.word(k - 1).endswith(endings) or not scan.is_free(k):
+        return False
+    opens = scan.word(k) in grammar.definite | grammar.possessive or scan.has(k, "article")
+    return opens and not scan.breaks[k]
 
 
 def _is_quoted(scan: Scan, i: int) -> bool:

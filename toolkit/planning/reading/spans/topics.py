@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from toolkit.planning.reading.spans.scan import Scan
 
 MAX_TOPIC_CHARS = 300
-_CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact"})
+_CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact", "enumerator"})
 
 
 def find_topic_text(scan: Scan, spans: Sequence[tuple[int, int]]) -> str:
@@ -19,11 +19,16 @@ def find_topic_text(scan: Scan, spans: Sequence[tuple[int, int]]) -> str:
 
 def trim_topic(scan: Scan, start: int, end: int) -> str:
     """Strip a stretch of words of those that only lead to it or follow it."""
+    return " ".join(scan.text(*trim_span(scan, start, end)).split())
+
+
+def trim_span(scan: Scan, start: int, end: int) -> tuple[int, int]:
+    """Return where a stretch of words begins and ends without those around it."""
     while start < end and (_is_edge(scan, start) or scan.owners[start] in _CUT_OWNERS):
         start += 1
     while end > start and (_is_last_edge(scan, end - 1) or scan.owners[end - 1] in _CUT_OWNERS):
         end -= 1
-    return " ".join(scan.text(start, end).split())
+    return start, end
 
 
 def _is_edge(scan: Scan, i: int) -> bool:

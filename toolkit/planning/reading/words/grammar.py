@@ -54,6 +54,11 @@ class Grammar:
         saying: verbs after which quoted words are said, and no name.
         voices: nouns of what a recording has of who speaks.
         placing: prepositions of a part's place on the whole.
+        verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
+        recipients: prepositions of whom a text is for, which is not its subject.
+        plural: endings of a noun that stands for many.
+        sides: words after a number for the side of a picture that it measures.
+        progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
     definite: frozenset[str] = frozenset()
@@ -102,6 +107,11 @@ class Grammar:
     momentary: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
     voices: frozenset[str] = frozenset()
+    verb_final: frozenset[str] = frozenset()
+    recipients: frozenset[str] = frozenset()
+    plural: tuple[str, ...] = ()
+    sides: Mapping[str, str] = field(default_factory=dict)
+    progressive: tuple[str, ...] = ()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -200,6 +210,17 @@ GRAMMARS: Mapping[str, Grammar] = {
         momentary=_words("latest current today today's now live breaking recent tomorrow's"),
         topical=_words("about on for against"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
+        recipients=_words("for"),
+        progressive=("ing",),
+        plural=("s",),
+        sides={
+            "wide": "width",
+            "width": "width",
+            "across": "width",
+            "high": "height",
+            "tall": "height",
+            "height": "height",
+        },
         placing=_words("over above below beneath beside under underneath behind against"),
         soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
@@ -212,6 +233,9 @@ GRAMMARS: Mapping[str, Grammar] = {
         finite=_words(
             "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
             "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
+        ),
+        verb_final=_words(
+            "werden wird wurde wurden worden konnte konnten konntest kannst mogen lassen haben"
         ),
         turning=_words("als in"),
         relative=_words("dass weil wenn wo wahrend damit ob als wie"),
@@ -260,6 +284,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "laptop computer rechner drucker festplatte anrufbeantworter mailbox browser "
             "lesezeichen terminkalender"
         ),
+        recipients=_words("fur"),
+        sides={"breit": "width", "breite": "width", "hoch": "height", "hohe": "height"},
         placing=_words("im am in auf uber hinter als"),
     ),
     "fr": Grammar(
@@ -310,6 +336,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "dossier dossiers fichier fichiers contacts compte comptes album serveur depot "
             "telephone portable ordinateur imprimante disque repondeur navigateur favoris"
         ),
+        recipients=_words("pour"),
+        sides={"largeur": "width", "large": "width", "hauteur": "height", "haut": "height"},
         placing=_words("en au a dans sur comme"),
     ),
     "es": Grammar(
@@ -362,6 +390,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "telefono movil ordenador computadora impresora disco contestador navegador "
             "marcadores"
         ),
+        recipients=_words("para"),
+        sides={"ancho": "width", "alto": "height"},
         placing=_words("de en al como sobre"),
     ),
     "it": Grammar(
@@ -414,6 +444,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "contatti conto conti album server repository telefono cellulare computer portatile "
             "stampante disco segreteria browser preferiti"
         ),
+        recipients=_words("per"),
+        sides={"larghezza": "width", "altezza": "height"},
         placing=_words("come in al sullo di"),
     ),
     "pt": Grammar(
@@ -463,6 +495,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "repositorio telefone celular telemovel computador impressora disco navegador "
             "favoritos"
         ),
+        recipients=_words("para"),
+        sides={"largura": "width", "altura": "height"},
         placing=_words("de no em como ao"),
     ),
     "ar": Grammar(
