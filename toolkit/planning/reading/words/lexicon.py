@@ -152,7 +152,8 @@ class Lexicon:
             found = self.match_tail(tokens[i].key)
         if not found:
             found = self.match_inflected(tokens[i].key)
-        found.sort(key=lambda entry: -entry.length)
+        # A verb whose second part is there is that verb, and not the first part's.
+        found.sort(key=lambda entry: (-entry.length, entry.particle is None))
         return found
 
     def match_phrases(
