@@ -10,6 +10,7 @@ from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_WORDING_CHARS = 4000
 
@@ -120,6 +121,8 @@ class RequestBuilder:
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            parts.insert(0, f"{mention.form}:")  # "one of a dog" needs what it is one of
         return " ".join(part for part in parts if part)[:_MAX_WORDING_CHARS].strip()
 
     # Measures, literals, artifacts, facts.

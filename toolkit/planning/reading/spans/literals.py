@@ -163,10 +163,16 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
         acts = any(scan.find(k, *_COLON_ACTS) for k in range(opening, i))
         if not (acts or is_title) or _announces_items(scan, opening, i):
             continue
-        end = _find_paragraph_end(scan, i, Break.SENTENCE if is_title else None)
+        labelled, _ = scan.names.find_label([scan.word(i - 1)])
+        is_running = scan.has(i - 1, "thing.text", "unit.words", "unit.sentences")
+        is_running = is_running and labelled in {None, "body", "text"}
+        if is_title and not is_running:
+            end = scan.find_sentence_end(i, Break.COMMA)
+        else:
+            end = scan.find_sentence_end(i) if not acts else _find_paragraph_end(scan, i)
         if any(owner for owner in scan.owners[i:end]):
             continue
-        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip()
+        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip(" ,;\n")
         scan.consume(i, end, "literal")
         return [Literal(text, i, end, is_title)]
     return []
@@ -188,9 +194,7 @@ def _find_clause_start(scan: Scan, i: int) -> int:
     return start
 
 
-def _find_paragraph_end(scan: Scan, i: int, least: Break | None) -> int:
-    if least is not None:
-        return scan.find_sentence_end(i, Break.COMMA)
+def _find_paragraph_end(scan: Scan, i: int) -> int:
     end = i + 1
     while end < len(scan) and "\n\n" not in scan.gap(end):
         end += 1
