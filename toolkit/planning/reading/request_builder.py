@@ -239,6 +239,9 @@ class RequestBuilder:
         end = self._scan.find_sentence_end(literal.start)
         near = [one for one in self._mentions if start <= one.start < end]
         taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]
+        if self._scan.lexicon.word_order == "about-before":
+            # The verb that takes quoted words stands after them.
+            taking = [one for one in taking if one.clause <= literal.start <= one.start] or taking
         before = [one for one in taking if one.start <= literal.start]
         earlier = [one for one in self._mentions if one.start <= literal.start]
         pool = before[-1:] or taking[:1] or near[-1:] or earlier[-1:] or self._mentions[:1]

@@ -51,6 +51,8 @@ class Grammar:
         needing: verbs of what somebody lacks.
         momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
+        saying: verbs after which quoted words are said, and no name.
+        voices: nouns of what a recording has of who speaks.
         placing: prepositions of a part's place on the whole.
         verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
@@ -106,6 +108,8 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    saying: frozenset[str] = frozenset()
+    voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
@@ -556,6 +560,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         listed=_words(
             "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
         ),
+        voices=_words("声 音声 ボイス 声色"),
     ),
     "zh": Grammar(
         now=(
@@ -578,6 +583,8 @@ GRAMMARS: Mapping[str, Grammar] = {
         listed=_words(
             "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
         ),
+        saying=_words("说 說 説 讲 講 念 唸 读 讀"),
+        voices=_words("声音 聲音 嗓音 嗓子 音色 语音 語音 声线 聲線"),
     ),
 }
 _NO_GRAMMAR = Grammar()
