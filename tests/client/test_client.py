@@ -155,7 +155,6 @@ def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str
         envelope(done),
     )
     run = service.client().runs.get("run_1")
-    service.answers.insert(0, envelope(RUN))
     assert run.wait().output == {"text": "x"}
     polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
     assert polls == ["0", "2", "2"]

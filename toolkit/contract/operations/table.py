@@ -24,8 +24,13 @@ OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
 )
 
 
+_BY_SHAPE: dict[tuple[str, int], list[ApiOperation[Any, Any]]] = {}
+for _operation in OPERATIONS:
+    _shape = _operation.method, _operation.path.count("/")
+    _BY_SHAPE.setdefault(_shape, []).append(_operation)
+
+
 def find_operation(method: str, path: str) -> ApiOperation[Any, Any] | None:
     """Find the operation that a request asks for; none for a path or method that is not there."""
-    return next(
-        (one for one in OPERATIONS if one.method == method and matches_path(one.path, path)), None
-    )
+    alike = _BY_SHAPE.get((method, path.count("/")), ())
+    return next((one for one in alike if matches_path(one.path, path)), None)
