@@ -66,7 +66,7 @@ class RequestBuilder:
             topic=self._make_topic(copy, literal),
             wording=self._make_wording(copy),
             measures=self._list_measures(copy),
-            language=mention.language,
+            language=_read_language(copy) or mention.language,
             literal=literal.text if literal else None,
             literal_is_title=literal.is_title if literal else False,
             inputs=tuple(sorted(self._index[id(one)] for one in copy.inputs)),
@@ -83,7 +83,7 @@ class RequestBuilder:
         topic = self._topics[id(mention)]
         given = self._share_topic(mention) if not topic or mention.refers else ""
         topic = ", ".join(part for part in (given, topic) if part)
-        if copy.item is not None:
+        if copy.item is not None and copy.value is None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
         if not topic and literal is not None:
@@ -131,6 +131,8 @@ class RequestBuilder:
             inside = copy.item is not None and copy.item[0] <= placed.start < copy.item[1]
             if scan.owners[placed.start] == "measure" or inside:
                 found.setdefault(placed.measure.name, placed.measure)
+        if copy.value is not None and copy.value.name != "language":
+            found[copy.value.name] = copy.value
         attributes = list(mention.attributes)
         if copy.item is not None:
             attributes += range(*copy.item)
@@ -255,6 +257,11 @@ class RequestBuilder:
             owner = before[-1] if before else next(iter(texts), None)
             if owner is not None:
                 owner.needs_facts = True
+
+
+def _read_language(copy: Copy) -> str | None:
+    value = copy.value
+    return str(value.value) if value is not None and value.name == "language" else None
 
 
 def _read_attribute(scan: Scan, k: int) -> Measure | None:

@@ -53,6 +53,11 @@ class JoinReader(NounReader):
                 return None
             self._start_clause(i, "and")
             return self._open_verb(verb)
+        # After a comma alone, a verb at the end is that of a relative clause.
+        if join in {"and", "then", "want"} and (k > i or self._ends_in_verb):
+            opened = self._read_final_verb(k, i)
+            if opened is not None:
+                return opened
         if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
             self._start_clause(i, "and")
             return self._hand_over(k)

@@ -1,8 +1,8 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
-from toolkit.planning.reading.requests.join_reader import JoinReader
 from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.requests.wish_reader import WishReader
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break
 from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
@@ -11,7 +11,7 @@ from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
 _DETAILS = ("join.", "attribute.", "language", "act.clone")
 
 
-class RequestFinder(JoinReader):
+class RequestFinder(WishReader):
     """Finder of requests: walks the words once and keeps track of its place in the clause."""
 
     def find(self) -> None:
@@ -23,7 +23,7 @@ class RequestFinder(JoinReader):
         start = self._retract(start, end)
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
-        self._verb_place, self._is_verb_unknown = None, False
+        self._verb_place, self._is_verb_unknown, self._ends_in_verb = None, False, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         if start >= end:
@@ -36,7 +36,7 @@ class RequestFinder(JoinReader):
             Place.SUBJECT: self._read_subject,
             Place.STATEMENT: self._read_statement,
         }
-        found = len(self.mentions) + len(self.unavailable)
+        found = self._found_before = len(self.mentions) + len(self.unavailable)
         while i < end:
             owner = self.scan.owners[i]
             if owner is not None:
@@ -82,6 +82,9 @@ class RequestFinder(JoinReader):
         if skipped is not None:
             self._wants = self._wants or skipped.category == "polite"
             return skipped.end, Place.OPEN
+        wish = self._read_wish(i) or self._read_final_verb(i)
+        if wish is not None:
+            return wish
         only = scan.find(i, "negation.only")
         if only is not None:
             self._is_only = True
@@ -331,6 +334,9 @@ class RequestFinder(JoinReader):
             self._start_clause(i, "start")
             self._wants = True
             return polite.end if polite is not None else i + 1, Place.OPEN
+        wish = self._read_wish(i)
+        if wish is not None:
+            return wish
         if scan.breaks[i] >= Break.COMMA and i > self._clause:
             opened = self._reopen(i, strict=scan.breaks[i] < Break.CLAUSE)
             if opened is not None:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from toolkit.planning.reading.objective_reading import Measure
 from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.noun_phrases import find_head
 from toolkit.planning.reading.spans.scan import Break, Scan
@@ -22,6 +23,8 @@ class ItemList:
         items: the tokens of each item.
         is_each: whether a word such as `each` says that it is spread.
         scope: where the sentence ends that asks for something of each; 0 where nothing says so.
+        values: what each item gives to what is made, if the items are values of one property.
+        kinds: the kinds that such values can be of.
     """
 
     start: int
@@ -29,6 +32,8 @@ class ItemList:
     items: tuple[tuple[int, int], ...]
     is_each: bool
     scope: int = 0
+    values: tuple[Measure, ...] = ()
+    kinds: frozenset[str] = frozenset()
 
 
 def find_lists(scan: Scan) -> list[ItemList]:
@@ -84,6 +89,9 @@ def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
         items = split_items(scan, i, end)
         if not 2 <= len(items) <= _MAX_ITEMS:
             continue
+        named = any(find_head(scan, k) for k in range(start, i))
+        if not named and all(_is_asked(scan, *item) for item in items):
+            continue  # "two things: a fable, and a picture of a badger"
         counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
         is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
         is_each = is_each or (counted and any(_spreads(scan, k) for k in range(end, len(scan))))

@@ -152,6 +152,11 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
         return PlacedMeasure(i, last, Measure(name, number))
     if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
         return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
+    choices = scan.names.choices.get(name, frozenset())
+    if scan.word(skip) in choices and not any(scan.breaks[end : skip + 1]):
+        return PlacedMeasure(i, skip + 1, Measure(name, scan.word(skip)))
+    if i > 0 and scan.word(i - 1) in choices and scan.is_free(i - 1) and not scan.breaks[i]:
+        return PlacedMeasure(i - 1, end, Measure(name, scan.word(i - 1)))
     before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
     if before is not None and _stands_alone(scan, end):
         return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))

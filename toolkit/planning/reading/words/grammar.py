@@ -52,6 +52,7 @@ class Grammar:
         momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
         placing: prepositions of a part's place on the whole.
+        verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
@@ -102,6 +103,7 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
@@ -227,6 +229,9 @@ GRAMMARS: Mapping[str, Grammar] = {
         finite=_words(
             "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
             "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
+        ),
+        verb_final=_words(
+            "werden wird wurde wurden worden konnte konnten konntest kannst mogen lassen haben"
         ),
         turning=_words("als in"),
         relative=_words("dass weil wenn wo wahrend damit ob als wie"),
