@@ -223,7 +223,7 @@ def test_no_address_says_what_to_do() -> None:
 async def test_the_async_client_does_the_same() -> None:
     """Given the async client, then a run is created, awaited and read."""
     done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = ListedService(envelope(RUN, 202), envelope(done))
+    service = ListedService(envelope(RUN, 202), events("run.completed"), envelope(done))
     transport = httpx.MockTransport(service)
     async with AsyncClient("http://service.test/v1", KEY, transport=transport) as client:
         run = await client.runs.create("llm.generate", {})

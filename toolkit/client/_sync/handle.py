@@ -114,7 +114,8 @@ class Waitable(Handle[R]):
 
     def _follow(self, deadline: float | None, shown: EventProgress) -> None:
         """Follow the events until it is over, or until a time by the monotonic clock."""
-        if self.done:  # it may have been taken up again
+        # What has ended may have been taken up again; and without any time, this is all there is.
+        if self.done or (deadline is not None and deadline <= time.monotonic()):
             self._call("GET", deadline=deadline)
         while not self.done:
             left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
