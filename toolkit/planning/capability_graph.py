@@ -14,7 +14,7 @@ from toolkit.planning.capability_kinds import (
     get_field_role,
     is_caller_supplied,
 )
-from toolkit.planning.field_values import describe_fields
+from toolkit.planning.field_values import describe_fields, is_numeric
 from toolkit.planning.field_words import collect_field_words
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.plugins import Capability
@@ -131,6 +131,12 @@ class CapabilityGraph:
             kinds=frozenset(by_kind),
             fields=collect_field_words(chain.from_iterable(fields.values())),
             fields_by_kind=fields,
+            numbers=frozenset(
+                name
+                for capability in by_kind.values()
+                for name, described in describe_fields(capability.input_model).items()
+                if is_numeric(described)
+            ),
             choices=_collect_choices(by_kind.values()),
             feeds=frozenset(feeds),
             needs=frozenset(

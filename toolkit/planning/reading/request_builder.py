@@ -10,6 +10,7 @@ from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_WORDING_CHARS = 4000
 
@@ -120,6 +121,8 @@ class RequestBuilder:
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            parts.insert(0, f"{mention.form}:")  # "one of a dog" needs what it is one of
         return " ".join(part for part in parts if part)[:_MAX_WORDING_CHARS].strip()
 
     # Measures, literals, artifacts, facts.
@@ -236,6 +239,9 @@ class RequestBuilder:
         end = self._scan.find_sentence_end(literal.start)
         near = [one for one in self._mentions if start <= one.start < end]
         taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]
+        if self._scan.lexicon.word_order == "about-before":
+            # The verb that takes quoted words stands after them.
+            taking = [one for one in taking if one.clause <= literal.start <= one.start] or taking
         before = [one for one in taking if one.start <= literal.start]
         earlier = [one for one in self._mentions if one.start <= literal.start]
         pool = before[-1:] or taking[:1] or near[-1:] or earlier[-1:] or self._mentions[:1]
