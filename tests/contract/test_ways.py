@@ -130,7 +130,7 @@ def test_what_is_read_is_the_same(asked: str, ways: dict[str, Client]) -> None:
 def test_what_json_cannot_say_is_never_sent(value: object, ways: dict[str, Client]) -> None:
     """Given a number that is none, or half a character, then it is refused before it is sent."""
     for client in ways.values():
-        with pytest.raises(ValueError, match="JSON|surrogates"):
+        with pytest.raises(ValueError, match=r"JSON|surrogates"):
             client.runs.create("llm.generate", {"objective": value})
 
 
