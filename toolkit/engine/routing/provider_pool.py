@@ -3,16 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.plugins import Model, Vendor
-
-if TYPE_CHECKING:
-    from toolkit.engine.routing.routing_table import RoutingTable
 
 # Of one vendor: every job's record shows the connections that were considered.
 MAX_CONNECTIONS = 20
@@ -45,7 +42,7 @@ class ProviderPool:
     failed_ids: frozenset[str] = frozenset()
     pinned_id: str | None = None
     usd_per_s: Decimal | None = None
-    tables: "dict[tuple[object, ...], RoutingTable]" = field(
+    tables: dict[tuple[object, ...], RoutingTable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 

@@ -10,7 +10,7 @@ from toolkit.engine.job_record import Ranking
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.routing.provider_pool import MAX_TABLES, ProviderPool, resolve_pin
 from toolkit.engine.routing.routing_table import RoutingTable
-from toolkit.engine.routing.table_entries import serves
+from toolkit.engine.routing.table_entries import list_entries, serves
 from toolkit.plugins import Capability, Model, Operation, Vendor
 
 _CONNECTION_PREFIX = f"{Prefix.CONNECTION}_"
@@ -107,7 +107,8 @@ def _find_table(capability: Capability, options: Options, providers: ProviderPoo
     table = providers.tables.get(key)
     if table is None:
         pinned, among = resolve_pin(options, providers)
-        table = RoutingTable(capability, pinned, among, today)
+        entries = list(list_entries(capability, pinned, among, today))
+        table = RoutingTable(capability, pinned, entries, among.usd_per_s)
         if len(providers.tables) >= MAX_TABLES:
             providers.tables.clear()
         providers.tables[key] = table

@@ -7,10 +7,10 @@ follows from them.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from decimal import Decimal
 from typing import Any
 
+from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.job_record import RankedCandidate, Ranking
@@ -20,8 +20,7 @@ from toolkit.engine.money.affordability import (
     explain_refusal,
     find_bound,
 )
-from toolkit.engine.routing.provider_pool import ProviderPool
-from toolkit.engine.routing.table_entries import TableEntry, list_entries
+from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost
 
@@ -52,6 +51,44 @@ DEFAULT_WEIGHTS = Weights(cost=0.6, latency=0.2, reliability=0.2)
 FixedShares = tuple[float, float, float]
 
 
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """A candidate as it stands before the work is known.
+
+    Attributes:
+        barrier: why it may not be called, whatever the work costs; none where it may.
+        merit: why it may be called, where a budget covers it.
+        allowed: whether the request leaves it a choice.
+        is_trusted: whether it has billed no more than its bound so far.
+        is_placed: whether it runs at the place that the request names.
+        rank_before: what orders it before its score does; its own exclusion apart.
+        rank_after: what orders it among those with an equal score.
+    """
+
+    vendor: Vendor
+    connection: Connection | None
+    model: Model | None
+    condition: HealthSnapshot
+    barrier: str | None
+    merit: str
+    allowed: bool
+    is_trusted: bool
+    is_placed: bool
+    rank_before: tuple[bool, bool]
+    rank_after: tuple[bool, str, bool, str]
+
+    @property
+    def model_id(self) -> str | None:
+        """The id of its model."""
+        return None if self.model is None else self.model.id
+
+    @property
+    def latency_p50(self) -> float | None:
+        """The median latency of its model by its connection; none before the first call."""
+        found = self.condition.latency.get(self.model_id or "")
+        return None if found is None else found.p50
+
+
 class RoutingTable:
     """The candidates of a capability under a policy, with all that no call changes.
 
@@ -61,18 +98,22 @@ class RoutingTable:
     Args:
         capability: the capability to serve.
         options: name the policy, the pin and the place, where there is one.
-        providers: the vendors, models and connections to choose from, with a pin resolved.
-        today: models that have ended by this day are excluded.
+        entries: the candidates.
+        usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
     """
 
     def __init__(
-        self, capability: Capability, options: Options, providers: ProviderPool, today: date
+        self,
+        capability: Capability,
+        options: Options,
+        entries: Sequence[TableEntry],
+        usd_per_s: Decimal | None = None,
     ) -> None:
         self._capability = capability
         self._options = options
-        self._rate = providers.usd_per_s
+        self._rate = usd_per_s
         self._weights = WEIGHTS.get(options.optimize_for or "", DEFAULT_WEIGHTS)
-        self._entries = list(list_entries(capability, options, providers, today))
+        self._entries = entries
         self._groups = [(one.vendor.id, one.model_id) for one in self._entries]
         self._has_spares = len(set(self._groups)) < len(self._groups)
         self._shares_by: tuple[Sequence[int], list[FixedShares]] = ((), [])

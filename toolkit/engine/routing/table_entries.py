@@ -1,52 +1,14 @@
 """The entries of a routing table: candidates as they stand before the work is known."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.routing_table import TableEntry
 from toolkit.plugins import Capability, Model, Vendor
-
-
-@dataclass(frozen=True, slots=True)
-class TableEntry:
-    """A candidate as it stands before the work is known.
-
-    Attributes:
-        barrier: why it may not be called, whatever the work costs; none where it may.
-        merit: why it may be called, where a budget covers it.
-        allowed: whether the request leaves it a choice.
-        is_trusted: whether it has billed no more than its bound so far.
-        is_placed: whether it runs at the place that the request names.
-        rank_before: what orders it before its score does; its own exclusion apart.
-        rank_after: what orders it among those with an equal score.
-    """
-
-    vendor: Vendor
-    connection: Connection | None
-    model: Model | None
-    condition: HealthSnapshot
-    barrier: str | None
-    merit: str
-    allowed: bool
-    is_trusted: bool
-    is_placed: bool
-    rank_before: tuple[bool, bool]
-    rank_after: tuple[bool, str, bool, str]
-
-    @property
-    def model_id(self) -> str | None:
-        """The id of its model."""
-        return None if self.model is None else self.model.id
-
-    @property
-    def latency_p50(self) -> float | None:
-        """The median latency of its model by its connection; none before the first call."""
-        found = self.condition.latency.get(self.model_id or "")
-        return None if found is None else found.p50
 
 
 def serves(vendor: Vendor, model: Model, options: Options) -> bool:
