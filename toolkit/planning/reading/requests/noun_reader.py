@@ -143,10 +143,12 @@ class NounReader(VerbReader):
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
         is_there = phrase.is_definite or phrase.is_possessive
-        is_quoted = phrase.is_definite and "literal" in scan.owners[: phrase.start]
+        is_quoted = phrase.is_definite and "literal" in scan.owners
         if self._is_verb_unknown and is_quoted and kind == "text":
             return phrase.end, Place.AFTER  # "take that line" speaks of what is quoted
-        if self._is_verb_unknown and is_there and not self.mentions:
+        named = {self.scan.word(k) for k in range(phrase.start)}
+        is_named = scan.word(head.end - 1) in named  # "in a paragraph, and make the paragraph …"
+        if self._is_verb_unknown and is_there and not (self.mentions or is_named):
             self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
             return phrase.end, Place.TOPIC
         if verb is None or act is None:
