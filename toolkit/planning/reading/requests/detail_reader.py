@@ -24,7 +24,8 @@ class DetailReader(RequestState):
         end = scan.find_sentence_end(negation.end - 1, Break.COMMA)
         kinds, last = self._find_negated(negation.end, min(end, self._end))
         if last is None:
-            return None
+            nothing = scan.word(i) in self.grammar.nothing and self._current is not None
+            return (end, Place.AFTER) if nothing else None
         self.banned |= kinds
         scan.consume(i, last, "negation")
         return last, Place.AFTER if self._current is not None else Place.OPEN

@@ -13,7 +13,7 @@ class QuestionReader(DetailReader):
         """Tell whether a question begins at a word: with a question mark, or with `why`."""
         if self._has_question_mark():
             return True
-        if self.scan.word(i) in self.grammar.conditions:
+        if self.scan.word(i) in self.grammar.conditions or self.scan.has(i, "join.from"):
             return False
         if self.scan.word(i) in self.grammar.finite:
             return False

@@ -50,6 +50,7 @@ class RequestFinder(WishReader):
         self._finish_verb()
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
+        self._drop_own_acts(start, end)
         self._check_question(start, end)
         self._check_shown(start, end)
         if len(self.mentions) + len(self.unavailable) == found:

@@ -22,6 +22,8 @@ class VerbReader(CommandReader):
     def _open_verb(self, verb: Phrase) -> tuple[int, Place]:
         if self._only_sounds_like(verb):
             return verb.end, Place.TOPIC
+        if self._sets_scene(verb):
+            return verb.end, Place.STATEMENT
         self._verb, self._verb_place = verb, verb.start
         self._current = None
         if verb.particle is not None:
@@ -57,6 +59,12 @@ class VerbReader(CommandReader):
         self._ends_in_verb = True
         end, place = self._open_verb(verb)
         return (i, place) if place is Place.OBJECT and end > i else (end, place)
+
+    def _sets_scene(self, verb: Phrase) -> bool:
+        """Tell whether a verb only has somebody think of what is asked for after its sentence."""
+        if self.scan.word(verb.start) not in self.grammar.imagining or self._end >= len(self.scan):
+            return False
+        return read_noun_phrase(self.scan, verb.end).head is None
 
     def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
         """Step over a word that another pass consumed."""

@@ -61,6 +61,9 @@ class Grammar:
         placing: prepositions of a part's place on the whole.
         verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
+        imagining: verbs of thinking of a thing, as a scene for what is asked for.
+        nothing: pronouns for nothing at all.
+        emphatic: auxiliaries that stress an imperative.
         another: pronouns for one more of what was named.
         periods: nouns of time, which come again.
         partitive: prepositions between `each` and what there are several of.
@@ -122,6 +125,9 @@ class Grammar:
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
+    imagining: frozenset[str] = frozenset()
+    nothing: frozenset[str] = frozenset()
+    emphatic: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
     periods: frozenset[str] = frozenset()
     partitive: frozenset[str] = frozenset()
@@ -236,6 +242,9 @@ GRAMMARS: Mapping[str, Grammar] = {
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
+        imagining=_words("imagine picture suppose"),
+        nothing=_words("nothing none"),
+        emphatic=_words("do"),
         periods=_words(
             "second minute hour day night morning afternoon evening week weekend fortnight month "
             "quarter season term year decade time monday tuesday wednesday thursday friday "
