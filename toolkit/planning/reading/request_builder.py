@@ -109,6 +109,9 @@ class RequestBuilder:
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            start = mention.start  # "one of a dog" needs what it is one of
+            parts.append(f"{mention.form}:")
         first: int | None = None
         for k in range(start, end + 1):
             kept = k < end and scan.owners[k] not in left_out
@@ -121,8 +124,6 @@ class RequestBuilder:
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
-        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
-            parts.insert(0, f"{mention.form}:")  # "one of a dog" needs what it is one of
         return " ".join(part for part in parts if part)[:_MAX_WORDING_CHARS].strip()
 
     # Measures, literals, artifacts, facts.

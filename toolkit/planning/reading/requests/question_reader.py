@@ -58,6 +58,8 @@ class QuestionReader(DetailReader):
 
     def _asks_for_live(self, start: int, end: int) -> bool:
         """Tell whether a question is about what will be so soon, or about a thing of somebody's."""
+        if self._asks_for_reasons(start):
+            return False
         words = [self.scan.word(k) for k in range(start, end)]
         text = self.scan.text(start, end).casefold()
         live = any(word in self.grammar.live for word in words)

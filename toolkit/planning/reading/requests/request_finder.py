@@ -186,6 +186,9 @@ class RequestFinder(WishReader):
         if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
             self._verb = None
             return self._open_question(i)
+        given_to = self._skip_receiver(i)
+        if given_to is not None:
+            return given_to, Place.OBJECT
         phrase = read_noun_phrase(scan, i)
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:

@@ -59,9 +59,17 @@ class Grammar:
         retracting: what takes back that something was asked for.
         saying: verbs after which quoted words are said, and no name.
         voices: nouns of what a recording has of who speaks.
+        reasons: words that ask for a reason.
+        manner: those that ask in what way, unless one of `measuring` follows.
+        measuring: words after those that make them ask for a state or a number: `how long`.
+        telling: verbs of what is done by words alone: `invite`.
+        giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
         verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
+        imagining: verbs of thinking of a thing, as a scene for what is asked for.
+        nothing: pronouns for nothing at all.
+        emphatic: auxiliaries that stress an imperative.
         another: pronouns for one more of what was named.
         periods: nouns of time, which come again.
         partitive: prepositions between `each` and what there are several of.
@@ -114,10 +122,18 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    reasons: frozenset[str] = frozenset()
+    manner: frozenset[str] = frozenset()
+    measuring: frozenset[str] = frozenset()
+    giving: frozenset[str] = frozenset()
+    telling: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
+    imagining: frozenset[str] = frozenset()
+    nothing: frozenset[str] = frozenset()
+    emphatic: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
     periods: frozenset[str] = frozenset()
     partitive: frozenset[str] = frozenset()
@@ -221,9 +237,20 @@ GRAMMARS: Mapping[str, Grammar] = {
         needing=_words("needs wants need want needed wanted"),
         momentary=_words("latest current today today's now live breaking recent tomorrow's"),
         topical=_words("about on for against"),
+        reasons=_words("why"),
+        manner=_words("how"),
+        measuring=_words(
+            "is are much many long late soon often far busy bad full cold warm hot high low deep "
+            "crowded about come"
+        ),
+        telling=_words("invite warn alert remind notify inform"),
+        giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
+        imagining=_words("imagine picture suppose"),
+        nothing=_words("nothing none"),
+        emphatic=_words("do"),
         periods=_words(
             "second minute hour day night morning afternoon evening week weekend fortnight month "
             "quarter season term year decade time monday tuesday wednesday thursday friday "
