@@ -635,4 +635,4 @@ def get_grammar(code: str) -> Grammar:
         return grammar
     data = cast("dict[str, str]", tomllib.loads(source.read_text(encoding="utf-8")))
     added = {name: _words(fold_text(text)) | getattr(grammar, name) for name, text in data.items()}
-    return cast("Grammar", replace(grammar, **added))
+    return replace(grammar, **added)
