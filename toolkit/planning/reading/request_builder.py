@@ -8,8 +8,9 @@ from toolkit.planning.reading.requests.fan_out import Copy
 from toolkit.planning.reading.requests.mentions import Mention
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
+from toolkit.planning.reading.spans.scan import KINDS, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_WORDING_CHARS = 4000
 
@@ -115,6 +116,9 @@ class RequestBuilder:
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            start = mention.start  # "one of a dog" needs what it is one of
+            parts.append(f"{mention.form}:")
         first: int | None = None
         for k in range(start, end + 1):
             kept = k < end and scan.owners[k] not in left_out
@@ -239,9 +243,7 @@ class RequestBuilder:
 
     def _find_literal_owner(self, literal: Literal) -> Mention | None:
         """Find the request whose words are quoted: in their sentence, one that takes words."""
-        start = literal.start
-        while start > 0 and self._scan.breaks[start] < Break.SENTENCE:
-            start -= 1
+        start = self._scan.find_sentence_start(literal.start)
         end = self._scan.find_sentence_end(literal.start)
         near = [one for one in self._mentions if start <= one.start < end]
         taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]

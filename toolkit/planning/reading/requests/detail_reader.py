@@ -24,7 +24,8 @@ class DetailReader(RequestState):
         end = scan.find_sentence_end(negation.end - 1, Break.COMMA)
         kinds, last = self._find_negated(negation.end, min(end, self._end))
         if last is None:
-            return None
+            nothing = scan.word(i) in self.grammar.nothing and self._current is not None
+            return (end, Place.AFTER) if nothing else None
         self.banned |= kinds
         scan.consume(i, last, "negation")
         return last, Place.AFTER if self._current is not None else Place.OPEN
@@ -135,12 +136,20 @@ class DetailReader(RequestState):
             verb if ends or scan.has(k, "join.as", "article", "pronoun", "function_word") else None
         )
 
+    def _asks_for_reasons(self, start: int) -> bool:
+        """Tell whether a question is why or how something is at all: `why do prices rise?`"""
+        word, then = self.scan.word(start), self.scan.word(start + 1)
+        is_manner = word in self.grammar.manner and then not in self.grammar.measuring
+        return is_manner or word in self.grammar.reasons
+
     def _find_live_data(self, i: int) -> Phrase | None:
         """Return what asks for the state of this moment: of a poem it is only the topic."""
         live = self.scan.find(i, "unavailable.live_data")
         if live is None:
             return None
         current = self._current
+        if current is not None and current.is_question and self._asks_for_reasons(current.start):
+            return None
         words = {self.scan.word(k) for k in range(live.start, live.end)}
         momentary = self.grammar.momentary
         now = live.end - live.start > 1 and (not momentary or bool(words & momentary))

@@ -1,5 +1,6 @@
 """Requests in sentences that no rule of clauses read: fragments, and asides before a request."""
 
+from toolkit.planning.reading.requests.frame_reader import find_framed_acts
 from toolkit.planning.reading.requests.mentions import get_kind
 from toolkit.planning.reading.requests.request_finder import RequestFinder
 from toolkit.planning.reading.spans.noun_phrases import NounPhrase, read_noun_phrase
@@ -19,6 +20,7 @@ class FragmentFinder(RequestFinder):
     def find(self) -> None:
         """Walk through all sentences, and once more where they asked for nothing."""
         super().find()
+        find_framed_acts(self)
         if self._has_found() or "artifact" in self.scan.owners:
             return
         for start, end in self.scan.find_sentences():

@@ -1,11 +1,17 @@
 """Requests in the middle of a sentence: after a comma, `and`, `then`, `with` or `as`."""
 
+from dataclasses import replace
+
 from toolkit.planning.reading.requests.mentions import get_kind
 from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
-from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.spans.scan import Break, Phrase
 from toolkit.planning.reading.spans.verbs import find_verb
+
+# How many words may lead to the quoted words of a card: `with the title`.
+_MAX_LABEL = 4
 
 
 class JoinReader(NounReader):
@@ -27,6 +33,9 @@ class JoinReader(NounReader):
             return self._try_request(i, i, "as", firm=False, strict=strict)
         while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
             step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
+            if step is None and scan.word(k) in self.grammar.emphatic and find_verb(scan, k + 1):
+                k, join = k + 1, join or "want"
+                break
             if step is None:
                 if join and scan.word(k) in self.grammar.addressees and find_verb(scan, k + 1):
                     k, join = k + 1, "want"
@@ -39,7 +48,42 @@ class JoinReader(NounReader):
             k = step.end
         if not join or k >= self._end:
             return None
+        pronoun = self._find_reference(k) if gap >= Break.CLAUSE and self.mentions else None
+        if pronoun is not None and not strict:
+            self._start_clause(i, "and")
+            self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            return pronoun.end, Place.SUBJECT
+        another = self._read_another(i, k) if k > i and join == "and" else None
+        if another is not None:
+            return another
+        join = "with" if join == "and" and self._continues_with(i) else join
         return self._try_request(i, k, join, firm=gap >= Break.CLAUSE, strict=strict)
+
+    def _continues_with(self, i: int) -> bool:
+        """Tell whether `and` adds to what a card has: `with the title “…” and a picture`."""
+        current, k = self._current, i
+        while k > 0 and self.scan.owners[k - 1] == "literal":
+            k -= 1
+        if current is None or current.kind != "card" or k == i:
+            return False
+        return any(
+            self.scan.has(n, "join.with") for n in range(max(current.end, k - _MAX_LABEL), k)
+        )
+
+    def _read_another(self, i: int, k: int) -> tuple[int, Place] | None:
+        """Read a pronoun for one more of the same: `a picture of a cat and one of a dog`."""
+        scan, current = self.scan, self._current
+        if current is None or not current.form or not current.topics:
+            return None
+        about = scan.find(k + 1, "about") if scan.word(k) in self.grammar.another else None
+        if about is None or about.end >= self._end or scan.breaks[k + 1]:
+            return None
+        same = scan.word(k + 1) == scan.word(current.topics[0][0] - 1)
+        if not same or scan.word(about.end) in self.grammar.possessive:
+            return None
+        self._start_clause(i, "and")
+        self._add(replace(current, start=k, end=k + 1, clause=i, topics=[], inputs=[]))
+        return about.end, Place.TOPIC
 
     def _try_request(
         self, i: int, k: int, join: str, *, firm: bool, strict: bool
@@ -77,8 +121,10 @@ class JoinReader(NounReader):
             return phrase.end, Place.SUBJECT
         if join == "with" and phrase.head is None:
             return self._try_participle(i, phrase)
-        if phrase.head is None or len(phrase.unknown) > 3 or strict:
+        if phrase.head is None or len(phrase.unknown) > 3:
             return None
+        if strict and not scan.has(phrase.end, "polite"):
+            return None  # in a statement, only "audio please" asks for a thing
         if self._is_statement(phrase):
             return None
         if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:
@@ -143,3 +189,35 @@ class JoinReader(NounReader):
         self._refers = refers
         self._add_noun(phrase, phrase.head)
         return self._leave_noun(phrase)
+
+    def _read_each(self, i: int) -> tuple[int, Place] | None:
+        """Read what says that one is made for each: `a picture for each`, `each on a card`."""
+        scan, current = self.scan, self._current
+        each = find_each(scan, i)
+        if each is None or current is None:
+            return None
+        opened = self._open_own(each)
+        if opened is not None:
+            return opened
+        current.each = True
+        named = read_noun_phrase(scan, each.end) if each.end < self._end else None
+        if each.end >= self._end or scan.breaks[each.end]:
+            current.refers = any(one.count > 1 for one in self.mentions[:-1])
+        kind = get_kind(scan, named.head) if named and named.head else None
+        if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
+            current.refers, current.refers_to = True, kind
+            return named.end, Place.AFTER
+        return each.end, Place.TOPIC
+
+    def _open_own(self, each: Phrase) -> tuple[int, Place] | None:
+        """Open a request for each of those before it: `three jokes, each on its own card`."""
+        joins = [self.scan.find(k, "join.as", "join.with") for k in (each.end, each.end - 1)]
+        join = next((one for one in joins if one is not None), None)
+        if join is None or join.end >= self._end or self.scan.breaks[join.end]:
+            return None
+        kind = join.category.removeprefix("join.")
+        opened = self._try_request(join.start, join.end, kind, firm=False, strict=False)
+        if opened is not None:
+            self._verb = None
+            self.mentions[-1].each = True
+        return opened

@@ -3,6 +3,7 @@
 from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.requests.wish_reader import WishReader
+from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break
 from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
@@ -49,6 +50,7 @@ class RequestFinder(WishReader):
         self._finish_verb()
         if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
+        self._drop_own_acts(start, end)
         self._check_question(start, end)
         self._check_shown(start, end)
         if len(self.mentions) + len(self.unavailable) == found:
@@ -65,7 +67,7 @@ class RequestFinder(WishReader):
         negated = self._read_negation(i)
         if negated is not None:
             return negated
-        each = scan.find(i, "join.for_each")
+        each = find_each(scan, i)
         if each is not None:
             self._each = True
             phrase = read_noun_phrase(scan, each.end) if each.end < self._end else None
@@ -174,12 +176,19 @@ class RequestFinder(WishReader):
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
+        each = find_each(scan, i) if self.mentions else None
+        opened = self._open_own(each) if each is not None else None
+        if opened is not None:
+            return opened
         if scan.find(i, "about"):
             self._finish_verb()
             return self._read_after(i)
         if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
             self._verb = None
             return self._open_question(i)
+        given_to = self._skip_receiver(i)
+        if given_to is not None:
+            return given_to, Place.OBJECT
         phrase = read_noun_phrase(scan, i)
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:
@@ -217,17 +226,9 @@ class RequestFinder(WishReader):
         opened = self._reopen(i)
         if opened is not None:
             return opened
-        each = scan.find(i, "join.for_each")
-        if each is not None and self._current is not None:
-            self._current.each = True
-            named = read_noun_phrase(scan, each.end) if each.end < self._end else None
-            if each.end >= self._end or scan.breaks[each.end]:
-                self._current.refers = any(one.count > 1 for one in self.mentions[:-1])
-            kind = get_kind(scan, named.head) if named and named.head else None
-            if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
-                self._current.refers, self._current.refers_to = True, kind
-                return named.end, Place.AFTER
-            return each.end, Place.TOPIC
+        spread = self._read_each(i)
+        if spread is not None:
+            return spread
         if scan.word(i) in self.grammar.times and self._current is not None:
             self._current.count = max(self._current.count, self.grammar.times[scan.word(i)])
             scan.consume(i, i + 1, "count")
@@ -281,6 +282,9 @@ class RequestFinder(WishReader):
         if live is not None:
             self._add_unavailable(live)
             return live.end, Place.TOPIC
+        spread = self._read_each(i) if scan.breaks[i] else None
+        if spread is not None:
+            return spread
         shown = self._read_shown(i)
         if shown is not None:
             return shown

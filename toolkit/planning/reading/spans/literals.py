@@ -160,7 +160,7 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
             continue
         if not scan.is_free(i):
             continue
-        opening = _find_clause_start(scan, i)
+        opening = scan.find_sentence_start(i - 1)
         is_title = any(
             phrase.category == "title" and phrase.end == i
             for k in range(max(opening, i - 4), i)
@@ -169,10 +169,16 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
         acts = any(scan.find(k, *_COLON_ACTS) for k in range(opening, i))
         if not (acts or is_title) or _announces_items(scan, opening, i):
             continue
-        end = _find_paragraph_end(scan, i, Break.SENTENCE if is_title else None)
+        labelled, _ = scan.names.find_label([scan.word(i - 1)])
+        is_running = scan.has(i - 1, "thing.text", "unit.words", "unit.sentences")
+        is_running = is_running and labelled in {None, "body", "text"}
+        if is_title and not is_running:
+            end = scan.find_sentence_end(i, Break.COMMA)
+        else:
+            end = scan.find_sentence_end(i) if not acts else _find_paragraph_end(scan, i)
         if any(owner for owner in scan.owners[i:end]):
             continue
-        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip()
+        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip(" ,;\n")
         scan.consume(i, end, "literal")
         return [Literal(text, i, end, is_title)]
     return []
@@ -187,16 +193,7 @@ def _announces_items(scan: Scan, start: int, i: int) -> bool:
     return counted or any(scan.find(k, "join.for_each") for k in range(start, i))
 
 
-def _find_clause_start(scan: Scan, i: int) -> int:
-    start = i - 1
-    while start > 0 and scan.breaks[start] < Break.SENTENCE:
-        start -= 1
-    return start
-
-
-def _find_paragraph_end(scan: Scan, i: int, least: Break | None) -> int:
-    if least is not None:
-        return scan.find_sentence_end(i, Break.COMMA)
+def _find_paragraph_end(scan: Scan, i: int) -> int:
     end = i + 1
     while end < len(scan) and "\n\n" not in scan.gap(end):
         end += 1

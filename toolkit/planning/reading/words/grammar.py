@@ -53,9 +53,20 @@ class Grammar:
         retracting: what takes back that something was asked for.
         saying: verbs after which quoted words are said, and no name.
         voices: nouns of what a recording has of who speaks.
+        reasons: words that ask for a reason.
+        manner: those that ask in what way, unless one of `measuring` follows.
+        measuring: words after those that make them ask for a state or a number: `how long`.
+        telling: verbs of what is done by words alone: `invite`.
+        giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
         verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
+        imagining: verbs of thinking of a thing, as a scene for what is asked for.
+        nothing: pronouns for nothing at all.
+        emphatic: auxiliaries that stress an imperative.
+        another: pronouns for one more of what was named.
+        periods: nouns of time, which come again.
+        partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
         progressive: endings of a verb that goes on, and is no noun before an object.
@@ -105,10 +116,21 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    reasons: frozenset[str] = frozenset()
+    manner: frozenset[str] = frozenset()
+    measuring: frozenset[str] = frozenset()
+    giving: frozenset[str] = frozenset()
+    telling: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
+    imagining: frozenset[str] = frozenset()
+    nothing: frozenset[str] = frozenset()
+    emphatic: frozenset[str] = frozenset()
+    another: frozenset[str] = frozenset()
+    periods: frozenset[str] = frozenset()
+    partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
     progressive: tuple[str, ...] = ()
@@ -209,9 +231,27 @@ GRAMMARS: Mapping[str, Grammar] = {
         needing=_words("needs wants need want needed wanted"),
         momentary=_words("latest current today today's now live breaking recent tomorrow's"),
         topical=_words("about on for against"),
+        reasons=_words("why"),
+        manner=_words("how"),
+        measuring=_words(
+            "is are much many long late soon often far busy bad full cold warm hot high low deep "
+            "crowded about come"
+        ),
+        telling=_words("invite warn alert remind notify inform"),
+        giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
+        imagining=_words("imagine picture suppose"),
+        nothing=_words("nothing none"),
+        emphatic=_words("do"),
+        periods=_words(
+            "second minute hour day night morning afternoon evening week weekend fortnight month "
+            "quarter season term year decade time monday tuesday wednesday thursday friday "
+            "saturday sunday january february march april may june july august september october "
+            "november december spring summer autumn fall winter christmas easter"
+        ),
+        partitive=_words("of"),
         plural=("s",),
         sides={
             "wide": "width",
@@ -221,6 +261,7 @@ GRAMMARS: Mapping[str, Grammar] = {
             "tall": "height",
             "height": "height",
         },
+        another=_words("one another"),
         placing=_words("over above below beneath beside under underneath behind against"),
         soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
@@ -286,6 +327,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("fur"),
         sides={"breit": "width", "breite": "width", "hoch": "height", "hohe": "height"},
+        another=_words("eins eines eine einen"),
         placing=_words("im am in auf uber hinter als"),
     ),
     "fr": Grammar(
@@ -338,6 +380,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("pour"),
         sides={"largeur": "width", "large": "width", "hauteur": "height", "haut": "height"},
+        another=_words("un une autre"),
         placing=_words("en au a dans sur comme"),
     ),
     "es": Grammar(
@@ -392,6 +435,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("para"),
         sides={"ancho": "width", "alto": "height"},
+        another=_words("uno una otro otra"),
         placing=_words("de en al como sobre"),
     ),
     "it": Grammar(
@@ -446,6 +490,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("per"),
         sides={"larghezza": "width", "altezza": "height"},
+        another=_words("uno una altro"),
         placing=_words("come in al sullo di"),
     ),
     "pt": Grammar(
@@ -497,6 +542,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("para"),
         sides={"largura": "width", "altura": "height"},
+        another=_words("um uma outro outra"),
         placing=_words("de no em como ao"),
     ),
     "ar": Grammar(
