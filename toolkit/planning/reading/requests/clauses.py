@@ -135,7 +135,8 @@ class ClauseReader(QuestionReader):
         added = chunks[n - 2] if n > 1 and before.kind is ChunkKind.WEAK else before
         if "with" in {before.word, added.word} and chunk.noun is not None:
             return False
-        if any(self.scan.word(one.end - 1) in _FRONTING for one in chunks[:n]):
+        edges = {self.scan.word(k) for one in chunks[:n] for k in (one.start, one.end - 1)}
+        if edges & _FRONTING:
             return True
         if before.kind is ChunkKind.VERB and chunk.noun is not None:
             return before.act not in {None, "write"}
