@@ -1,7 +1,13 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from .tokens import fold_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -617,6 +623,16 @@ GRAMMARS: Mapping[str, Grammar] = {
 _NO_GRAMMAR = Grammar()
 
 
+@cache
 def get_grammar(code: str) -> Grammar:
-    """Return the closed classes of a language; empty for one that has none here."""
-    return GRAMMARS.get(code, _NO_GRAMMAR)
+    """Return the closed classes of a language; empty for one that has none here.
+
+    Its file in `grammars` adds to those above.
+    """
+    grammar = GRAMMARS.get(code, _NO_GRAMMAR)
+    source = resources.files(__package__) / "grammars" / f"{code}.toml"
+    if not source.is_file():
+        return grammar
+    data = cast("dict[str, str]", tomllib.loads(source.read_text(encoding="utf-8")))
+    added = {name: _words(fold_text(text)) | getattr(grammar, name) for name, text in data.items()}
+    return replace(grammar, **added)
