@@ -19,6 +19,7 @@ from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
+from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.request_context import RequestContext
 from toolkit.server import create_app
 from toolkit.settings import Settings
@@ -77,7 +78,7 @@ class EngineThread:
     ) -> None:
         self._closed = False
         self._process = os.getpid()
-        self._loop = asyncio.new_event_loop()
+        self._loop = create_event_loop()
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:

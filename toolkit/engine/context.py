@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -13,7 +14,7 @@ from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
-from toolkit.engine.access.shares import Shares, read_connection
+from toolkit.engine.access.shares import Shares, find_borrower, read_connection
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import NullObserver, Observer
@@ -24,7 +25,7 @@ from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.store import Row, Store
+from toolkit.store import ConfigurationCache, Row, Store
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class EngineContext(ProviderContext):
         """
         vendors = self.registry.find_vendors(capability)
         kind = capability.operation.kind if capability.operation else ""
-        pool = await self.list_connections(account_id)
+        pool = dict(await self.list_connections(account_id))
         if options.endpoint_id is not None or options.compute_id is not None:
             pool = self._exclude_lent(pool, options)
         place = await self._find_place(account_id, options)
@@ -102,11 +103,19 @@ class EngineContext(ProviderContext):
         """Find the connection of each vendor that an account would use; its own, newest first."""
         return {p: pool[0] for p, pool in (await self.list_connections(account_id)).items()}
 
-    async def list_connections(self, account_id: str) -> dict[str, list[Connection]]:
+    async def list_connections(self, account_id: str) -> Mapping[str, Sequence[Connection]]:
         """List the connections to each vendor that an account may use.
 
         Its own come before those that are shared with it, and the newest of each first.
         """
+        return await self._connections.find(account_id)
+
+    @cached_property
+    def _connections(self) -> ConfigurationCache[str, Mapping[str, Sequence[Connection]]]:
+        return ConfigurationCache(self.store, self._load_connections)
+
+    async def _load_connections(self, account_id: str) -> Mapping[str, Sequence[Connection]]:
+        """Load an account's connections, and make the gate of each, by the health in its row."""
         found: dict[str, list[Connection]] = {}
         own, lent = (
             await self.shares.list_own(account_id),
@@ -118,14 +127,14 @@ class EngineContext(ProviderContext):
         return found
 
     def _exclude_lent(
-        self, pool: dict[str, list[Connection]], options: Options
-    ) -> dict[str, list[Connection]]:
+        self, pool: Mapping[str, Sequence[Connection]], options: Options
+    ) -> dict[str, Sequence[Connection]]:
         """Exclude shared connections to vendors that rent out infrastructure.
 
         An endpoint or pod is at the account that rented it, which the key of another one does not
         reach.
         """
-        kept = {}
+        kept: dict[str, Sequence[Connection]] = {}
         for provider, some in pool.items():
             lent = [one for one in some if one.shared and self._rents(provider)]
             if any(one.id == options.provider for one in lent):
@@ -227,11 +236,20 @@ class EngineContext(ProviderContext):
             WorkError: `SECRET_UNRESOLVED`; `CREDENTIALS_MISSING` for one that was deleted, or was
                 shared with the account that works by it and is no longer.
         """
-        await self.shares.check_usable(connection)
-        granted = await self.grants.find_variables(connection.id)
+        granted = await self._granted.find((connection.id, find_borrower(connection)))
         return await self.resolver.resolve(
             connection.connection_type, connection.secret_ref, granted
         )
+
+    @cached_property
+    def _granted(self) -> ConfigurationCache[tuple[str, str | None], frozenset[str]]:
+        return ConfigurationCache(self.store, self._load_granted)
+
+    async def _load_granted(self, asked: tuple[str, str | None]) -> frozenset[str]:
+        """Load the variables that a connection may point to, if its account may use it."""
+        connection_id, borrower = asked
+        await self.shares.check_usable(connection_id, borrower)
+        return await self.grants.find_variables(connection_id)
 
     @cached_property
     def services(self) -> dict[str, str]:

@@ -45,6 +45,8 @@ def fill_measured_fields(
         value = None if name is None else fit_value(properties[name], measure.value)
         if name is None:
             left.append(measure)
+        elif name in given and measure.name != name:
+            continue  # "slowly, speed 0.7": what names the field says more
         elif value is None:
             notes[f"`{name}` of `{capability.id}` cannot be “{measure.value}”."] = None
         else:
@@ -78,7 +80,7 @@ def find_field(properties: Mapping[str, dict[str, Any]], measure: Measure) -> st
     if exact is not None or isinstance(measure.value, str):
         return exact
     unit = measure.name
-    numeric = [name for name, field in properties.items() if _is_numeric(field)]
+    numeric = [name for name, field in properties.items() if is_numeric(field)]
     by_name = (name for name in numeric if unit in name.split("_"))
     by_text = (
         name for name in numeric if unit in str(properties[name].get("description", "")).split()
@@ -189,5 +191,6 @@ def _read_ratio(shape: str) -> float | None:
     return ratio if 0.01 < ratio < 100 else None
 
 
-def _is_numeric(field: Mapping[str, Any]) -> bool:
+def is_numeric(field: Mapping[str, Any]) -> bool:
+    """Tell whether a field holds a number, by its description."""
     return field.get("type") in {"integer", "number"} and "enum" not in field

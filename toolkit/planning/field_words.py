@@ -35,7 +35,7 @@ FIELD_WORDS: Mapping[str, str] = {
     "max_sources": """sources, Quellen, fuentes, fonti, fontes, 出典, 情報源, 来源, 來源, مصادر,
         مصدرين""",
     "speed": """speed, Tempo, Geschwindigkeit, Sprechtempo, vitesse, velocidad, velocità,
-        velocidade, 速度, スピード, 话速, 语速, 語速, السرعة, سرعة, بسرعة""",
+        velocidade, 速度, 速さ, スピード, 话速, 语速, 語速, السرعة, سرعة, بسرعة""",
     "name": """name, Namen, nom, nombre, nome, 名前, 名字, 名称, 名稱, اسم, باسم""",
 }
 _CODES = ("en", "zh")  # with spaces between words, and without

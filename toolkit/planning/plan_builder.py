@@ -15,6 +15,7 @@ from toolkit.planning.plan_parts import choose_purpose, explain_node, has_words,
 from toolkit.planning.plan_validator import MAX_NODES, explain_idle_edge
 from toolkit.planning.prompts import Purpose
 from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
+from toolkit.planning.reading.words.lexicon import load_lexicon
 from toolkit.plugins import Capability
 
 # A topic longer than this is a request and not the name of something to look up.
@@ -82,17 +83,18 @@ class PlanBuilder:
         question = None if self._missing else self._reading.question
         if question is not None:
             return self._ask(question)
+        questions = load_lexicon(self._reading.language).questions
         delivered = [
             i
             for i, request in enumerate(self._requests)
             if request.is_delivered and request.kind not in self._reading.banned
         ]
         if not (delivered or self._missing):
-            question = "What should be made of it: a text, a picture, a card or a recording?"
-            return self._ask(question)
+            return self._ask(questions["form"])
         unsaid = [i for i in delivered if self._lacks_subject(self._requests[i])]
         if unsaid and unsaid == delivered and not self._missing:
-            return self._ask(f"What should “{self._requests[unsaid[0]].phrase}” be about?")
+            phrase = self._requests[unsaid[0]].phrase
+            return self._ask(questions["subject"].format(phrase=phrase))
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
@@ -114,8 +116,8 @@ class PlanBuilder:
         )
 
     def _ask(self, question: str) -> PlanDraft:
-        reading, banned = self._report_reading(), self._list_banned()
-        return PlanDraft([], question=question, reading=reading, banned=banned)
+        banned = self._list_banned()
+        return PlanDraft([], question=question, reading=self._report_reading(), banned=banned)
 
     def _lacks_subject(self, request: RequestedOutput) -> bool:
         """Tell whether nothing says what is to be shown or spoken; a poem can be of anything."""

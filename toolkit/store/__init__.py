@@ -15,6 +15,7 @@ from toolkit.store.changes import (
     ReplaceRow,
     UpdateRow,
 )
+from toolkit.store.configuration_cache import ConfigurationCache
 from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.leases.heartbeat import Heartbeat
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
@@ -28,6 +29,7 @@ __all__ = [
     "AddSpending",
     "AppendEvent",
     "Change",
+    "ConfigurationCache",
     "Conflict",
     "Content",
     "DeleteRow",

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ClauseElement, ColumnElement, bindparam, func, literal_column, select
 from sqlalchemy.dialects import sqlite
 
+from toolkit.store.configuration_version import READ_VERSION_SQL
 from toolkit.store.sqlite.connections import translate_errors
 from toolkit.store.tables import connections, events, metadata, roots
 
@@ -166,6 +167,12 @@ class RowReader:
     def get_data_version(self) -> int:
         """Return a number that changes when another connection has committed."""
         return int(self._fetch_rows("PRAGMA data_version", {})[0]["data_version"])
+
+    def get_configuration_version(self) -> int:
+        """Return the version of the configuration: the same number means that nothing changed."""
+        with translate_errors():
+            (version,) = self._connection.execute(READ_VERSION_SQL).fetchone()
+        return int(version)
 
     def _fetch_rows(self, sql: str, given: dict[str, object]) -> list[Row]:
         with translate_errors():

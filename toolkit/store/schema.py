@@ -15,10 +15,11 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VERSION_SQL
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 
-HEAD_REVISION = "0010"
+HEAD_REVISION = "0011"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # As alembic creates it, which reads it at the next migration.
 VERSION_TABLE_SQL = (
@@ -99,7 +100,8 @@ def _build_newest_schema() -> tuple[str, ...]:
         made.append(CreateTable(table))
         made += [CreateIndex(index) for index in table.indexes]
     tables = [str(each.compile(dialect=sqlite.dialect())) for each in made]
-    return VERSION_TABLE_SQL, *tables, *TRIGGERS
+    triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS)
+    return VERSION_TABLE_SQL, *tables, FIRST_VERSION_SQL, *triggers
 
 
 def _run_migrations(connection: Connection, to: str) -> None:

@@ -157,6 +157,10 @@ class Store:
         self._waiters.notify(events)
         self._checkpoints.checkpoint_if_due()
 
+    def get_configuration_version(self) -> int:
+        """Return the version of the configuration (`configuration_version`), as of now."""
+        return self._reader.get_configuration_version()
+
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
         return self._reader.get_row(table, row_id, *columns)

@@ -1,6 +1,6 @@
 """The tables; `migrations/versions` makes them, and a test holds the two together.
 
-The triggers that stand beside them are in `accounting`.
+The triggers that stand beside them are in `stored_bytes` and `configuration_version`.
 """
 
 from sqlalchemy import (
@@ -220,6 +220,12 @@ stored_bytes = Table(
     _make_id_column(),
     Column("artifacts", Integer, nullable=False),
     Column("records", Integer, nullable=False),
+)
+configuration = Table(
+    "configuration",
+    metadata,
+    _make_id_column(),
+    Column("version", Integer, nullable=False),
 )
 artifacts = Table(
     "artifacts",

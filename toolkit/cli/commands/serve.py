@@ -74,6 +74,7 @@ def serve(
     with _log_errors(log_format):
         import asyncio
 
+        from toolkit.engine.concurrency.event_loops import create_event_loop
         from toolkit.local import open_engine
         from toolkit.observability import ObservabilityOptions, observe_server
         from toolkit.server.serve import bind_socket
@@ -120,7 +121,8 @@ def serve(
 
                 await serve_engine(engine, host, listener, on_ready=ready, observer=watch)
 
-        asyncio.run(run())
+        with asyncio.Runner(loop_factory=create_event_loop) as runner:
+            runner.run(run())
 
 
 def _check_extra() -> None:

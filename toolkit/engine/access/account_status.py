@@ -21,4 +21,9 @@ async def check_enabled(store: Store, account_id: str) -> None:
         RequestError: `UNAUTHENTICATED`, as the key is not valid any more.
     """
     if await is_disabled(store, account_id):
-        raise RequestError(ErrorCode.UNAUTHENTICATED, DISABLED_MESSAGE)
+        raise make_disabled_error()
+
+
+def make_disabled_error() -> RequestError:
+    """Make the error for a request with a key of a disabled account."""
+    return RequestError(ErrorCode.UNAUTHENTICATED, DISABLED_MESSAGE)

@@ -37,6 +37,7 @@ from toolkit.settings import Settings
 from toolkit.store import (
     READ_ONLY_ACCOUNT_ID,
     Change,
+    ConfigurationCache,
     Conflict,
     InsertRow,
     PatchDocument,
@@ -60,6 +61,8 @@ class Accounts:
             1 / KEY_USE_INTERVAL_S, 1
         )  # limits how often a key's use is recorded
         self._requests = TokenBuckets(settings.rate_limit_per_s, settings.rate_limit_burst)
+        # By the whole digest, which only the key's owner can know.
+        self._keys = ConfigurationCache(store, self._load_key)
         # The keys of notebooks in this process: never stored, gone when it ends.
         self._local_keys: dict[str, RequestContext] = {}
 
@@ -129,7 +132,9 @@ class Accounts:
         digest = hash_key(key)
         if digest in self._local_keys:
             return self._local_keys[digest]
-        account_id, record = await find_key(self._store, digest)
+        record, context = await self._keys.find(digest)
+        if has_ended(record):
+            raise RequestError(ErrorCode.UNAUTHENTICATED)
         wait_s = self._requests.acquire_delay_s(record.id)
         if wait_s:
             raise ServiceError(
@@ -139,8 +144,14 @@ class Accounts:
                 retry_after=wait_s,
             )
         self._note_use(record)
+        return context
+
+    async def _load_key(self, digest: str) -> tuple[ApiKey, RequestContext]:
+        """Load the record of a key, and the context of requests by it; it may have ended."""
+        account_id, record = await find_key(self._store, digest)
         allowance_id = None if record.max_cost_usd_per_day is None else record.allowance_id
-        return RequestContext(account_id, record.id, frozenset(record.scopes), allowance_id)
+        scopes = frozenset(record.scopes)
+        return record, RequestContext(account_id, record.id, scopes, allowance_id)
 
     def _note_use(self, key: ApiKey) -> None:
         """Record that a key was used, seldom enough to cost nothing; nobody waits for it."""

@@ -1,11 +1,12 @@
 """Quotas of an account: its unfinished work and its stored bytes."""
 
 from collections import Counter
+from functools import partial
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
-from toolkit.engine.access.account_status import check_enabled
+from toolkit.engine.access.account_status import is_disabled, make_disabled_error
 from toolkit.settings import Settings
-from toolkit.store import Store
+from toolkit.store import ConfigurationCache, Store
 
 RETRY_AFTER_S = 5.0
 MEGABYTE = 1e6
@@ -21,6 +22,7 @@ class Quotas:
     def __init__(self, store: Store, settings: Settings) -> None:
         self._store = store
         self._settings = settings
+        self._disabled = ConfigurationCache(store, partial(is_disabled, store))
         self._pending: dict[str, tuple[str, int]] = {}
         self._pending_bytes: Counter[str] = Counter()
 
@@ -32,7 +34,8 @@ class Quotas:
             RequestError: `PAYLOAD_TOO_LARGE`; `UNAUTHENTICATED` for an account that was disabled
                 after the request was authenticated.
         """
-        await check_enabled(self._store, account_id)
+        if await self._disabled.find(account_id):
+            raise make_disabled_error()
         most = self._settings.max_queued
         if await self._store.count_open_roots(account_id, most) >= most:
             raise ServiceError(

@@ -19,6 +19,7 @@ from toolkit.store import (
     READ_ONLY_ACCOUNT_ID,
     SHARED_WITH_ALL,
     Change,
+    ConfigurationCache,
     DeleteRow,
     ReplaceRow,
     Row,
@@ -47,14 +48,21 @@ class Shares:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._connections = Records(store).connections
+        self._lent = ConfigurationCache(store, self._load_shared)
 
     async def list_own(self, account_id: str) -> list[tuple[Connection, Row]]:
         """List an account's own connections and their rows, the newest first."""
         rows = await self._connections.find_rows(account_id)
         return [(read_connection(row), row) for row in reversed(rows)]
 
-    async def list_shared(self, account_id: str) -> list[tuple[Connection, Row]]:
-        """List the connections that are shared with an account and their rows, newest first."""
+    async def list_shared(self, account_id: str) -> Sequence[tuple[Connection, Row]]:
+        """List the connections that are shared with an account and their rows, newest first.
+
+        Of the rows, the health may be out of date.
+        """
+        return await self._lent.find(account_id)
+
+    async def _load_shared(self, account_id: str) -> Sequence[tuple[Connection, Row]]:
         if account_id == READ_ONLY_ACCOUNT_ID:
             return []  # all connections are its own
         rows = await self._store.list_shared_connections(account_id)
@@ -97,18 +105,22 @@ class Shares:
             )
         return connection
 
-    async def check_usable(self, connection: Connection) -> None:
+    async def check_usable(self, connection_id: str, borrower: str | None) -> None:
         """Refuse a connection that was deleted, or was shared and is no longer.
+
+        Args:
+            connection_id: the connection.
+            borrower: the account that it is shared with; none for its owner's own use.
 
         Raises:
             WorkError: `CREDENTIALS_MISSING`.
         """
-        row = await self._store.get_row("connections", connection.id, "deleted")
+        row = await self._store.get_row("connections", connection_id, "deleted")
         if row is None or row["deleted"]:
             raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED_MESSAGE)
-        if isinstance(connection, SharedConnection):
-            lent = await self.list_shared(connection.lent_to)
-            if all(one.id != connection.id for one, _ in lent):
+        if borrower is not None:
+            lent = await self.list_shared(borrower)
+            if all(one.id != connection_id for one, _ in lent):
                 raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED_MESSAGE)
 
     async def show(self, connection: Connection) -> Connection:
@@ -187,6 +199,11 @@ class Shares:
             )
         ended = [row for row in rows if account_id in (None, row["shared_with"])]
         return [DeleteRow("shares", str(row["id"])) for row in ended]
+
+
+def find_borrower(connection: Connection) -> str | None:
+    """Find the account that a connection is shared with, where it is used by another's leave."""
+    return connection.lent_to if isinstance(connection, SharedConnection) else None
 
 
 def read_connection(row: Row) -> Connection:

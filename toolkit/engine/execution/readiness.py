@@ -6,7 +6,7 @@ for good where it only had to wait (decisions, "Opening a directory").
 
 import json
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 WAITING_MESSAGE: Final = "waiting_secret"
 RECHECK_INTERVAL_S = 5.0  # a secret may be set, or a connection made, at any time
 
-ConnectionsByProvider = dict[str, list[Connection]]
+ConnectionsByProvider = Mapping[str, Sequence[Connection]]
 
 
 class Readiness:

@@ -18,7 +18,16 @@ from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
 from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.money.budget import Reservation
 from toolkit.engine.request_context import RequestContext
-from toolkit.store import AddSpending, Change, DeleteRow, InsertRow, Lease, OverLimit, Store
+from toolkit.store import (
+    AddSpending,
+    Change,
+    ConfigurationCache,
+    DeleteRow,
+    InsertRow,
+    Lease,
+    OverLimit,
+    Store,
+)
 
 WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
 POLL_INTERVAL_S = 0.2  # how often to look for another process's settlements
@@ -77,6 +86,7 @@ class Allowances:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._limits = ConfigurationCache(store, self._load_limits)
         self._released = asyncio.Event()  # set and replaced whenever something is released
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         # Reservations of this process whose settlement could not be written: spent, to be deleted.
@@ -278,23 +288,27 @@ class Allowances:
         self._released.set()
         self._released = asyncio.Event()
 
-    async def find_limits(self, context: RequestContext) -> list[DailyLimit]:
+    async def find_limits(self, context: RequestContext) -> Sequence[DailyLimit]:
         """Find the limits that work counts against, the account's first.
 
         Nothing without a known bound is called where there is any.
         """
+        return await self._limits.find((context.account_id, context.key_id))
+
+    async def _load_limits(self, whose: tuple[str, str | None]) -> Sequence[DailyLimit]:
+        """Load the limits of an account and a key of it."""
+        account_id, key_id = whose
         found = []
-        account = await self._store.get_row("accounts", context.account_id, "doc")
+        account = await self._store.get_row("accounts", account_id, "doc")
         a_day = None if account is None else json.loads(account["doc"]).get("max_cost_usd_per_day")
         if a_day is not None:
-            found.append(make_account_limit(context.account_id, a_day))
+            found.append(make_account_limit(account_id, a_day))
         # The key of a notebook's embedded engine is never stored.
-        key_id = context.key_id
         row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
         if row is not None:
             limit = make_key_limit(ApiKey.model_validate_json(str(row["doc"])))
             found += [] if limit is None else [limit]
-        return found
+        return tuple(found)
 
 
 def make_account_limit(account_id: str, usd: float) -> DailyLimit:

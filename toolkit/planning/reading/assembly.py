@@ -23,7 +23,6 @@ from toolkit.planning.reading.spans.measures import PlacedMeasure
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import trim_span, trim_topic
 
-_QUESTION = "What should be made: a text, a picture, something spoken or a card, and about what?"
 # A shorter objective that asks for something unknown is asked back.
 _LEAST_WORDS = 5
 _TEXT_LENGTHS = frozenset({"words", "characters", "sentences", "paragraphs", "bullets", "lines"})
@@ -80,7 +79,7 @@ def assemble_reading(
         topic=topic,
         banned=_find_banned(finder, requests, scan),
         unavailable=() if "unavailable" in without else _drop_doubles(unavailable),
-        question=None if requests or unavailable else _QUESTION,
+        question=None if requests or unavailable else scan.lexicon.questions["what"],
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
     )

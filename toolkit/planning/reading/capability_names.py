@@ -32,6 +32,8 @@ class CapabilityNames:
         kinds: every kind that something here makes; what is in `phrases` counts as well.
         fields: input fields by the words that name them: `seed`, `negative prompt`.
         fields_by_kind: the names of the input fields of each kind that an objective may give.
+        numbers: the names of those that hold a number.
+        choices: the values of each input field that takes one of a few.
         feeds: pairs of kinds, of which the first can be an input of the second.
         needs: pairs of kinds, of which the first cannot be made without the second.
 
@@ -44,6 +46,8 @@ class CapabilityNames:
     kinds: frozenset[str] = frozenset()
     fields: Mapping[str, str] = field(default_factory=dict)
     fields_by_kind: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    numbers: frozenset[str] = frozenset()
+    choices: Mapping[str, frozenset[str]] = field(default_factory=dict)
     feeds: frozenset[tuple[str, str]] = KNOWN_FEEDS
     needs: frozenset[tuple[str, str]] = frozenset()
 

@@ -4,13 +4,15 @@ from toolkit.planning.reading.assembly import assemble_reading
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.objective_reading import ObjectiveReading
 from toolkit.planning.reading.requests.chunk_finder import ChunkFinder
-from toolkit.planning.reading.requests.request_finder import RequestFinder
+from toolkit.planning.reading.requests.fragment_finder import FragmentFinder
 from toolkit.planning.reading.requests.sources import find_addresses
+from toolkit.planning.reading.spans.enumerators import cut_enumerators
 from toolkit.planning.reading.spans.instructions import cut_instructions
 from toolkit.planning.reading.spans.lists import find_lists
 from toolkit.planning.reading.spans.literals import find_artifacts, find_literals
 from toolkit.planning.reading.spans.measures import find_measures
 from toolkit.planning.reading.spans.scan import Scan
+from toolkit.planning.reading.spans.value_lists import find_values
 from toolkit.planning.reading.words.language import detect_language
 from toolkit.planning.reading.words.lexicon import load_lexicon
 from toolkit.planning.reading.words.tokens import WITHOUT_SPACES
@@ -48,12 +50,13 @@ def read_objective(
     scan = Scan(objective, lexicon, names, mends="spelling" not in without)
     artifacts = find_artifacts(scan)
     literals = [] if "literals" in without else find_literals(scan)
+    cut_enumerators(scan)
     if "instructions" not in without:
         cut_instructions(scan)
     measures = [] if "measures" in without else find_measures(scan)
-    lists = [] if "counts" in without else find_lists(scan)
+    lists = [] if "counts" in without else [*find_values(scan), *find_lists(scan)]
     addresses = find_addresses(scan)
-    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else RequestFinder
+    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else FragmentFinder
     finder = make_finder(scan, without)
     finder.find()
     return assemble_reading(scan, finder, literals, artifacts, measures, lists, addresses, without)

@@ -10,6 +10,7 @@ from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_WORDING_CHARS = 4000
 
@@ -66,7 +67,7 @@ class RequestBuilder:
             topic=self._make_topic(copy, literal),
             wording=self._make_wording(copy),
             measures=self._list_measures(copy),
-            language=mention.language,
+            language=_read_language(copy) or mention.language,
             literal=literal.text if literal else None,
             literal_is_title=literal.is_title if literal else False,
             inputs=tuple(sorted(self._index[id(one)] for one in copy.inputs)),
@@ -83,7 +84,7 @@ class RequestBuilder:
         topic = self._topics[id(mention)]
         given = self._share_topic(mention) if not topic or mention.refers else ""
         topic = ", ".join(part for part in (given, topic) if part)
-        if copy.item is not None:
+        if copy.item is not None and copy.value is None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
         if not topic and literal is not None:
@@ -91,9 +92,11 @@ class RequestBuilder:
         return topic
 
     def _share_topic(self, mention: Mention) -> str:
-        """Return the topic of a neighbour: of what it is made from, a later one, an earlier one."""
+        """Return the topic of a neighbour: of what it is made from, then of those beside it."""
         here = self._mentions.index(mention)
-        order = [*mention.inputs, *self._mentions[here + 1 :], *reversed(self._mentions[:here])]
+        later, earlier = self._mentions[here + 1 :], self._mentions[:here][::-1]
+        beside = [*earlier, *later] if mention.refers else [*later, *earlier]
+        order = [*mention.inputs, *beside]
         return next((self._topics[id(one)] for one in order if self._topics[id(one)]), "")
 
     def _make_wording(self, copy: Copy) -> str:
@@ -102,7 +105,7 @@ class RequestBuilder:
         place = self._clauses.index(mention.clause)
         start = 0 if place == 0 else self._clauses[place]
         end = self._clauses[place + 1] if place + 1 < len(self._clauses) else len(scan)
-        left_out = {"instruction", "negation"}
+        left_out = {"instruction", "negation", "enumerator"}
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
@@ -113,10 +116,13 @@ class RequestBuilder:
                 first = k
             elif not kept and first is not None:
                 stop = scan.tokens[k].start if k < len(scan) else len(scan.objective)
-                parts.append(scan.objective[scan.tokens[first].start : stop].strip())
+                part = scan.objective[scan.tokens[first].start : stop].strip()
+                parts.append(part.removesuffix("(").rstrip())
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            parts.insert(0, f"{mention.form}:")  # "one of a dog" needs what it is one of
         return " ".join(part for part in parts if part)[:_MAX_WORDING_CHARS].strip()
 
     # Measures, literals, artifacts, facts.
@@ -128,6 +134,8 @@ class RequestBuilder:
             inside = copy.item is not None and copy.item[0] <= placed.start < copy.item[1]
             if scan.owners[placed.start] == "measure" or inside:
                 found.setdefault(placed.measure.name, placed.measure)
+        if copy.value is not None and copy.value.name != "language":
+            found[copy.value.name] = copy.value
         attributes = list(mention.attributes)
         if copy.item is not None:
             attributes += range(*copy.item)
@@ -231,6 +239,9 @@ class RequestBuilder:
         end = self._scan.find_sentence_end(literal.start)
         near = [one for one in self._mentions if start <= one.start < end]
         taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]
+        if self._scan.lexicon.word_order == "about-before":
+            # The verb that takes quoted words stands after them.
+            taking = [one for one in taking if one.clause <= literal.start <= one.start] or taking
         before = [one for one in taking if one.start <= literal.start]
         earlier = [one for one in self._mentions if one.start <= literal.start]
         pool = before[-1:] or taking[:1] or near[-1:] or earlier[-1:] or self._mentions[:1]
@@ -252,6 +263,11 @@ class RequestBuilder:
             owner = before[-1] if before else next(iter(texts), None)
             if owner is not None:
                 owner.needs_facts = True
+
+
+def _read_language(copy: Copy) -> str | None:
+    value = copy.value
+    return str(value.value) if value is not None and value.name == "language" else None
 
 
 def _read_attribute(scan: Scan, k: int) -> Measure | None:

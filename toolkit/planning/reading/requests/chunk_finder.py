@@ -12,6 +12,7 @@ from toolkit.planning.reading.requests.chunks import (
 )
 from toolkit.planning.reading.requests.clauses import Clause, ClauseReader
 from toolkit.planning.reading.requests.mentions import ACT_KINDS, TRANSFORMING_ACTS, Mention
+from toolkit.planning.reading.spans.literals import is_named
 from toolkit.planning.reading.spans.scan import Break
 
 _TALKING_ACTS = frozenset({"explain", "answer", "list", "compare", "write", "brainstorm"})
@@ -29,7 +30,7 @@ class ChunkFinder(ClauseReader):
             chunks = split_chunks(self.scan, start, end)
             before = len(self.mentions) + len(self.unavailable)
             self._resolve_chunks(chunks)
-            chunks = self._take_negated(chunks)
+            chunks = self._take_negated(self._take_named_voice(chunks))
             for clause in self._split_clauses(chunks):
                 self._read_clause(clause)
             asked = len(self.mentions) + len(self.unavailable) > before
@@ -37,7 +38,8 @@ class ChunkFinder(ClauseReader):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
             self._check_question(start, end)
-            if len(self.mentions) + len(self.unavailable) == before:
+            asked = len(self.mentions) + len(self.unavailable) > before
+            if not asked and not self._says_what_is_given(chunks):
                 self._check_edit(start, end)
             if len(self.mentions) + len(self.unavailable) == before:
                 self._check_now(start, end)
@@ -95,6 +97,8 @@ class ChunkFinder(ClauseReader):
 
     def _read_clause(self, clause: Clause) -> None:
         verb = clause.verb
+        if verb is not None and verb.act == "clone" and self._has_clone():
+            return  # "その声で": the one that is made
         self._clause = min(
             (one.start for one in (*clause.chunks[:1], *([verb] if verb else ()))),
             default=self._clause,
@@ -112,6 +116,47 @@ class ChunkFinder(ClauseReader):
             self._ask_for_things(clause, refers=refers)
         else:
             self._ask_for_act(clause, act, refers=refers)
+
+    def _has_clone(self) -> bool:
+        return any(one.kind == "clone" for one in self.mentions)
+
+    def _take_named_voice(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Read a recording's voice that gets a name as its clone; return what follows.
+
+        As in `art_…の声を「店長」として登録し、…` and `用它做一个叫“小葵”的声音，…`.
+        """
+        quoted = [n for n, one in enumerate(chunks) if one.word == "literal"]
+        if not quoted or self._has_clone() or "artifact" not in self.scan.owners:
+            return chunks
+        first = last = quoted[0]
+        while last + 1 < len(chunks) and chunks[last + 1].word == "literal":
+            last += 1
+        if not is_named(self.scan, chunks[first].start, chunks[last].end):
+            return chunks
+        end = next(
+            (
+                n
+                for n in range(last + 1, len(chunks))
+                if self.scan.breaks[chunks[n].start] >= Break.COMMA
+            ),
+            len(chunks),
+        )
+        voice = next((one for one in chunks[:end] if self._names_voice(one)), None)
+        known = any(one.word in {"artifact", "pronoun"} for one in chunks[:first])
+        if voice is None or not (known or self._speaks_of_given(voice)):
+            return chunks
+        acts = [n for n in range(last + 1, end) if chunks[n].act not in {None, "clone"}]
+        end = acts[0] if acts else end
+        self._keep(Mention("clone", voice.start, voice.end, chunks[0].start, act="clone"), [])
+        return chunks[end:]
+
+    def _names_voice(self, chunk: Chunk) -> bool:
+        word = self.scan.text(chunk.start, chunk.end)
+        return word.endswith(tuple(self.grammar.voices)) and chunk.kind is not ChunkKind.TAKEN
+
+    def _speaks_of_given(self, voice: Chunk) -> bool:
+        """Tell whether a voice is one that was spoken of: `この声`."""
+        return voice.noun is not None and voice.noun.category == "thing.clone"
 
     def _is_done_by_others(self, clause: Clause) -> bool:
         words = [self.scan.text(one.start, one.end) for one in clause.chunks]

@@ -25,7 +25,8 @@ _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るた�
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
 _BECOMING = frozenset("成为為作进進到")
-_LAST_MARKS = frozenset({"し", "す", "", "を", "も", "お", "だ", "で", "と", "请", "請"})
+_COPULAS = frozenset("はが是就")
+_LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
 
 
 @dataclass(slots=True)
@@ -246,6 +247,8 @@ class ClauseReader(QuestionReader):
                 parts.append([])
             parts[-1].append(chunk)
         for part in parts:
+            if self._says_what_is_given(part):
+                continue
             last = next(
                 (n for n in range(len(part) - 1, -1, -1) if self._says_something(part[n])), None
             )
@@ -256,20 +259,15 @@ class ClauseReader(QuestionReader):
             if self.mentions and get_chunk_kind(self.scan, part[last]) == "research":
                 self.facts.append(part[last].start)
                 continue
-            ends = self._find_mark(part, last) in {
-                "",
-                "を",
-                "も",
-                "お",
-                "だ",
-                "で",
-                "と",
-                "请",
-                "請",
-            }
+            ends = self._find_mark(part, last) in _LAST_MARKS
             if (ends or counted) and (not self.mentions or counted or self._is_new(part[last])):
                 heads = [one for one in part if one.noun is not None and not self._is_label(one)]
                 yield Clause(None, part, self._choose_heads(part, heads), [])
+
+    def _says_what_is_given(self, part: Sequence[Chunk]) -> bool:
+        """Tell whether a part says what an artifact is: `art_…は祖父の録音です`, `art_…是…`."""
+        given = [n for n, one in enumerate(part[:-1]) if one.word == "artifact"]
+        return any(self.scan.word(part[n + 1].start) in _COPULAS for n in given)
 
     def _says_something(self, chunk: Chunk) -> bool:
         return chunk.kind in {ChunkKind.NOUN, ChunkKind.TEXT, ChunkKind.VERB}

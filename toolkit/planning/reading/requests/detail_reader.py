@@ -86,7 +86,9 @@ class DetailReader(RequestState):
             self._add_unavailable(sent)
             return sent.end, Place.TOPIC
         language = scan.find(i, "language")
-        if language is not None and self._current is not None and self._ends_here(language):
+        led = scan.breaks[i] or scan.owners[i - 1] or not scan.has(i - 1, "about", "article")
+        led = led and not scan.has(i - 1, "join.and")
+        if language is not None and led and self._current and self._ends_here(language):
             self._current.language = language.value
             scan.consume(language.start, language.end, "language")
             return language.end, Place.AFTER

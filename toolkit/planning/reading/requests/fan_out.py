@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from toolkit.planning.reading.objective_reading import Measure
 from toolkit.planning.reading.requests.mentions import Mention
 from toolkit.planning.reading.spans.lists import ItemList
 
@@ -17,12 +18,14 @@ class Copy:
         mention: what is asked for.
         number: which of its copies it is.
         item: the tokens of the list's item that it is for.
+        value: what that item gives to it, if it is a value.
         inputs: the copies that it is made from.
     """
 
     mention: Mention
     number: int = 0
     item: tuple[int, int] | None = None
+    value: Measure | None = None
     inputs: list["Copy"] = field(default_factory=list)
 
 
@@ -37,8 +40,15 @@ def fan_out(mentions: Sequence[Mention], lists: Sequence[ItemList]) -> list[Copy
         wanted = min(counts[id(mention)], MAX_REQUESTS - made)
         made += max(wanted, 0)
         own = items[id(mention)]
+        values = next((o.values for o in lists if o.items is own and mention.kind in o.kinds), ())
         copies[id(mention)] = [
-            Copy(mention, n, own[n] if n < len(own) else None) for n in range(wanted)
+            Copy(
+                mention,
+                n,
+                item=own[n] if n < len(own) else None,
+                value=values[n] if n < len(values) else None,
+            )
+            for n in range(wanted)
         ]
     for mention in mentions:
         for source in mention.inputs:
@@ -53,6 +63,10 @@ def _assign_lists(
     items: dict[int, tuple[tuple[int, int], ...]] = {id(one): () for one in mentions}
     for found in lists:
         size = len(found.items)
+        if found.values:
+            for mention in _choose_taking(mentions, found):
+                items[id(mention)] = items[id(mention)] or found.items
+            continue
         counted = [one for one in mentions if one.count == size and size > 1]
         spread = [one for one in mentions if one.each]
         chosen = counted[-1:] if counted and not spread else [*counted, *spread]
@@ -63,6 +77,13 @@ def _assign_lists(
         for mention in chosen:
             items[id(mention)] = items[id(mention)] or found.items
     return items
+
+
+def _choose_taking(mentions: Sequence[Mention], found: ItemList) -> list[Mention]:
+    """Choose the mention that takes the values of a list: the last one before them."""
+    able = [one for one in mentions if one.kind in found.kinds]
+    before = [one for one in able if one.start < found.start]
+    return before[-1:] or able[:1]
 
 
 def _spread_counts(

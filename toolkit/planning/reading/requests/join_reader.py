@@ -1,11 +1,17 @@
 """Requests in the middle of a sentence: after a comma, `and`, `then`, `with` or `as`."""
 
+from dataclasses import replace
+
 from toolkit.planning.reading.requests.mentions import get_kind
 from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
-from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.spans.scan import Break, Phrase
 from toolkit.planning.reading.spans.verbs import find_verb
+
+# How many words may lead to the quoted words of a card: `with the title`.
+_MAX_LABEL = 4
 
 
 class JoinReader(NounReader):
@@ -39,7 +45,37 @@ class JoinReader(NounReader):
             k = step.end
         if not join or k >= self._end:
             return None
+        another = self._read_another(i, k) if k > i and join == "and" else None
+        if another is not None:
+            return another
+        join = "with" if join == "and" and self._continues_with(i) else join
         return self._try_request(i, k, join, firm=gap >= Break.CLAUSE, strict=strict)
+
+    def _continues_with(self, i: int) -> bool:
+        """Tell whether `and` adds to what a card has: `with the title “…” and a picture`."""
+        current, k = self._current, i
+        while k > 0 and self.scan.owners[k - 1] == "literal":
+            k -= 1
+        if current is None or current.kind != "card" or k == i:
+            return False
+        return any(
+            self.scan.has(n, "join.with") for n in range(max(current.end, k - _MAX_LABEL), k)
+        )
+
+    def _read_another(self, i: int, k: int) -> tuple[int, Place] | None:
+        """Read a pronoun for one more of the same: `a picture of a cat and one of a dog`."""
+        scan, current = self.scan, self._current
+        if current is None or not current.form or not current.topics:
+            return None
+        about = scan.find(k + 1, "about") if scan.word(k) in self.grammar.another else None
+        if about is None or about.end >= self._end or scan.breaks[k + 1]:
+            return None
+        same = scan.word(k + 1) == scan.word(current.topics[0][0] - 1)
+        if not same or scan.word(about.end) in self.grammar.possessive:
+            return None
+        self._start_clause(i, "and")
+        self._add(replace(current, start=k, end=k + 1, clause=i, topics=[], inputs=[]))
+        return about.end, Place.TOPIC
 
     def _try_request(
         self, i: int, k: int, join: str, *, firm: bool, strict: bool
@@ -53,6 +89,11 @@ class JoinReader(NounReader):
                 return None
             self._start_clause(i, "and")
             return self._open_verb(verb)
+        # After a comma alone, a verb at the end is that of a relative clause.
+        if join in {"and", "then", "want"} and (k > i or self._ends_in_verb):
+            opened = self._read_final_verb(k, i)
+            if opened is not None:
+                return opened
         if join not in {"with", "as"} and self._is_unknown_verb(k) and self.mentions:
             self._start_clause(i, "and")
             return self._hand_over(k)
@@ -85,6 +126,8 @@ class JoinReader(NounReader):
         ):
             self.only.add(get_kind(scan, phrase.head) or "")
             return phrase.end, Place.AFTER
+        if self._qualifies(phrase):
+            return self._add_quality(phrase)
         if self._continues_reference(phrase, phrase.head):
             return phrase.end, Place.AFTER
         merged = self._merge_noun(phrase, phrase.head, join)
@@ -136,3 +179,35 @@ class JoinReader(NounReader):
         self._refers = refers
         self._add_noun(phrase, phrase.head)
         return self._leave_noun(phrase)
+
+    def _read_each(self, i: int) -> tuple[int, Place] | None:
+        """Read what says that one is made for each: `a picture for each`, `each on a card`."""
+        scan, current = self.scan, self._current
+        each = find_each(scan, i)
+        if each is None or current is None:
+            return None
+        opened = self._open_own(each)
+        if opened is not None:
+            return opened
+        current.each = True
+        named = read_noun_phrase(scan, each.end) if each.end < self._end else None
+        if each.end >= self._end or scan.breaks[each.end]:
+            current.refers = any(one.count > 1 for one in self.mentions[:-1])
+        kind = get_kind(scan, named.head) if named and named.head else None
+        if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
+            current.refers, current.refers_to = True, kind
+            return named.end, Place.AFTER
+        return each.end, Place.TOPIC
+
+    def _open_own(self, each: Phrase) -> tuple[int, Place] | None:
+        """Open a request for each of those before it: `three jokes, each on its own card`."""
+        joins = [self.scan.find(k, "join.as", "join.with") for k in (each.end, each.end - 1)]
+        join = next((one for one in joins if one is not None), None)
+        if join is None or join.end >= self._end or self.scan.breaks[join.end]:
+            return None
+        kind = join.category.removeprefix("join.")
+        opened = self._try_request(join.start, join.end, kind, firm=False, strict=False)
+        if opened is not None:
+            self._verb = None
+            self.mentions[-1].each = True
+        return opened

@@ -135,6 +135,8 @@ def _choose_sources(
 
 
 def _choose_referred(mention: Mention, able: Sequence[Mention]) -> list[Mention]:
+    if mention.kind == "text" and _repeats_act(mention, able):
+        return []
     named = [one for one in able if one.kind == mention.refers_to]
     if mention.join == "as" and not mention.refers:
         last = able[-1]
@@ -151,6 +153,15 @@ def _choose_referred(mention: Mention, able: Sequence[Mention]) -> list[Mention]
     if mention.kind == "text" and mention.act in TRANSFORMING_ACTS and texts:
         return texts[-1:]
     return named[-1:] or research[-1:] or texts[-1:] or list(able[-1:])
+
+
+def _repeats_act(mention: Mention, able: Sequence[Mention]) -> bool:
+    """Tell whether a verb has the object it had before: `explain it to Ann, then explain it to …`.
+
+    Its pronoun stands for that object, and not for the text which was made of it.
+    """
+    repeats = mention.act is not None and mention.act not in TRANSFORMING_ACTS
+    return repeats and not mention.form and any(one.act == mention.act for one in able)
 
 
 def _choose_unused_facts(able: Sequence[Mention], earlier: Sequence[Mention]) -> list[Mention]:

@@ -13,7 +13,7 @@ from toolkit.planning.reading.requests.mentions import (
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.requests.verb_reader import VerbReader
 from toolkit.planning.reading.spans.noun_phrases import NounPhrase, read_noun_phrase
-from toolkit.planning.reading.spans.scan import Phrase
+from toolkit.planning.reading.spans.scan import Break, Phrase
 
 # Acts whose object is what they are about, even where it names something that can be made.
 _TALKING_ACTS = frozenset(
@@ -344,6 +344,54 @@ class NounReader(VerbReader):
         if get_kind(self.scan, head) != "text" or phrase.language:
             return False
         return join == "with" or self.scan.word(head.end - 1) in self.grammar.parts
+
+    def _read_shown(self, i: int) -> tuple[int, Place] | None:
+        """Read a thing made before as a part of a card: `a card that puts the slogan on top`."""
+        current = self._current
+        if (
+            current is None
+            or current.kind != "card"
+            or self.scan.word(i) not in self.grammar.definite
+        ):
+            return None
+        phrase = read_noun_phrase(self.scan, i)
+        kind = get_kind(self.scan, phrase.head) if phrase.head is not None else None
+        if kind == "card" or not self._is_mentioned(phrase):
+            return None
+        current.refers, current.refers_to = True, kind
+        if current.topics and self.scan.word(current.topics[-1][0]) in self.grammar.relative:
+            current.topics.pop()
+        return phrase.end, Place.AFTER
+
+    def _qualifies(self, phrase: NounPhrase) -> bool:
+        """Tell whether a bare noun only says how what was asked for is to be: `Bullets, please.`"""
+        scan, head = self.scan, phrase.head
+        if head is None or phrase.tail is not None or phrase.language or phrase.is_definite:
+            return False
+        kind = get_kind(scan, head)
+        number = sum(one.count for one in self.mentions if one.kind == kind)
+        if phrase.end < self._end and not (
+            scan.breaks[phrase.end] or scan.has(phrase.end, "negation.only", "polite")
+        ):
+            return False
+        if not number or kind == "research":
+            return False
+        if phrase.count > 1:
+            return phrase.count == number and scan.breaks[phrase.start] == Break.SENTENCE
+        is_form = scan.has(head.start, "attribute.") or scan.has(head.start, "unit.")
+        is_many = scan.word(head.end - 1).endswith(self.grammar.plural)
+        return not phrase.has_article and (is_form or is_many)
+
+    def _add_quality(self, phrase: NounPhrase) -> tuple[int, Place]:
+        """Give what a bare noun says to the last thing of its kind."""
+        head = phrase.head
+        if head is not None:
+            kind = get_kind(self.scan, head)
+            self._current = next(one for one in reversed(self.mentions) if one.kind == kind)
+            if self.scan.has(head.start, "attribute."):
+                self._current.attributes.append(head.start)
+            self.scan.consume(head.start, head.end, "request")
+        return phrase.end, Place.AFTER
 
     def _continues_reference(self, phrase: NounPhrase, head: Phrase) -> bool:
         """Tell whether a bare noun joins what is referred to: `lay story and drawing out`."""

@@ -1,8 +1,9 @@
 """The pass that finds acts and things where they are asked for, clause by clause."""
 
-from toolkit.planning.reading.requests.join_reader import JoinReader
 from toolkit.planning.reading.requests.mentions import Mention, UnavailableMention, get_kind
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
+from toolkit.planning.reading.requests.wish_reader import WishReader
+from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break
 from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
@@ -11,7 +12,7 @@ from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
 _DETAILS = ("join.", "attribute.", "language", "act.clone")
 
 
-class RequestFinder(JoinReader):
+class RequestFinder(WishReader):
     """Finder of requests: walks the words once and keeps track of its place in the clause."""
 
     def find(self) -> None:
@@ -23,7 +24,7 @@ class RequestFinder(JoinReader):
         start = self._retract(start, end)
         self._clause, self._end = start, end
         self._verb, self._current, self._hands_over = None, None, False
-        self._verb_place, self._is_verb_unknown = None, False
+        self._verb_place, self._is_verb_unknown, self._ends_in_verb = None, False, False
         self._start_clause(start, "start")
         i, place = start, Place.OPEN
         if start >= end:
@@ -36,7 +37,7 @@ class RequestFinder(JoinReader):
             Place.SUBJECT: self._read_subject,
             Place.STATEMENT: self._read_statement,
         }
-        found = len(self.mentions) + len(self.unavailable)
+        found = self._found_before = len(self.mentions) + len(self.unavailable)
         while i < end:
             owner = self.scan.owners[i]
             if owner is not None:
@@ -65,7 +66,7 @@ class RequestFinder(JoinReader):
         negated = self._read_negation(i)
         if negated is not None:
             return negated
-        each = scan.find(i, "join.for_each")
+        each = find_each(scan, i)
         if each is not None:
             self._each = True
             phrase = read_noun_phrase(scan, each.end) if each.end < self._end else None
@@ -82,6 +83,9 @@ class RequestFinder(JoinReader):
         if skipped is not None:
             self._wants = self._wants or skipped.category == "polite"
             return skipped.end, Place.OPEN
+        wish = self._read_wish(i) or self._read_final_verb(i)
+        if wish is not None:
+            return wish
         only = scan.find(i, "negation.only")
         if only is not None:
             self._is_only = True
@@ -103,6 +107,8 @@ class RequestFinder(JoinReader):
         if is_unknown_verb(scan, i) and not self._find_reference(i):
             return self._open_unknown_verb(i)
         if phrase.head is not None and not self._is_statement(phrase):
+            if self._qualifies(phrase):
+                return self._add_quality(phrase)
             if self._is_mentioned(phrase):
                 self._refers, self._refers_to = True, get_kind(scan, phrase.head)
                 return phrase.end, Place.SUBJECT
@@ -169,6 +175,10 @@ class RequestFinder(JoinReader):
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
+        each = find_each(scan, i) if self.mentions else None
+        opened = self._open_own(each) if each is not None else None
+        if opened is not None:
+            return opened
         if scan.find(i, "about"):
             self._finish_verb()
             return self._read_after(i)
@@ -212,17 +222,9 @@ class RequestFinder(JoinReader):
         opened = self._reopen(i)
         if opened is not None:
             return opened
-        each = scan.find(i, "join.for_each")
-        if each is not None and self._current is not None:
-            self._current.each = True
-            named = read_noun_phrase(scan, each.end) if each.end < self._end else None
-            if each.end >= self._end or scan.breaks[each.end]:
-                self._current.refers = any(one.count > 1 for one in self.mentions[:-1])
-            kind = get_kind(scan, named.head) if named and named.head else None
-            if named is not None and any(is_same_kind(kind, one) for one in self.mentions[:-1]):
-                self._current.refers, self._current.refers_to = True, kind
-                return named.end, Place.AFTER
-            return each.end, Place.TOPIC
+        spread = self._read_each(i)
+        if spread is not None:
+            return spread
         if scan.word(i) in self.grammar.times and self._current is not None:
             self._current.count = max(self._current.count, self.grammar.times[scan.word(i)])
             scan.consume(i, i + 1, "count")
@@ -276,6 +278,12 @@ class RequestFinder(JoinReader):
         if live is not None:
             self._add_unavailable(live)
             return live.end, Place.TOPIC
+        spread = self._read_each(i) if scan.breaks[i] else None
+        if spread is not None:
+            return spread
+        shown = self._read_shown(i)
+        if shown is not None:
+            return shown
         if self._current is not None and self._current.is_question and scan.has(i, "fact"):
             self._current.needs_facts = True
         if scan.breaks[i] or scan.has(i, *_DETAILS) or scan.word(i) in self.grammar.means:
@@ -326,6 +334,9 @@ class RequestFinder(JoinReader):
             self._start_clause(i, "start")
             self._wants = True
             return polite.end if polite is not None else i + 1, Place.OPEN
+        wish = self._read_wish(i)
+        if wish is not None:
+            return wish
         if scan.breaks[i] >= Break.COMMA and i > self._clause:
             opened = self._reopen(i, strict=scan.breaks[i] < Break.CLAUSE)
             if opened is not None:

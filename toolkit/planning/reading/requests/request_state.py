@@ -61,6 +61,8 @@ class RequestState:
         self._unknown_count = 1
         self._wants = False
         self._hands_over = False
+        self._found_before = 0
+        self._ends_in_verb = False
         self.unknown_verb: int | None = None
         self._verb_place: int | None = None
         self._is_verb_unknown = False
@@ -69,6 +71,10 @@ class RequestState:
         self._clause, self._join = i, join
         self._refers, self._refers_to, self._each = False, None, False
         self._wants = False
+
+    def _has_found(self) -> bool:
+        """Tell whether the sentence that is read asked for something so far."""
+        return len(self.mentions) + len(self.unavailable) > self._found_before
 
     def _skip_items(self, i: int) -> int:
         """Return where the words after a list begin: `for each of the rivers Ebro and Po, …`."""

@@ -5,7 +5,7 @@ from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, Unava
 from toolkit.planning.reading.requests.request_state import Place
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break, Phrase
-from toolkit.planning.reading.spans.verbs import find_verb, has_clitic, has_object
+from toolkit.planning.reading.spans.verbs import find_final_verb, find_verb, has_clitic, has_object
 
 
 class VerbReader(CommandReader):
@@ -35,6 +35,20 @@ class VerbReader(CommandReader):
             self._finish_verb()
             return end, Place.TOPIC if has_about else Place.AFTER
         return end, Place.OBJECT
+
+    def _read_final_verb(self, i: int, clause: int | None = None) -> tuple[int, Place] | None:
+        """Read a verb that ends its clause before its object: `bitte einen Igel zeichnen`."""
+        verb = find_final_verb(self.scan, i)
+        if verb is None:
+            return None
+        phrase = read_noun_phrase(self.scan, i)
+        if phrase.head is not None and not phrase.is_definite:
+            return None  # the noun says what is to be made
+        if clause is not None:
+            self._start_clause(clause, "and")
+        self._ends_in_verb = True
+        end, place = self._open_verb(verb)
+        return (i, place) if place is Place.OBJECT and end > i else (end, place)
 
     def _pass_over(self, i: int, owner: str, place: Place) -> tuple[int, Place]:
         """Step over a word that another pass consumed."""

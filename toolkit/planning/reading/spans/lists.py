@@ -3,9 +3,11 @@
 import re
 from dataclasses import dataclass
 
+from toolkit.planning.reading.objective_reading import Measure
 from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.noun_phrases import find_head
-from toolkit.planning.reading.spans.scan import Break, Scan
+from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_ITEMS = 50
 # How many words an item between a class and what is asked for of it may have.
@@ -22,6 +24,8 @@ class ItemList:
         items: the tokens of each item.
         is_each: whether a word such as `each` says that it is spread.
         scope: where the sentence ends that asks for something of each; 0 where nothing says so.
+        values: what each item gives to what is made, if the items are values of one property.
+        kinds: the kinds that such values can be of.
     """
 
     start: int
@@ -29,6 +33,8 @@ class ItemList:
     items: tuple[tuple[int, int], ...]
     is_each: bool
     scope: int = 0
+    values: tuple[Measure, ...] = ()
+    kinds: frozenset[str] = frozenset()
 
 
 def find_lists(scan: Scan) -> list[ItemList]:
@@ -84,6 +90,9 @@ def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
         items = split_items(scan, i, end)
         if not 2 <= len(items) <= _MAX_ITEMS:
             continue
+        named = any(find_head(scan, k) for k in range(start, i))
+        if not named and all(_is_asked(scan, *item) for item in items):
+            continue  # "two things: a fable, and a picture of a badger"
         counted = any(read_quantity(scan, k)[0] == len(items) for k in range(start, i))
         is_each = any(scan.find(k, "join.for_each") for k in range(max(start, i - 7), i))
         is_each = is_each or (counted and any(_spreads(scan, k) for k in range(end, len(scan))))
@@ -112,8 +121,8 @@ def split_items(scan: Scan, start: int, end: int) -> list[tuple[int, int]]:
 
 def _find_apposed(scan: Scan, start: int, end: int) -> ItemList | None:
     """Find `For each of these herbs, dill, mint, sage: a line`: items between class and request."""
-    phrase = scan.find(start, "join.for_each")
-    if phrase is None:
+    phrase = find_each(scan, start)
+    if phrase is None or _names_item(scan, phrase.end):
         return None
     stop = next((k for k in range(phrase.end, end) if scan.breaks[k] == Break.CLAUSE), end)
     first = scan.find_sentence_end(start, Break.COMMA)
@@ -155,7 +164,7 @@ def _find_enumerated(scan: Scan, start: int, end: int) -> ItemList | None:
     each = [k for k in range(start, end) if _spreads(scan, k)]
     if not each:
         return None
-    phrase = scan.find(each[0], "join.for_each")
+    phrase = find_each(scan, each[0])
     opening = phrase.end if phrase else each[0] + 1
     # "for each of A, B and C" or "A, B and C, each as an mp3"; "for each one" has no list after it.
     has_list = not scan.has(opening - 1, "pronoun")
@@ -185,8 +194,25 @@ def _is_asked(scan: Scan, start: int, end: int) -> bool:
 
 def _spreads(scan: Scan, k: int) -> bool:
     """Tell whether a word spreads what is asked for; `per` by itself only counts."""
-    phrase = scan.find(k, "join.for_each")
-    return phrase is not None and not scan.has(k, "join.from")
+    return find_each(scan, k) is not None and not scan.has(k, "join.from")
+
+
+def find_each(scan: Scan, i: int) -> Phrase | None:
+    """Return the words that spread what is asked for; `every November` only says how often."""
+    phrase = scan.find(i, "join.for_each")
+    if phrase is None or scan.word(phrase.end) in get_grammar(scan.lexicon.code).periods:
+        return None
+    return phrase
+
+
+def _names_item(scan: Scan, i: int) -> bool:
+    """Tell whether an item stands after `each of`, where a class would have a determiner."""
+    grammar = get_grammar(scan.lexicon.code)
+    k = i + 1 if scan.word(i) in grammar.partitive else i
+    if scan.word(k - 1) not in grammar.partitive:
+        return False
+    determined = scan.word(k) in grammar.definite | grammar.possessive
+    return not determined and not scan.has(k, "article", "number")
 
 
 def _find_run(scan: Scan, start: int, end: int) -> ItemList | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from toolkit.planning.reading.spans.lists import split_items
 from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.scan import ARTIFACT_ID, Break, Scan
+from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_LITERAL_CHARS = 20_000
 # Opening marks with their closing ones, of every language: who quotes does not look at rules.
@@ -124,7 +125,7 @@ def find_literals(scan: Scan) -> list[Literal]:
         while last < len(starts) and starts[last] < end:
             last += 1
         if text and last > place:
-            literals.append(Literal(text, place, last, _has_title_before(scan, place)))
+            literals.append(Literal(text, place, last, is_named(scan, place, last)))
             scan.consume(place, last, "literal")
     return sorted([*literals, *_find_colon_literals(scan)], key=lambda one: one.start)
 
@@ -137,12 +138,17 @@ def find_artifacts(scan: Scan) -> list[tuple[int, str]]:
     return found
 
 
-def _has_title_before(scan: Scan, place: int) -> bool:
+def is_named(scan: Scan, place: int, last: int) -> bool:
+    """Tell whether words about quoted ones say that they are a title or a name.
+
+    Those stand before them; where a topic stands before its noun, also after: `「蜜柑」という題`.
+    """
     for i in range(max(0, place - 4), place):
         for phrase in scan.phrases(i):
             if phrase.category == "title" and phrase.end == place:
-                return not scan.has(i, "act.speak")
-    return False
+                saying = get_grammar(scan.lexicon.code).saying
+                return not scan.has(i, "act.speak") and scan.word(i) not in saying
+    return scan.lexicon.word_order == "about-before" and scan.has(last, "title")
 
 
 def _find_colon_literals(scan: Scan) -> list[Literal]:
@@ -163,10 +169,16 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
         acts = any(scan.find(k, *_COLON_ACTS) for k in range(opening, i))
         if not (acts or is_title) or _announces_items(scan, opening, i):
             continue
-        end = _find_paragraph_end(scan, i, Break.SENTENCE if is_title else None)
+        labelled, _ = scan.names.find_label([scan.word(i - 1)])
+        is_running = scan.has(i - 1, "thing.text", "unit.words", "unit.sentences")
+        is_running = is_running and labelled in {None, "body", "text"}
+        if is_title and not is_running:
+            end = scan.find_sentence_end(i, Break.COMMA)
+        else:
+            end = scan.find_sentence_end(i) if not acts else _find_paragraph_end(scan, i)
         if any(owner for owner in scan.owners[i:end]):
             continue
-        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip()
+        text = scan.objective[scan.tokens[i].start : _find_text_end(scan, end)].strip(" ,;\n")
         scan.consume(i, end, "literal")
         return [Literal(text, i, end, is_title)]
     return []
@@ -188,9 +200,7 @@ def _find_clause_start(scan: Scan, i: int) -> int:
     return start
 
 
-def _find_paragraph_end(scan: Scan, i: int, least: Break | None) -> int:
-    if least is not None:
-        return scan.find_sentence_end(i, Break.COMMA)
+def _find_paragraph_end(scan: Scan, i: int) -> int:
     end = i + 1
     while end < len(scan) and "\n\n" not in scan.gap(end):
         end += 1

@@ -11,8 +11,10 @@ _TIMES = frozenset({"x", "×", "*"})
 _BETWEEN = _TIMES | {"by", "mal", "par", "por", "per", "na", "auf", "sur", "su", "乘"}
 _OF = frozenset({"of", "is", "to", "von", "de", "di"})
 _MAX_LOOKBACK = 4
+# Characters between the name of a field and its value, where words are not set apart.
+_MAX_LINK = 6
+_COUNTING = ("counter", "unit.bullets", "unit.pace")
 _LEAST_PIXELS = 16
-_MAX_LINK = 4  # tokens between the name of a field and its value
 # Which kinds a measure can be of, the likeliest first.
 MEASURED_KINDS = {
     "words": ("text", "speech", "card", "research"),
@@ -62,6 +64,9 @@ def find_measures(scan: Scan) -> list[PlacedMeasure]:
 
 def _read_measure(scan: Scan, i: int) -> list[PlacedMeasure]:
     _, end = read_quantity(scan, i)
+    if end > i and not scan.lexicon.separator:
+        end = _skip_counter(scan, end)
+        end += scan.word(end) == "の"
     named = _read_field(scan, end) if end > i else []
     if named and named[0].start == i:
         return named
@@ -145,30 +150,61 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
         if value is None or last > end + 1:
             value = scan.text(end, last).strip(" .")
         return PlacedMeasure(i, last, Measure(name, value))
+    if not scan.lexicon.separator:
+        return _read_unspaced_value(scan, i, end, name) if name in scan.names.numbers else None
     # "seed = 99", "seed of 99", "language de"
-    skip = _skip_linking_words(scan, end)
+    skip = end + (scan.word(end) in _OF)
     number, last = read_quantity(scan, skip)
     if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
         return PlacedMeasure(i, last, Measure(name, number))
     if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
         return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
+    choices = scan.names.choices.get(name, frozenset())
+    if scan.word(skip) in choices and not any(scan.breaks[end : skip + 1]):
+        return PlacedMeasure(i, skip + 1, Measure(name, scan.word(skip)))
+    if i > 0 and scan.word(i - 1) in choices and scan.is_free(i - 1) and not scan.breaks[i]:
+        return PlacedMeasure(i - 1, end, Measure(name, scan.word(i - 1)))
     before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
     if before is not None and _stands_alone(scan, end):
         return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))
     return None
 
 
-def _skip_linking_words(scan: Scan, i: int) -> int:
-    """Return where a value begins after words that lead to it: `seed of 99`, `语速调到1.25`."""
-    if scan.word(i) in _OF:
-        return i + 1
-    k = i
-    while not scan.lexicon.separator and k < len(scan) and k - i < _MAX_LINK:
-        linking = scan.find(k, "make", "join.as", "function_word")
-        if linking is None or scan.breaks[k]:
+def _read_unspaced_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure | None:
+    """Read the number after the name of a field, past what links them, or the one before it.
+
+    Between them stand particles, verbs of setting and bounds, in one run of characters:
+    `语速调到1.25`, `来源不超过五个`, `出典は三件以内`. The number may have a counter: `四条来源`.
+    """
+    for k in range(end, min(end + _MAX_LINK, len(scan))):
+        if scan.breaks[k] or not scan.is_free(k):
             break
-        k = linking.end
-    return k
+        number, last = read_quantity(scan, k)
+        if number is None:
+            continue
+        counted = _skip_counter(scan, last)
+        if _is_last_of_value(scan, counted, is_counted=counted > last):
+            return PlacedMeasure(i, counted, Measure(name, number))
+        break
+    start = i - 1 if scan.word(i - 1) == "の" else i
+    for k in range(max(0, start - _MAX_LOOKBACK), start):
+        number, last = read_quantity(scan, k)
+        if number is not None and _skip_counter(scan, last) == start:
+            return PlacedMeasure(k, end, Measure(name, number, _find_bound(scan, k)))
+    return None
+
+
+def _skip_counter(scan: Scan, i: int) -> int:
+    counter = scan.find(i, *_COUNTING) if i < len(scan) and not scan.breaks[i] else None
+    return counter.end if counter is not None else i
+
+
+def _is_last_of_value(scan: Scan, i: int, *, is_counted: bool) -> bool:
+    """Tell whether no noun follows that a number would count: `5つの段落`."""
+    if is_counted:
+        return scan.word(i) != "の" and not scan.has(i, "thing.", "creative")
+    verbal = ("act.", "make", "polite", "bound.", "negation.")
+    return _stands_alone(scan, i) or scan.has(i, *verbal) or scan.owners[i] is not None
 
 
 def _stands_alone(scan: Scan, i: int) -> bool:
@@ -192,10 +228,11 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
         if upper is not None and upper > number:
             other, end = upper, last
     unit = _find_unit(scan, end)
-    if unit is None:
+    counted = _find_counted(scan, i, end) if unit is None else None
+    if unit is None and counted is None:
         return _read_pace(scan, i, number)
-    name = unit.category.removeprefix("unit.")
-    last = unit.end
+    name, last = (unit.category, unit.end) if unit is not None else counted or ("", end)
+    name = name.removeprefix("unit.")
     trailing = scan.find(last, "bound") if last < len(scan) and not scan.breaks[last] else None
     bound = _find_bound(scan, i)
     if other is not None:
@@ -215,6 +252,18 @@ def _find_unit(scan: Scan, i: int) -> Phrase | None:
                 return phrase
         if not scan.has(k, "filler"):
             return None
+    return None
+
+
+def _find_counted(scan: Scan, i: int, end: int) -> tuple[str, int] | None:
+    """Find the unit that a number counts from behind: `bullets, three of them`."""
+    them = scan.find(end, "pronoun") if end < len(scan) and not scan.breaks[end] else None
+    first = _find_bound_start(scan, i)
+    if them is None or them.end - end < 2 or first == 0 or scan.breaks[first] != Break.COMMA:
+        return None
+    for phrase in scan.phrases(first - 1):
+        if phrase.category.startswith("unit.") and phrase.end == first:
+            return phrase.category, them.end
     return None
 
 

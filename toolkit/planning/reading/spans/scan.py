@@ -14,10 +14,13 @@ from toolkit.planning.reading.words.tokens import Token, split_tokens
 
 _SENTENCE_END = re.compile(r"[.!?…](?=[\s\"'”’»)\]*<])|[。！？؟\n]|<")
 _CLAUSE_END = re.compile(r":(?!/)|[;：；؛—–]|\s-+\s")
+# What is quoted ends there, and the sentence goes on: `「…です。」と言わせて`.
+_QUOTE_END = re.compile(r"[。！？!?…]+[」』]")
 _COMMA = re.compile(r"[,、，،()\[\]]")
 # Entries of these say nothing of what is asked for: a shorter entry beside them is not hidden.
 _WEAK_CATEGORIES = frozenset({"function_word", "filler", "article", "fact", "instruction"})
-ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b")
+# A character of Chinese or Japanese may stand right beside it.
+ARTIFACT_ID = re.compile(r"\bart_[0-7][0-9a-hjkmnp-tv-z]{25}\b", re.ASCII)
 _JOIN_SIGNS = frozenset("+&×*=")
 KINDS = frozenset({"text", "image", "speech", "card", "research", "clone"})
 
@@ -265,6 +268,8 @@ def _names_request(phrase: Phrase) -> bool:
 def _classify_gap(gap: str) -> Break:
     if gap in {" ", "", "-", "'"}:
         return Break.NONE
+    if _QUOTE_END.fullmatch(gap):
+        return Break.COMMA
     if _SENTENCE_END.search(gap):
         return Break.SENTENCE
     if _CLAUSE_END.search(gap):

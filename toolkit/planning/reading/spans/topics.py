@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from toolkit.planning.reading.spans.scan import Scan
 
 MAX_TOPIC_CHARS = 300
-_CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact"})
+_CUT_OWNERS = frozenset({"instruction", "negation", "measure", "artifact", "enumerator"})
 
 
 def find_topic_text(scan: Scan, spans: Sequence[tuple[int, int]]) -> str:

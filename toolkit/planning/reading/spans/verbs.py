@@ -40,6 +40,26 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     return _prefer_available(scan, verb)
 
 
+def find_final_verb(scan: Scan, i: int) -> Phrase | None:
+    """Return the infinitive or participle that ends a German clause: `einen Igel zeichnen`."""
+    grammar = get_grammar(scan.lexicon.code)
+    if not grammar.verb_final or not scan.is_free(i) or scan.word(i) in grammar.relative:
+        return None
+    last = i + 1
+    while last < len(scan) and not scan.breaks[last] and not scan.has(last, "join.and"):
+        last += 1
+    last -= 1
+    while last > i and scan.word(last) in grammar.verb_final | grammar.finite:
+        last -= 1
+    if last == i or not scan.is_free(last) or not scan.tokens[last].text.islower():
+        return None
+    if any(scan.word(k) in grammar.subject | grammar.finite for k in range(i, last)):
+        return None
+    verb = scan.find(last, "act.", "unavailable.", "make")
+    is_verb = verb is not None and scan.word(last).endswith(("n", "t"))
+    return verb if is_verb and verb is not None and not verb.is_tail else None
+
+
 def _add_manner(scan: Scan, verb: Phrase) -> Phrase:
     """Add the words after a verb that say the same act: `leia` + `em voz alta`."""
     k = verb.end
@@ -111,7 +131,7 @@ def has_object(scan: Scan, i: int) -> bool:
 
 def _may_be_noun(scan: Scan, verb: Phrase) -> bool:
     named = any(
-        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative"))
+        phrase.end >= verb.end and phrase.category.startswith(("thing.", "creative", "unit."))
         for phrase in scan.phrases(verb.start)
     )
     # What only names an act, as "research" does, is its verb where a sentence begins.

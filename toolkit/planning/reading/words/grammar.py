@@ -51,8 +51,15 @@ class Grammar:
         needing: verbs of what somebody lacks.
         momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
+        saying: verbs after which quoted words are said, and no name.
+        voices: nouns of what a recording has of who speaks.
         placing: prepositions of a part's place on the whole.
+        verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
+        another: pronouns for one more of what was named.
+        periods: nouns of time, which come again.
+        partitive: prepositions between `each` and what there are several of.
+        plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
@@ -101,7 +108,14 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    saying: frozenset[str] = frozenset()
+    voices: frozenset[str] = frozenset()
+    verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
+    another: frozenset[str] = frozenset()
+    periods: frozenset[str] = frozenset()
+    partitive: frozenset[str] = frozenset()
+    plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
     progressive: tuple[str, ...] = ()
 
@@ -204,6 +218,14 @@ GRAMMARS: Mapping[str, Grammar] = {
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
+        periods=_words(
+            "second minute hour day night morning afternoon evening week weekend fortnight month "
+            "quarter season term year decade time monday tuesday wednesday thursday friday "
+            "saturday sunday january february march april may june july august september october "
+            "november december spring summer autumn fall winter christmas easter"
+        ),
+        partitive=_words("of"),
+        plural=("s",),
         sides={
             "wide": "width",
             "width": "width",
@@ -212,6 +234,7 @@ GRAMMARS: Mapping[str, Grammar] = {
             "tall": "height",
             "height": "height",
         },
+        another=_words("one another"),
         placing=_words("over above below beneath beside under underneath behind against"),
         soon=("tomorrow", "next week", "this week", "this weekend", "this evening", "tonight"),
     ),
@@ -224,6 +247,9 @@ GRAMMARS: Mapping[str, Grammar] = {
         finite=_words(
             "ist sind war waren bin hat haben hatte wird werden wurde soll sollen sollte kann "
             "konnen konnte muss mussen darf durfen kommt kommen geht gehort"
+        ),
+        verb_final=_words(
+            "werden wird wurde wurden worden konnte konnten konntest kannst mogen lassen haben"
         ),
         turning=_words("als in"),
         relative=_words("dass weil wenn wo wahrend damit ob als wie"),
@@ -274,6 +300,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("fur"),
         sides={"breit": "width", "breite": "width", "hoch": "height", "hohe": "height"},
+        another=_words("eins eines eine einen"),
         placing=_words("im am in auf uber hinter als"),
     ),
     "fr": Grammar(
@@ -326,6 +353,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("pour"),
         sides={"largeur": "width", "large": "width", "hauteur": "height", "haut": "height"},
+        another=_words("un une autre"),
         placing=_words("en au a dans sur comme"),
     ),
     "es": Grammar(
@@ -380,6 +408,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("para"),
         sides={"ancho": "width", "alto": "height"},
+        another=_words("uno una otro otra"),
         placing=_words("de en al como sobre"),
     ),
     "it": Grammar(
@@ -434,6 +463,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("per"),
         sides={"larghezza": "width", "altezza": "height"},
+        another=_words("uno una altro"),
         placing=_words("come in al sullo di"),
     ),
     "pt": Grammar(
@@ -485,6 +515,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         recipients=_words("para"),
         sides={"largura": "width", "altura": "height"},
+        another=_words("um uma outro outra"),
         placing=_words("de no em como ao"),
     ),
     "ar": Grammar(
@@ -529,6 +560,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         listed=_words(
             "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
         ),
+        voices=_words("声 音声 ボイス 声色"),
     ),
     "zh": Grammar(
         now=(
@@ -551,6 +583,8 @@ GRAMMARS: Mapping[str, Grammar] = {
         listed=_words(
             "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
         ),
+        saying=_words("说 說 説 讲 講 念 唸 读 讀"),
+        voices=_words("声音 聲音 嗓音 嗓子 音色 语音 語音 声线 聲線"),
     ),
 }
 _NO_GRAMMAR = Grammar()

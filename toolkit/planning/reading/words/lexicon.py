@@ -12,7 +12,7 @@ import itertools
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Literal, cast
@@ -36,6 +36,7 @@ VALUED = frozenset({"number", "language", "attribute.theme", "attribute.shape", 
 VERBS = ("act.", "make")
 TA_MARBUTA = "ة"  # folded to ه, which is an enclitic as well
 EXACT = "!"
+ASK = "ask_"  # begins the keys of what is asked back
 MARKED = re.compile(r"!(\w+),?")
 GAP = " ... "  # what folding makes of an ellipsis
 MAX_GAP = 14  # tokens between the parts of a verb that stand apart
@@ -87,6 +88,10 @@ class Lexicon:
         has_compounds: whether the last part of a word says what it is.
         short_tails: words of fewer letters that are the last part of others.
         compound_stops: words whose last part does not.
+        inflections: endings of moods that phrases leave out, and those of the infinitive.
+        complements: conjunctions that open what somebody wishes for.
+        courtesy: endings of the verbs that wish: conditionals.
+        questions: what is asked back, by what is not clear; `{phrase}` stands for words.
     """
 
     code: str
@@ -106,6 +111,10 @@ class Lexicon:
     has_compounds: bool = False
     short_tails: frozenset[str] = frozenset()
     compound_stops: frozenset[str] = frozenset()
+    inflections: tuple[tuple[str, str], ...] = ()
+    complements: frozenset[str] = frozenset()
+    courtesy: tuple[str, ...] = ()
+    questions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def separator(self) -> str:
@@ -141,6 +150,8 @@ class Lexicon:
         found += self.match_separated(tokens, i)
         if not found and self.has_compounds:
             found = self.match_tail(tokens[i].key)
+        if not found:
+            found = self.match_inflected(tokens[i].key)
         found.sort(key=lambda entry: -entry.length)
         return found
 
@@ -214,6 +225,21 @@ class Lexicon:
                 Entry(category, value, 1, is_tail=True)
                 for category, value in self.meanings.get(tail, ())
                 if category.startswith(("thing.", "creative", "unavailable."))
+            ]
+            if found:
+                return found
+        return []
+
+    def match_inflected(self, key: str) -> list[Entry]:
+        """Find the verb that a word is a mood of, by its infinitive: `redactaran`, `scriveste`."""
+        for ending, infinitive in self.inflections:
+            stem = key.removesuffix(ending)
+            if stem == key or len(stem) < MIN_STEM:
+                continue
+            found = [
+                Entry(category, value, 1)
+                for category, value in self.meanings.get(stem + infinitive, ())
+                if category.startswith((*VERBS, "unavailable."))
             ]
             if found:
                 return found
@@ -364,6 +390,14 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         has_compounds=bool(data.get("has_compounds", False)),
         short_tails=list_keys_of(data, "short_tails", code),
         compound_stops=list_keys_of(data, "compound_stops", code),
+        inflections=tuple(sorted(list_pairs(data, "inflections"), key=lambda pair: -len(pair[0]))),
+        complements=list_keys_of(data, "complements", code),
+        courtesy=tuple(expand_entries(cast("str", data.get("courtesy", "")))),
+        questions={
+            name.removeprefix(ASK): cast("str", text)
+            for name, text in data.items()
+            if name.startswith(ASK)
+        },
     )
 
 

@@ -1,0 +1,79 @@
+"""Acts that nothing here does, by the construction that asks for them."""
+
+from toolkit.planning.reading.requests.mentions import (
+    UNAVAILABLE_IDS,
+    Mention,
+    UnavailableMention,
+)
+from toolkit.planning.reading.requests.request_state import RequestState
+from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.words.frames import load_frames
+
+# Words that passes before this one read, and that ask for nothing themselves.
+_MASKED = frozenset({"literal", "instruction", "negation"})
+
+
+def find_framed_acts(state: RequestState) -> None:
+    """Find acts such as `shoot Ann a message`, and drop what their words were taken for."""
+    frames = load_frames(state.scan.lexicon.code)
+    if not frames:
+        return
+    scan, text = state.scan, _mask_words(state)
+    known = {(one.key, one.start) for one in state.unavailable}
+    for start, end in scan.find_sentences():
+        last = scan.tokens[end - 1].end
+        for k in _list_openings(state, start, end):
+            place = scan.tokens[k].start
+            for frame in frames:
+                found = frame.pattern.match(text, place, last)
+                if found is None or UNAVAILABLE_IDS[frame.key] in scan.names.kinds:
+                    continue
+                stop = next((n for n in range(k, end) if scan.tokens[n].start >= found.end()), end)
+                if frame.is_told and _is_worded(state, k, stop):
+                    continue
+                if (frame.key, k) not in known:
+                    state.unavailable.append(UnavailableMention(frame.key, k, stop))
+                state.mentions[:] = [one for one in state.mentions if not k <= one.start < stop]
+                break
+
+
+def _mask_words(state: RequestState) -> str:
+    """Blank out the words of the objective that are quoted, or not wanted."""
+    text = list(state.scan.objective)
+    for token, owner in zip(state.scan.tokens, state.scan.owners, strict=True):
+        if owner in _MASKED:
+            text[token.start : token.end] = "█" * (token.end - token.start)
+    return "".join(text)
+
+
+def _list_openings(state: RequestState, start: int, end: int) -> list[int]:
+    """List the words of a sentence that a request can begin with."""
+    scan = state.scan
+    found = []
+    for k in range(start, end):
+        if scan.owners[k] in _MASKED or (k > start and scan.owners[k - 1] == "negation"):
+            continue
+        opens = k == start or bool(scan.breaks[k]) or scan.has(k - 1, "join.and", "join.then")
+        polite = any(
+            phrase.category == "polite" and phrase.end == k
+            for n in range(max(start, k - 6), k)
+            for phrase in scan.phrases(n)
+        )
+        if opens or polite:
+            found.append(k)
+    return found
+
+
+def _is_worded(state: RequestState, start: int, end: int) -> bool:
+    """Tell whether words are asked for in a form, beside those that say who they are for."""
+    scan = state.scan
+    first, last = start, scan.find_sentence_end(start)
+    while first > 0 and scan.breaks[first] < Break.SENTENCE:
+        first -= 1
+    beside = [k for k in range(first, last) if not start <= k < end]
+
+    def is_form(one: Mention) -> bool:
+        return bool(one.form) and one.start in beside
+
+    measured = any(scan.owners[k] == "measure" for k in beside)
+    return measured or any(is_form(one) for one in state.mentions)
