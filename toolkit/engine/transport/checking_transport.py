@@ -23,8 +23,9 @@ KEEPALIVE_S = 30.0
 class _PendingRequest:
     """A request about to be sent: its last check, and the error if that refused it."""
 
-    def __init__(self, check: SendCheck) -> None:
+    def __init__(self, check: SendCheck, *, has_body: bool) -> None:
         self.check = check
+        self.has_body = has_body
         self.refusal: Exception | None = None
 
 
@@ -62,10 +63,9 @@ class CheckingTransport(AiohttpTransport):
         """Return the session that all requests share; it is opened by the first."""
         if self._session is None:
             tracing = aiohttp.TraceConfig()
-            tracing.on_request_headers_sent.append(
-                _check_pending
-            )  # despite the name, called before either
-            tracing.on_request_chunk_sent.append(_check_pending)
+            # Despite their names, both are called before what they are named by.
+            tracing.on_request_headers_sent.append(_check_headers)
+            tracing.on_request_chunk_sent.append(_check_body)
             connector = aiohttp.TCPConnector(
                 limit=cast("int", self.limits.max_connections),
                 keepalive_timeout=KEEPALIVE_S,
@@ -85,9 +85,10 @@ class CheckingTransport(AiohttpTransport):
             LeaseLost: nothing was sent, as the work is another process's by now.
         """
         check = request.extensions.get(SEND_CHECK)
-        pending = None if check is None else _PendingRequest(check)
+        body = _get_body(request)
+        pending = None if check is None else _PendingRequest(check, has_body=body is not None)
         try:
-            return await self._send(request, pending)
+            return await self._send(request, body, pending)
         except Exception:
             if pending is not None and pending.refusal is not None:
                 raise pending.refusal from None
@@ -95,14 +96,12 @@ class CheckingTransport(AiohttpTransport):
                 raise
 
     async def _send(
-        self, request: httpx.Request, pending: _PendingRequest | None
+        self,
+        request: httpx.Request,
+        body: bytes | httpx.AsyncByteStream | None,
+        pending: _PendingRequest | None,
     ) -> httpx.Response:
         timeouts = request.extensions.get("timeout", {})
-        try:
-            body: bytes | httpx.AsyncByteStream | None = request.content or None
-        except httpx.RequestNotRead:  # it is made as it is sent, such as an upload
-            body = cast("httpx.AsyncByteStream", request.stream)
-            request.headers.pop("transfer-encoding", None)  # aiohttp's own to say
         reply = await self.get_client().request(
             request.method,
             str(request.url),
@@ -148,7 +147,23 @@ def _make_timeout(
     )
 
 
-async def _check_pending(
+def _get_body(request: httpx.Request) -> bytes | httpx.AsyncByteStream | None:
+    try:
+        return request.content or None
+    except httpx.RequestNotRead:  # it is made as it is sent, such as an upload
+        request.headers.pop("transfer-encoding", None)  # aiohttp's own to say
+        return cast("httpx.AsyncByteStream", request.stream)
+
+
+async def _check_headers(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: object
+) -> None:
+    pending: _PendingRequest | None = context.trace_request_ctx
+    if pending is not None and not pending.has_body:  # a body is later, and sent with them
+        await _check_body(session, context, params)
+
+
+async def _check_body(
     _session: aiohttp.ClientSession, context: SimpleNamespace, _params: object
 ) -> None:
     pending: _PendingRequest | None = context.trace_request_ctx
