@@ -186,8 +186,8 @@ class AttemptLoop:
         job, candidate = job_run.job, chosen.candidate
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
-        mine = self._core.settings.vendors.get(vendor.id)
-        model = find_billed_model(vendor, kind, mine, candidate.model or "", reply.model)
+        offered = self._core.list_models(vendor, kind)
+        model = find_billed_model(vendor, offered, candidate.model or "", reply.model)
         rate = chosen.usd_per_s if vendor.runs_at_named_place(model) else None
         reserved = None if candidate.reservation_usd is None else bill.amount
         cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)

@@ -96,8 +96,7 @@ class ProviderCall:
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
         """Resolve the secret, and the vendor's own id of the place that the job names."""
         core, vendor = self._core, self._vendor
-        settings = core.settings.vendors.get(vendor.id)
-        asked = find_model(vendor, operation.kind, settings, self._model)
+        asked = find_model(core.list_models(vendor, operation.kind), self._model)
         place = self._job_run.job.options if vendor.runs_at_named_place(asked) else Options()
         try:
             return await core.resolve_access(

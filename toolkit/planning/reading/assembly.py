@@ -21,7 +21,7 @@ from toolkit.planning.reading.spans.lists import ItemList
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import PlacedMeasure
 from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
-from toolkit.planning.reading.spans.topics import trim_span, trim_topic
+from toolkit.planning.reading.spans.topics import join_spans, names_source, trim_span, trim_topic
 
 # A shorter objective that asks for something unknown is asked back.
 _LEAST_WORDS = 5
@@ -42,16 +42,17 @@ def assemble_reading(
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
     places = [literal.start for literal in literals]
+    _add_lent_voices(scan, finder.mentions, artifacts)
+    _turn_voices_to_clones(finder.mentions, artifacts, literals)
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
-    _turn_voices_to_clones(mentions, artifacts, literals)
     mentions = _speak_quoted(scan, mentions, literals)
     mentions = mentions or _work_on_quoted(scan, finder, literals)
     mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
     if not mentions and not finder.unavailable and len(scan) >= _LEAST_WORDS:
         mentions = [finder.unknown_work] if finder.unknown_work is not None else []
     for mention in mentions:
-        mention.topics = [span for span in mention.topics if trim_topic(scan, *span)]
+        mention.topics = _choose_topics(scan, mention, mentions, literals)
         mention.has_subject = any(
             scan.word(trim_span(scan, *span)[0] - 1) not in finder.grammar.recipients
             for span in mention.topics
@@ -83,6 +84,22 @@ def assemble_reading(
         understood=round(1 - len(unknown) / len(scan), 4) if len(scan) else 0.0,
         unknown_words=tuple(dict.fromkeys(scan.text(k, k + 1) for k in unknown)),
     )
+
+
+def _choose_topics(
+    scan: Scan, mention: Mention, mentions: Sequence[Mention], literals: Sequence[Literal]
+) -> list[tuple[int, int]]:
+    """Choose the words that a request is about; quoted ones name what is looked up."""
+    topics = [span for span in mention.topics if trim_topic(scan, *span)]
+    if mention.kind != "research" and not mention.is_question:
+        return topics
+    topics = [span for span in topics if not names_source(scan, *span)]
+    start, end = scan.find_sentence_start(mention.start), scan.find_sentence_end(mention.start)
+    others = {one.kind for one in mentions if start <= one.start < end} - {"text", "research"}
+    quoted = [
+        (one.start, one.end) for one in literals if start <= one.start < end and not one.is_title
+    ]
+    return topics if others else join_spans([*topics, *quoted])
 
 
 def _drop_unreadable(
@@ -144,6 +161,22 @@ def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object])
     return [] if works and only.refers else mentions
 
 
+def _add_lent_voices(
+    scan: Scan, mentions: list[Mention], artifacts: Sequence[tuple[int, str]]
+) -> None:
+    """Add the voice that is taken from a recording: `avec la voix tirée de art_…, dis …`."""
+    for place, _ in artifacts:
+        if not scan.has(place - 1, "join.from") or any(one.kind == "clone" for one in mentions):
+            continue
+        for k in range(max(0, place - _NEAR_ARTIFACT), place - 1):
+            voice = scan.find(k, "thing.speech")
+            if voice is None or any(one.start <= k < one.end for one in mentions):
+                continue
+            scan.consume(voice.start, voice.end, "request")
+            lent = Mention("clone", voice.start, voice.end, scan.find_sentence_start(k))
+            mentions[:] = sorted([*mentions, lent], key=lambda one: one.start)
+
+
 def _turn_voices_to_clones(
     mentions: Sequence[Mention],
     artifacts: Sequence[tuple[int, str]],
@@ -155,7 +188,7 @@ def _turn_voices_to_clones(
             near = 0 < place - mention.end < _NEAR_ARTIFACT
             # "From art_… make the voice “Ann”": what is made of it has a name of its own.
             led = 0 < mention.start - place <= _NEAR_ARTIFACT and any(
-                one.start == mention.end for one in literals
+                mention.end <= one.start <= mention.end + one.is_title for one in literals
             )
             is_voice = mention.kind == "speech" and mention.act is None
             if is_voice and (led or (near and not mention.refers)):

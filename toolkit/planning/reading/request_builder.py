@@ -8,7 +8,7 @@ from toolkit.planning.reading.requests.fan_out import Copy
 from toolkit.planning.reading.requests.mentions import Mention
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
+from toolkit.planning.reading.spans.scan import KINDS, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -54,6 +54,7 @@ class RequestBuilder:
         literal = None
         if texts:
             literal = texts[copy.number] if len(texts) == many > 1 else texts[0]
+        literal = self._find_quoted_item(copy) or literal
         artifacts = self._artifacts[id(mention)]
         if len(artifacts) == many > 1:
             artifacts = [artifacts[copy.number]]
@@ -76,6 +77,12 @@ class RequestBuilder:
             is_creative=mention.is_creative,
             artifact_ids=tuple(dict.fromkeys(artifacts)),
         )
+
+    def _find_quoted_item(self, copy: Copy) -> Literal | None:
+        """Return the words of a quoted item that are spoken or shown; a text is about them."""
+        if copy.item is None or copy.inputs or copy.mention.kind not in {"speech", "card"}:
+            return None
+        return next((one for one in self._loose_literals if one.start == copy.item[0]), None)
 
     # Topics and wording.
 
@@ -109,6 +116,9 @@ class RequestBuilder:
         if copy.item is not None:
             left_out = left_out | {"item"}
         parts: list[str] = []
+        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
+            start = mention.start  # "one of a dog" needs what it is one of
+            parts.append(f"{mention.form}:")
         first: int | None = None
         for k in range(start, end + 1):
             kept = k < end and scan.owners[k] not in left_out
@@ -121,8 +131,6 @@ class RequestBuilder:
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
-        if mention.form and scan.word(mention.start) in get_grammar(scan.lexicon.code).another:
-            parts.insert(0, f"{mention.form}:")  # "one of a dog" needs what it is one of
         return " ".join(part for part in parts if part)[:_MAX_WORDING_CHARS].strip()
 
     # Measures, literals, artifacts, facts.
@@ -202,6 +210,8 @@ class RequestBuilder:
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
+            if self._scan.owners[literal.start] == "item":
+                continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
             field, length = self._scan.names.find_label(before)
@@ -233,9 +243,7 @@ class RequestBuilder:
 
     def _find_literal_owner(self, literal: Literal) -> Mention | None:
         """Find the request whose words are quoted: in their sentence, one that takes words."""
-        start = literal.start
-        while start > 0 and self._scan.breaks[start] < Break.SENTENCE:
-            start -= 1
+        start = self._scan.find_sentence_start(literal.start)
         end = self._scan.find_sentence_end(literal.start)
         near = [one for one in self._mentions if start <= one.start < end]
         taking = [one for one in near if one.kind in {"speech", "card", "text", "clone"}]

@@ -170,6 +170,31 @@ class CommandReader(QuestionReader):
                 self.unavailable.append(UnavailableMention(_SENSED[kind], told[0].start, end))
                 return
 
+    def _drop_own_acts(self, start: int, end: int) -> None:
+        """Drop what somebody says to do himself: `die Folien drucke ich selbst aus`."""
+        if self._has_question_mark():
+            return
+        self.unavailable = [
+            one
+            for one in self.unavailable
+            if not (start <= one.start < end and self._is_own_act(one.start))
+        ]
+
+    def _is_own_act(self, place: int) -> bool:
+        """Tell whether the first person is the subject of an act, and wants nothing."""
+        scan, lexicon = self.scan, self.scan.lexicon
+        start = place
+        while start > 0 and not scan.breaks[start]:
+            start -= 1
+        end = scan.find_sentence_end(place, Break.COMMA)
+        clause_ends = (k for k in range(place, end) if scan.word(k) in self.grammar.relative)
+        clause = range(start, next(clause_ends, end))
+        if any(scan.has(k, "polite") or scan.word(k) in self.grammar.wants for k in clause):
+            return False
+        spelled = [scan.tokens[k].text.lower() for k in clause]
+        promised = scan.tokens[place].text.lower().endswith(lexicon.own_endings or "\0")
+        return promised or any(word in lexicon.own_subjects for word in spelled)
+
     def _check_held(self, start: int, end: int) -> None:
         """Look for things of somebody's in a sentence that asks for nothing known."""
         scan, grammar = self.scan, self.grammar

@@ -33,6 +33,9 @@ class JoinReader(NounReader):
             return self._try_request(i, i, "as", firm=False, strict=strict)
         while k < self._end and scan.is_free(k) and (k == i or not scan.breaks[k]):
             step = scan.find(k, "join.then", "join.and", "join.with", "join.as", "polite")
+            if step is None and scan.word(k) in self.grammar.emphatic and find_verb(scan, k + 1):
+                k, join = k + 1, join or "want"
+                break
             if step is None:
                 if join and scan.word(k) in self.grammar.addressees and find_verb(scan, k + 1):
                     k, join = k + 1, "want"
@@ -45,6 +48,11 @@ class JoinReader(NounReader):
             k = step.end
         if not join or k >= self._end:
             return None
+        pronoun = self._find_reference(k) if gap >= Break.CLAUSE and self.mentions else None
+        if pronoun is not None and not strict:
+            self._start_clause(i, "and")
+            self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
+            return pronoun.end, Place.SUBJECT
         another = self._read_another(i, k) if k > i and join == "and" else None
         if another is not None:
             return another
@@ -113,8 +121,10 @@ class JoinReader(NounReader):
             return phrase.end, Place.SUBJECT
         if join == "with" and phrase.head is None:
             return self._try_participle(i, phrase)
-        if phrase.head is None or len(phrase.unknown) > 3 or strict:
+        if phrase.head is None or len(phrase.unknown) > 3:
             return None
+        if strict and not scan.has(phrase.end, "polite"):
+            return None  # in a statement, only "audio please" asks for a thing
         if self._is_statement(phrase):
             return None
         if join == "with" and get_kind(scan, phrase.head) == "research" and self._current:

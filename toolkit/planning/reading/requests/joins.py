@@ -72,6 +72,8 @@ def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> li
         spoken = mention.kind == "speech" and plain and "speech" in kinds
         bare = not (mention.form or mention.topics or mention.refers or mention.language)
         written = mention.kind == "text" and bare and mention.act not in {None, *TRANSFORMING_ACTS}
+        # "Write to Ann. Word it kindly": the pronoun stands for what is written.
+        written = written or (mention.act == "write" and mention.refers and not mention.form)
         if not (spoken and "text" not in kinds) and not (written and "text" in kinds):
             kept.append(mention)
     return kept

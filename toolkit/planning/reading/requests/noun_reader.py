@@ -58,6 +58,10 @@ class NounReader(VerbReader):
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
         mentioned = phrase.is_definite and bool(self.mentions)
+        opens = phrase.tail is not None and phrase.start == self._clause
+        opens = opens and self._is_there(phrase) and phrase.start not in phrase.unknown
+        if opens and not self._is_mentioned(phrase):
+            return True  # "the drawing class" is no drawing
         if self.scan.word(k) in self.grammar.finite and not mentioned:
             return True
         # "a clean sample of it is art_…" says which artifact is which.
@@ -82,8 +86,7 @@ class NounReader(VerbReader):
             kind == "research"
             and act is None
             and self.mentions
-            and alone
-            and not phrase.has_article
+            and ((alone and not phrase.has_article) or phrase.is_possessive)
         ):
             self.facts.append(head.start)  # "Sources, please." asks for no other paper
             scan.consume(head.start, head.end, "fact")
@@ -143,10 +146,12 @@ class NounReader(VerbReader):
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
         is_there = phrase.is_definite or phrase.is_possessive
-        is_quoted = phrase.is_definite and "literal" in scan.owners[: phrase.start]
+        is_quoted = phrase.is_definite and "literal" in scan.owners
         if self._is_verb_unknown and is_quoted and kind == "text":
             return phrase.end, Place.AFTER  # "take that line" speaks of what is quoted
-        if self._is_verb_unknown and is_there and not self.mentions:
+        named = {self.scan.word(k) for k in range(phrase.start)}
+        is_named = scan.word(head.end - 1) in named  # "in a paragraph, and make the paragraph …"
+        if self._is_verb_unknown and is_there and not (self.mentions or is_named):
             self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
             return phrase.end, Place.TOPIC
         if verb is None or act is None:
@@ -183,7 +188,7 @@ class NounReader(VerbReader):
             self._finish_act(verb, phrase)
             return phrase.end, Place.TOPIC
         if act == "list" and kind == "research":
-            self._add_noun(phrase, head)
+            self._add_noun(phrase, head)  # "name your sources"
             return self._leave_noun(phrase)
         if made == "text" and kind == "research":
             mention = self._add_act(verb)

@@ -13,7 +13,7 @@ class QuestionReader(DetailReader):
         """Tell whether a question begins at a word: with a question mark, or with `why`."""
         if self._has_question_mark():
             return True
-        if self.scan.word(i) in self.grammar.conditions:
+        if self.scan.word(i) in self.grammar.conditions or self.scan.has(i, "join.from"):
             return False
         if self.scan.word(i) in self.grammar.finite:
             return False
@@ -58,6 +58,8 @@ class QuestionReader(DetailReader):
 
     def _asks_for_live(self, start: int, end: int) -> bool:
         """Tell whether a question is about what will be so soon, or about a thing of somebody's."""
+        if self._asks_for_reasons(start):
+            return False
         words = [self.scan.word(k) for k in range(start, end)]
         text = self.scan.text(start, end).casefold()
         live = any(word in self.grammar.live for word in words)

@@ -8,7 +8,7 @@ from toolkit.planning.reading.requests.mentions import (
     Mention,
     UnavailableMention,
 )
-from toolkit.planning.reading.spans.scan import Break, Scan
+from toolkit.planning.reading.spans.scan import Scan
 
 _ADDRESS = re.compile(
     r"\b(?:https?://|www\.)\S+|\b[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|io|de|fr|es|it|pt|br|jp|cn|co|eu"
@@ -97,8 +97,6 @@ def _list_in_sentence(
     scan: Scan, mentions: Sequence[Mention], place: int, *, after: bool = False
 ) -> list[Mention]:
     """List what the sentence of a word asks for, before it or also after."""
-    start = place
-    while start > 0 and scan.breaks[start] < Break.SENTENCE:
-        start -= 1
+    start = scan.find_sentence_start(place)
     end = scan.find_sentence_end(place) if after else place + 1
     return [one for one in mentions if start <= one.start < end]

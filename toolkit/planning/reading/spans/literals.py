@@ -160,7 +160,7 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
             continue
         if not scan.is_free(i):
             continue
-        opening = _find_clause_start(scan, i)
+        opening = scan.find_sentence_start(i - 1)
         is_title = any(
             phrase.category == "title" and phrase.end == i
             for k in range(max(opening, i - 4), i)
@@ -191,13 +191,6 @@ def _announces_items(scan: Scan, start: int, i: int) -> bool:
         return False
     counted = any(read_quantity(scan, k)[0] == items for k in range(start, i))
     return counted or any(scan.find(k, "join.for_each") for k in range(start, i))
-
-
-def _find_clause_start(scan: Scan, i: int) -> int:
-    start = i - 1
-    while start > 0 and scan.breaks[start] < Break.SENTENCE:
-        start -= 1
-    return start
 
 
 def _find_paragraph_end(scan: Scan, i: int) -> int:

@@ -113,6 +113,11 @@ class Scan:
         """Return what stands before a word and after the one before it."""
         return self.objective[self.tokens[i - 1].end if i else 0 : self.tokens[i].start]
 
+    def gap_after(self, end: int) -> str:
+        """Return what stands after the word before a place and before the next one."""
+        following = self.tokens[end].start if end < len(self.tokens) else len(self.objective)
+        return self.objective[self.tokens[end - 1].end : following]
+
     def has_join_sign(self, i: int) -> bool:
         """Tell whether a word is a sign that joins what stands on both its sides, such as `+`."""
         return self.word(i) in {"+", "&"}
@@ -125,6 +130,12 @@ class Scan:
     def is_free(self, i: int) -> bool:
         """Tell whether no pass has read a word yet."""
         return i < len(self.owners) and self.owners[i] is None
+
+    def find_sentence_start(self, i: int) -> int:
+        """Return the index of the first word of a word's sentence."""
+        while i > 0 and self.breaks[i] < Break.SENTENCE:
+            i -= 1
+        return i
 
     def find_sentence_end(self, i: int, least: Break = Break.SENTENCE) -> int:
         """Return the index after the last word before the next break of a strength."""

@@ -91,6 +91,7 @@ class Lexicon:
         inflections: endings of moods that phrases leave out, and those of the infinitive.
         complements: conjunctions that open what somebody wishes for.
         courtesy: endings of the verbs that wish: conditionals.
+        own_subjects, own_endings: words and endings by which somebody says to do a thing himself.
         questions: what is asked back, by what is not clear; `{phrase}` stands for words.
     """
 
@@ -114,6 +115,8 @@ class Lexicon:
     inflections: tuple[tuple[str, str], ...] = ()
     complements: frozenset[str] = frozenset()
     courtesy: tuple[str, ...] = ()
+    own_subjects: tuple[str, ...] = ()
+    own_endings: tuple[str, ...] = ()
     questions: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -152,7 +155,8 @@ class Lexicon:
             found = self.match_tail(tokens[i].key)
         if not found:
             found = self.match_inflected(tokens[i].key)
-        found.sort(key=lambda entry: -entry.length)
+        # A verb whose second part is there is that verb, and not the first part's.
+        found.sort(key=lambda entry: (-entry.length, entry.particle is None))
         return found
 
     def match_phrases(
@@ -392,7 +396,9 @@ def build_lexicon(data: Mapping[str, object]) -> Lexicon:
         compound_stops=list_keys_of(data, "compound_stops", code),
         inflections=tuple(sorted(list_pairs(data, "inflections"), key=lambda pair: -len(pair[0]))),
         complements=list_keys_of(data, "complements", code),
-        courtesy=tuple(expand_entries(cast("str", data.get("courtesy", "")))),
+        courtesy=list_spelled(data, "courtesy"),
+        own_subjects=list_spelled(data, "own_subjects"),
+        own_endings=list_spelled(data, "own_endings"),
         questions={
             name.removeprefix(ASK): cast("str", text)
             for name, text in data.items()
@@ -420,6 +426,11 @@ def make_key(phrase: str, code: str, separator: str) -> str:
 def list_words(data: Mapping[str, object], name: str) -> list[str]:
     """List the words of a key that has a language's grammar; none where it is not there."""
     return list(expand_entries(fold_text(cast("str", data.get(name, "")))))
+
+
+def list_spelled(data: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """List the words of a key as they are spelled, with their accents."""
+    return tuple(expand_entries(cast("str", data.get(name, ""))))
 
 
 def list_pairs(data: Mapping[str, object], name: str) -> Iterator[tuple[str, str]]:
