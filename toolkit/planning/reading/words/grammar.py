@@ -75,6 +75,7 @@ class Grammar:
         partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
+        concord: words by which a negation is said again: `no quiero ni dibujos`.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
@@ -139,6 +140,7 @@ class Grammar:
     partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+    concord: frozenset[str] = frozenset()
     progressive: tuple[str, ...] = ()
 
 
@@ -148,6 +150,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
+        concord=_words("or nor"),
         definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
