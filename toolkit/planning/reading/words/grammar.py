@@ -1,7 +1,13 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from .tokens import fold_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,7 @@ class Grammar:
         partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
+        concord: words by which a negation is said again: `no quiero ni dibujos`.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
@@ -137,6 +144,7 @@ class Grammar:
     partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+    concord: frozenset[str] = frozenset()
     progressive: tuple[str, ...] = ()
 
 
@@ -146,6 +154,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
+        concord=_words("or nor"),
         definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
@@ -623,6 +632,16 @@ GRAMMARS: Mapping[str, Grammar] = {
 _NO_GRAMMAR = Grammar()
 
 
+@cache
 def get_grammar(code: str) -> Grammar:
-    """Return the closed classes of a language; empty for one that has none here."""
-    return GRAMMARS.get(code, _NO_GRAMMAR)
+    """Return the closed classes of a language; empty for one that has none here.
+
+    Its file in `grammars` adds to those above.
+    """
+    grammar = GRAMMARS.get(code, _NO_GRAMMAR)
+    source = resources.files(__package__) / "grammars" / f"{code}.toml"
+    if not source.is_file():
+        return grammar
+    data = cast("dict[str, str]", tomllib.loads(source.read_text(encoding="utf-8")))
+    added = {name: _words(fold_text(text)) | getattr(grammar, name) for name, text in data.items()}
+    return replace(grammar, **added)
