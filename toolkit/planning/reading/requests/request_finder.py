@@ -76,6 +76,9 @@ class RequestFinder(WishReader):
                 if any(is_same_kind(kind, one) for one in self.mentions):
                     self._refers, self._refers_to = True, kind
                     return phrase.end, Place.OPEN
+            part = scan.find(each.end, "join.with") if each.end < self._end else None
+            if part is not None:
+                return part.end, Place.OPEN  # "each with its own audio"
             return self._skip_each(each.end), Place.OPEN
         verb = find_verb(scan, i)
         if verb is not None:

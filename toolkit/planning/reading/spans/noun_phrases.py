@@ -232,6 +232,9 @@ def _stops_phrase(scan: Scan, k: int) -> bool:
     """Tell whether a word belongs to another phrase: a preposition, a conjunction, a verb."""
     if scan.has(k, "function_word", "polite", "pronoun", "question"):
         return True
+    subject, contracts, _ = scan.word(k).partition("'")
+    if contracts and subject in get_grammar(scan.lexicon.code).subject:
+        return True  # "she'll print it"
     if scan.find(k, "about", "join.", "negation.", "title", "bound."):
         return True
     verb = scan.find(k, "act.", "make", "unavailable.")
