@@ -18,10 +18,17 @@ from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.operations.messages import (
+    EventTest,
+    OperationAnswer,
+    OperationRequest,
+    WorkProgress,
+)
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.request_context import RequestContext
 from toolkit.server import create_app
+from toolkit.server.in_process import LocalOperations, takes_path
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,8 +38,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCAL_URL",
+    "AsyncLoopChannel",
     "AsyncLoopTransport",
     "EngineThread",
+    "LoopChannel",
     "LoopTransport",
     "Registry",
     "open_engine",
@@ -89,6 +98,7 @@ class EngineThread:
             self._thread.join(timeout=2)
             raise
         self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
+        self.operations = LocalOperations(self.engine)
         _OPEN_ENGINES.add(self)
 
     @staticmethod
@@ -225,6 +235,62 @@ def _can_start_threads() -> bool:
 getattr(threading, "_register_atexit", atexit.register)(_close_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_OPEN_ENGINES.clear)  # their threads stay with the parent
+
+
+class LoopChannel:
+    """A sync client's way to the operations of the engine in this process, without HTTP."""
+
+    def __init__(self, thread: EngineThread) -> None:
+        self._thread = thread
+
+    def takes(self, method: str, path: str) -> bool:
+        """Tell whether a request can go this way; bytes go by a transport."""
+        return takes_path(method, path)
+
+    def call(self, request: OperationRequest) -> OperationAnswer:
+        """Have an operation carried out, and wait for it.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        return self._thread.call(self._thread.operations.call(request))
+
+    def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
+        """Wait for events of some work, and with the last of them for the work itself.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        return self._thread.call(self._thread.operations.follow(request, is_last))
+
+
+class AsyncLoopChannel:
+    """An async client's way from its loop to the operations of the engine in this process."""
+
+    def __init__(self, thread: EngineThread) -> None:
+        self._thread = thread
+
+    def takes(self, method: str, path: str) -> bool:
+        """Tell whether a request can go this way; bytes go by a transport."""
+        return takes_path(method, path)
+
+    async def call(self, request: OperationRequest) -> OperationAnswer:
+        """Have an operation carried out on the engine's loop.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        work = self._thread.operations.call(request)
+        return await asyncio.wrap_future(self._thread.submit(work))
+
+    async def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
+        """Wait for events of some work, and with the last of them for the work itself.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        work = self._thread.operations.follow(request, is_last)
+        return await asyncio.wrap_future(self._thread.submit(work))
 
 
 class LoopTransport(httpx.BaseTransport):

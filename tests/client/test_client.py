@@ -155,7 +155,6 @@ def test_waiting_follows_the_events_to_the_end(capsys: pytest.CaptureFixture[str
         envelope(done),
     )
     run = service.client().runs.get("run_1")
-    service.answers.insert(0, envelope(RUN))
     assert run.wait().output == {"text": "x"}
     polls = [r.url.params["after"] for r in service.seen if r.url.path.endswith("/events")]
     assert polls == ["0", "2", "2"]
@@ -224,7 +223,7 @@ def test_no_address_says_what_to_do() -> None:
 async def test_the_async_client_does_the_same() -> None:
     """Given the async client, then a run is created, awaited and read."""
     done = {**RUN, "status": "completed", "output": {"text": "x"}}
-    service = ListedService(envelope(RUN, 202), envelope(done))
+    service = ListedService(envelope(RUN, 202), events("run.completed"), envelope(done))
     transport = httpx.MockTransport(service)
     async with AsyncClient("http://service.test/v1", KEY, transport=transport) as client:
         run = await client.runs.create("llm.generate", {})

@@ -91,7 +91,7 @@ async def test_waiting_and_awaiting_are_the_same(capsys: pytest.CaptureFixture[s
     for how in ("sync wait", "async wait", "await"):
         done = envelope({**RUN, "status": "completed"})
         going = events("run.running", "run.completed")
-        transport = httpx.MockTransport(ListedService(envelope(RUN), envelope(RUN), going, done))
+        transport = httpx.MockTransport(ListedService(envelope(RUN), going, done))
         if how == "sync wait":
             run = Client("http://service.test", KEY, transport=transport).runs.get("run_1").wait()
         else:

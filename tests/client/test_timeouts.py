@@ -105,7 +105,7 @@ def test_a_request_that_is_held_may_take_longer() -> None:
 
 def test_a_wait_bounds_its_requests() -> None:
     """Given a time to wait, then no request of the wait may take much longer than is left of it."""
-    service = ListedService(envelope(RUN), envelope(RUN), httpx.ReadTimeout("late"))
+    service = ListedService(envelope(RUN), httpx.ReadTimeout("late"))
     transport = httpx.MockTransport(service)
     run = Client(URL, KEY, transport=transport, max_retries=0).runs.get("run_1")
     with pytest.raises(TimeoutError):

@@ -185,6 +185,7 @@ def test_lines_are_for_people_on_a_terminal() -> None:
         ("key=AIzaSyA1234567", "key=[redacted]"),
         ("'Authorization': 'Basic YWRhOng='", "'Authorization': '[redacted]'"),
         ("x" * 40, "[redacted]"),
+        ("xi_01m7zbdfb0f6pwzs6wqy6wy62s", "[redacted]"),
         ("job_01m7zbdfb0f6pwzs6wqy6wy62s", "job_01m7zbdfb0f6pwzs6wqy6wy62s"),
         ("toolkit/engine/a.py:120 execute", "toolkit/engine/a.py:120 execute"),
         ("/v1/workflows/{id}/retry", "/v1/workflows/{id}/retry"),

@@ -3,9 +3,9 @@
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, partial
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -22,6 +22,7 @@ from toolkit.engine.provider_context import ProviderContext
 from toolkit.engine.records import Records
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.plugins import Capability, Model, Vendor
@@ -52,6 +53,7 @@ class EngineContext(ProviderContext):
     is_reproducible: bool = False
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
+    _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 
     @cached_property
     def records(self) -> Records:
@@ -69,12 +71,11 @@ class EngineContext(ProviderContext):
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
         """
-        vendors = self.registry.find_vendors(capability)
-        kind = capability.operation.kind if capability.operation else ""
-        pool = dict(await self.list_connections(account_id))
-        if options.endpoint_id is not None or options.compute_id is not None:
-            pool = self._exclude_lent(pool, options)
+        known = await self._connections.find(account_id)
+        if options.endpoint_id is None and options.compute_id is None:
+            return known.find_pool(capability.name, partial(self._make_pool, capability))
         place = await self._find_place(account_id, options)
+        pool = self._exclude_lent(known.by_provider, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
         if place is not None and not pinned:
             try:
@@ -83,21 +84,33 @@ class EngineContext(ProviderContext):
             except RequestError:
                 # Another key may belong to another account at the vendor, which lacks this place.
                 pool = {p: some for p, some in pool.items() if not self._rents(p)}
-        states = {one.id: self._find_health(one) for some in pool.values() for one in some}
+        among = self._make_connection_set(pool)
+        rate = None if place is None else _find_rate(place)
+        return self._make_pool(capability, pool, among.snapshot_health(), rate)
+
+    def _make_pool(
+        self,
+        capability: Capability,
+        connections: Mapping[str, Sequence[Connection]],
+        health: Mapping[str, HealthSnapshot],
+        usd_per_s: Decimal | None = None,
+    ) -> ProviderPool:
+        """Make the pool of a capability, of some connections."""
+        vendors = self.registry.find_vendors(capability)
+        kind = capability.operation.kind if capability.operation else ""
         return ProviderPool(
             vendors=vendors,
             models={vendor.id: self.list_models(vendor, kind) for vendor in vendors},
-            connections=pool,
-            health=states,
-            usd_per_s=None if place is None else _find_rate(place),
+            connections=connections,
+            health=health,
+            usd_per_s=usd_per_s,
         )
 
-    def _find_health(self, connection: Connection) -> HealthSnapshot:
-        condition = self.gates.get_gate(connection).snapshot_health()
-        condition = replace(condition, overbilled=frozenset(connection.overbilled))
-        return (
-            replace(condition, latency={}, error_rate=None) if self.is_reproducible else condition
-        )
+    def _make_connection_set(
+        self, connections: Mapping[str, Sequence[Connection]]
+    ) -> ConnectionSet:
+        gates = [self.gates.get_gate(one) for some in connections.values() for one in some]
+        return ConnectionSet(connections, gates, has_statistics=not self.is_reproducible)
 
     async def find_connections(self, account_id: str) -> dict[str, Connection]:
         """Find the connection of each vendor that an account would use; its own, newest first."""
@@ -108,13 +121,13 @@ class EngineContext(ProviderContext):
 
         Its own come before those that are shared with it, and the newest of each first.
         """
-        return await self._connections.find(account_id)
+        return (await self._connections.find(account_id)).by_provider
 
     @cached_property
-    def _connections(self) -> ConfigurationCache[str, Mapping[str, Sequence[Connection]]]:
+    def _connections(self) -> ConfigurationCache[str, ConnectionSet]:
         return ConfigurationCache(self.store, self._load_connections)
 
-    async def _load_connections(self, account_id: str) -> Mapping[str, Sequence[Connection]]:
+    async def _load_connections(self, account_id: str) -> ConnectionSet:
         """Load an account's connections, and make the gate of each, by the health in its row."""
         found: dict[str, list[Connection]] = {}
         own, lent = (
@@ -124,7 +137,7 @@ class EngineContext(ProviderContext):
         for connection, row in (*own, *lent):
             self.gates.get_gate(connection, row["health"])
             found.setdefault(connection.provider, []).append(connection)
-        return found
+        return self._make_connection_set(found)
 
     def _exclude_lent(
         self, pool: Mapping[str, Sequence[Connection]], options: Options
@@ -225,9 +238,13 @@ class EngineContext(ProviderContext):
             ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
         )
 
-    def list_models(self, vendor: Vendor, kind: str) -> list[Model]:
-        """List the models that a vendor may be asked for, the default first."""
-        return list_offered_models(vendor, kind, self.settings.vendors.get(vendor.id))
+    def list_models(self, vendor: Vendor, kind: str) -> Sequence[Model]:
+        """List the models that a vendor may be asked for, the default first; computed once."""
+        models = self._models.get((vendor.id, kind))
+        if models is None:
+            models = list_offered_models(vendor, kind, self.settings.vendors.get(vendor.id))
+            self._models[vendor.id, kind] = models
+        return models
 
     async def resolve_secret(self, connection: Connection) -> str:
         """Resolve the secret of a connection, if its account may use it.

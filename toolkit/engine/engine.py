@@ -1,6 +1,7 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Self, TypeVar, TypeVarTuple, Unpack, cast
 
@@ -9,6 +10,7 @@ import httpx
 from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.health import Health
+from toolkit.contract.runs import Run
 from toolkit.contract.version import read_installed_version
 from toolkit.engine.access.accounts import Accounts
 from toolkit.engine.access.api_keys import ApiKeys
@@ -291,6 +293,14 @@ class Engine:
             raise ServiceError(ErrorCode.UNAVAILABLE, fault.message) from None
         return cast("T", found)
 
-    async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> None:
-        """Wait until a run, workflow or task has ended, or the time is up."""
-        await self.events.wait(context, resource_id, seconds)
+    async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> Run | None:
+        """Wait until a run, workflow or task has ended, or the time is up.
+
+        Returns:
+            a run that this process accepted, as it ended; none for all else, which is to be read.
+        """
+        until = time.monotonic() + seconds
+        ended = await self.runs.wait_for_end(context, resource_id, seconds)
+        if ended is None:
+            await self.events.wait(context, resource_id, until - time.monotonic())
+        return ended

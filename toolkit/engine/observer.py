@@ -113,15 +113,17 @@ class CompositeObserver:
 
     def watch_workflow(self, watched: WatchedWorkflow) -> Span:
         """Return a span around all that this process does for a workflow."""
-        return combine_spans(each.watch_workflow(watched) for each in self._observers)
+        return combine_spans([each.watch_workflow(watched) for each in self._observers])
 
     def watch_job(self, observed: ObservedJob) -> Span:
         """Return a span around a job, from before it waits for its turn to its end."""
-        return combine_spans(each.watch_job(observed) for each in self._observers)
+        return combine_spans([each.watch_job(observed) for each in self._observers])
 
     def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
         """Return a span around one call to a vendor."""
-        return combine_spans(each.watch_call(observed, attempt, vendor) for each in self._observers)
+        return combine_spans(
+            [each.watch_call(observed, attempt, vendor) for each in self._observers]
+        )
 
     def record_commit(self, seconds: float) -> None:
         """Note that a transaction became durable."""
@@ -129,9 +131,16 @@ class CompositeObserver:
             each.record_commit(seconds)
 
 
+def combine_spans(spans: Iterable[Span]) -> Span:
+    """Combine several spans to one; it costs nothing where not more than one does anything."""
+    busy = [span for span in spans if span is not NO_SPAN]
+    if len(busy) > 1:
+        return _enter_spans(busy)
+    return busy[0] if busy else NO_SPAN
+
+
 @contextmanager
-def combine_spans(spans: Iterable[Span]) -> Iterator[None]:
-    """Enter several spans as one."""
+def _enter_spans(spans: Iterable[Span]) -> Iterator[None]:
     with ExitStack() as stack:
         for span in spans:
             stack.enter_context(span)

@@ -8,9 +8,11 @@ import time
 import traceback
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
 import structlog
+from pydantic_core import to_json
 
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import to_wire_usd
@@ -24,6 +26,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 LogLine = MutableMapping[str, Any]
 
 _ROOT_LOGGER = "toolkit"
+_SERVED_LOGGER = "toolkit.served"
 _UNAUTHORIZED = 401
 _PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
 
@@ -32,23 +35,22 @@ class LogObserver(NullObserver):
     """An observer that logs a line at the end of each request and each job."""
 
     def __init__(self) -> None:
-        self._log = structlog.wrap_logger(
-            logging.getLogger("toolkit.served"),
-            wrapper_class=structlog.stdlib.BoundLogger,
-            processors=[
-                structlog.stdlib.filter_by_level,
-                *_build_common_processors(),
-                structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-            ],
-        )
+        self._logger = logging.getLogger(_SERVED_LOGGER)
 
     def log_event(self, event: str, **fields: object) -> None:
         """Write a line about the server itself."""
-        self._log.info(event, **fields)
+        self._log_fields(logging.INFO, event, fields)
 
     def log_failure(self, event: str, **fields: object) -> None:
         """Write a line about a failure of the server."""
-        self._log.error(event, **fields)
+        self._log_fields(logging.ERROR, event, fields)
+
+    def _log_fields(self, level: int, event: str, fields: dict[str, object]) -> None:
+        """Write a line; its fields are the record's message, which `_LineFormatter` reads."""
+        if self._logger.isEnabledFor(level):
+            fields["event"] = event
+            record = logging.LogRecord(_SERVED_LOGGER, level, "", 0, fields, None, None)
+            self._logger.handle(record)
 
     @contextmanager
     def request(self, exchange: HttpExchange) -> Iterator[None]:
@@ -57,22 +59,8 @@ class LogObserver(NullObserver):
         try:
             yield
         finally:
-            self._log.log(
-                logging.ERROR if exchange.status >= 500 else logging.INFO,
-                "request",
-                method=exchange.method,
-                route=exchange.route,
-                status=exchange.status,
-                error_code=exchange.error_code,
-                # For callers without a valid key, so that their operator can be found.
-                peer=exchange.peer if exchange.status in _PEER_LOGGED_STATUSES else None,
-                key_last4=exchange.key_last4 if exchange.status == _UNAUTHORIZED else None,
-                duration_ms=round((time.perf_counter() - began) * 1000, 1),
-                bytes_out=exchange.bytes_out,
-                request_id=exchange.request_id,
-                account_id=exchange.account_id,
-                key_id=exchange.key_id,
-            )
+            level = logging.ERROR if exchange.status >= 500 else logging.INFO
+            self._log_fields(level, "request", _build_request_fields(exchange, began))
 
     def watch_job(self, observed: ObservedJob) -> Span:
         """Log a job when it ends."""
@@ -86,7 +74,24 @@ class LogObserver(NullObserver):
             # A job left to be resumed has not ended; the process that resumes it logs its end.
             if observed.job.status in FINAL_STATUSES:
                 level = logging.WARNING if observed.job.status == "failed" else logging.INFO
-                self._log.log(level, "job", **_build_job_fields(observed))
+                self._log_fields(level, "job", _build_job_fields(observed))
+
+
+def _build_request_fields(exchange: HttpExchange, began: float) -> dict[str, object]:
+    return {
+        "method": exchange.method,
+        "route": exchange.route,
+        "status": exchange.status,
+        "error_code": exchange.error_code,
+        # For callers without a valid key, so that their operator can be found.
+        "peer": exchange.peer if exchange.status in _PEER_LOGGED_STATUSES else None,
+        "key_last4": exchange.key_last4 if exchange.status == _UNAUTHORIZED else None,
+        "duration_ms": round((time.perf_counter() - began) * 1000, 1),
+        "bytes_out": exchange.bytes_out,
+        "request_id": exchange.request_id,
+        "account_id": exchange.account_id,
+        "key_id": exchange.key_id,
+    }
 
 
 def _build_job_fields(observed: ObservedJob) -> dict[str, object]:
@@ -149,32 +154,57 @@ def _get_level_number(level: LogLevel) -> int:
     return logging.getLevelNamesMapping()[level.upper()]
 
 
+class _LineFormatter(logging.Formatter):
+    """A formatter of all lines: our own come as fields, and the others go through structlog.
+
+    Both end alike, but one of our own takes a tenth of the time, and there are two for each run.
+
+    Args:
+        renderer: writes a line's fields as text.
+    """
+
+    def __init__(self, renderer: Any) -> None:
+        super().__init__()
+        self._render = renderer
+        self._foreign_formatter = structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.add_logger_name,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+            ],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _drop_unknown,
+                _format_exception,
+                _redact_line,
+                renderer,
+            ],
+        )
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Format a line."""
+        fields = record.msg
+        if not isinstance(fields, dict):
+            return self._foreign_formatter.format(record)
+        line = {name: _redact_value(value) for name, value in fields.items() if value is not None}
+        line["level"] = record.levelname.lower()
+        line["logger"] = record.name
+        at = datetime.fromtimestamp(record.created, UTC)
+        line["timestamp"] = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return str(self._render(None, "", line))
+
+
 def _build_formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
-    terminal = stream.isatty()
-    as_json = is_json_format(stream, form)
     renderer: Any = (
-        structlog.processors.JSONRenderer(default=str)
-        if as_json
-        else structlog.dev.ConsoleRenderer(colors=terminal, sort_keys=False)
+        structlog.processors.JSONRenderer(_dump_line)
+        if is_json_format(stream, form)
+        else structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
     )
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=_build_common_processors(),
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            _drop_unknown,
-            _format_exception,
-            _redact_line,
-            renderer,
-        ],
-    )
+    return _LineFormatter(renderer)
 
 
-def _build_common_processors() -> list[Any]:
-    return [
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
+def _dump_line(line: LogLine, **_options: object) -> str:
+    return to_json(line, fallback=str).decode()
 
 
 def _drop_unknown(_logger: object, _method: str, line: LogLine) -> LogLine:
@@ -202,10 +232,10 @@ def _redact_value(value: object) -> object:
     match value:
         case str():
             return redact_text(value)
+        case bool() | int() | float() | None:
+            return value
         case list() | tuple():
             return [_redact_value(each) for each in value]
         case dict():
             return {str(name): _redact_value(each) for name, each in value.items()}
-        case bool() | int() | float() | None:
-            return value
     return redact_text(str(value))

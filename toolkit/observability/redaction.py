@@ -12,6 +12,8 @@ REDACTED = "[redacted]"
 _BEARER = re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.I)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
+# One word that is no address: most values of our own lines, such as ids, states and paths.
+_SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 def redact_text(text: str) -> str:
@@ -20,6 +22,8 @@ def redact_text(text: str) -> str:
     >>> redact_text("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'
     """
+    if _SINGLE_WORD.fullmatch(text):
+        return REDACTED if looks_like_key(text) else text
     text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))
     text = _WORD.sub(_redact_word, text)
     if text.isprintable():

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from typing import Any
 
 from toolkit.plugins.operations import Operation
 from toolkit.plugins.vendor import Model, Vendor
 
 _BILLIONTH = Decimal("1e-9")
+_NOTHING = Decimal()
 # The part of `input_tokens` that the vendor had seen before; dearer models of billing have none.
 CACHED_INPUT_TOKENS = "cached_input_tokens"
 
@@ -36,6 +38,8 @@ def calculate_max_cost(
     units = bound.units(operation, model) if bound is not None and model is not None else None
     if model is None or units is None:
         return None
+    if not model.tiers:
+        return _sum_cost(model.prices, units)
     reached = [tier.prices for tier in model.tiers if tier.above < units.get("input_tokens", 0)]
     costs = [_sum_cost(prices, units) for prices in (model.prices, *reached)]
     return None if None in costs else max(cost for cost in costs if cost is not None)
@@ -58,17 +62,31 @@ def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
 
 
 def _sum_cost(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Decimal | None:
-    cached = min(units.get(CACHED_INPUT_TOKENS, 0.0), units.get("input_tokens", 0.0))
-    counted = {unit: count for unit, count in units.items() if unit != CACHED_INPUT_TOKENS}
-    if cached and CACHED_INPUT_TOKENS in prices:
-        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED_INPUT_TOKENS: cached}
-    if not counted or any(count and unit not in prices for unit, count in counted.items()):
+    counted = units if CACHED_INPUT_TOKENS not in units else _split_cached_input(prices, units)
+    if not counted:
         return None
-    used = ((prices[unit], count) for unit, count in counted.items() if count)
-    total = sum((each * _to_decimal(count) for each, count in used), Decimal())
+    total = _NOTHING
+    for unit, count in counted.items():
+        if count:
+            price = prices.get(unit)
+            if price is None:
+                return None
+            total += price * _to_decimal(count)
     return total.quantize(_BILLIONTH)
 
 
+def _split_cached_input(
+    prices: Mapping[str, Decimal], units: Mapping[str, float]
+) -> Mapping[str, float]:
+    """Count cached input on its own where it has a price, and as any other input where not."""
+    cached = min(units[CACHED_INPUT_TOKENS], units.get("input_tokens", 0.0))
+    counted = {unit: count for unit, count in units.items() if unit != CACHED_INPUT_TOKENS}
+    if cached and CACHED_INPUT_TOKENS in prices:
+        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED_INPUT_TOKENS: cached}
+    return counted
+
+
+@lru_cache(maxsize=4096)  # the same counts come up for each model that is compared
 def _to_decimal(number: float) -> Decimal:
     """Convert a count or a time to the decimal that it is written as."""
     return Decimal(str(number))

@@ -27,7 +27,17 @@ async def authenticate_request(request: Request, engine: Engine) -> RequestConte
         RequestError: `UNAUTHENTICATED`.
         ServiceError: `RATE_LIMITED`.
     """
-    context = await engine.accounts.authenticate(read_bearer(request))
-    request.state.caller = context
+    context = request.state.caller = await authenticate_key(engine, read_bearer(request))
+    return context
+
+
+async def authenticate_key(engine: Engine, key: str) -> RequestContext:
+    """Authenticate a key, and note that its account is active.
+
+    Raises:
+        RequestError: `UNAUTHENTICATED`.
+        ServiceError: `RATE_LIMITED`.
+    """
+    context = await engine.accounts.authenticate(key)
     note_activity(context.account_id)
     return context

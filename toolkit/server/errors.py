@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 
 RETRY_AFTER_S = 5.0
+UNEXPECTED_MESSAGE = "Something failed here; report the request id."
 
 
 def render_error(
@@ -32,14 +33,27 @@ def render_error(
     sent = dict(headers or {})
     if error.code is ErrorCode.UNAUTHENTICATED:
         sent["WWW-Authenticate"] = "Bearer"
-    if error.retry_after is not None or error.code.http_status in (429, 503):
-        sent["Retry-After"] = str(math.ceil(error.retry_after or RETRY_AFTER_S))
+    retry_after_s = find_retry_after_s(error)
+    if retry_after_s is not None:
+        sent["Retry-After"] = str(retry_after_s)
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]
-    # The error of failed work is on its record; as the answer to a request it is our fault.
-    status = status or error.code.http_status or 500
+    status = status or find_status(error)
     return Response(to_json(body), status, sent, media_type="application/json")
+
+
+def find_status(error: ToolkitError) -> int:
+    """Find the status that an error is answered with."""
+    # The error of failed work is on its record; as the answer to a request it is our fault.
+    return error.code.http_status or 500
+
+
+def find_retry_after_s(error: ToolkitError) -> int | None:
+    """Find after how many whole seconds a caller may ask again; none where nobody can say."""
+    if error.retry_after is None and error.code.http_status not in (429, 503):
+        return None
+    return math.ceil(error.retry_after or RETRY_AFTER_S)
 
 
 def install_errors(app: Starlette) -> None:
@@ -83,7 +97,7 @@ async def _handle_unexpected(request: Request, error: Exception) -> Response:
     request_id = _get_request_id(request)
     log.error("%s failed", request_id, exc_info=error)
     response = render_error(
-        ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id."),
+        ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE),
         request_id,
     )
     response.headers["X-Request-Id"] = request_id

@@ -82,9 +82,9 @@ async def dispatch(call: ApiCall[Any]) -> Any:
 
 
 async def hold(call: ApiCall[Any], accepted_id: str, seconds: float) -> BaseModel:
-    """Wait until accepted work has ended, or the time is up, and read what it has come to."""
-    await call.engine.wait(call.context, accepted_id, seconds)
-    return await _find_service(call).get(call.context, accepted_id)
+    """Wait until accepted work has ended, or the time is up, and return what it has come to."""
+    ended = await call.engine.wait(call.context, accepted_id, seconds)
+    return ended or await _find_service(call).get(call.context, accepted_id)
 
 
 def find_handler(operation: ApiOperation[In, Out]) -> Handler[In, Out]:

@@ -44,6 +44,8 @@ class Store:
         leases: the leases of roots.
     """
 
+    _configuration_version: int | None = None  # as it was read in this turn of the event loop
+
     def __init__(
         self,
         data_dir: Path,
@@ -154,12 +156,25 @@ class Store:
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
+        self._forget_configuration_version()
         self._waiters.notify(events)
         self._checkpoints.checkpoint_if_due()
 
     def get_configuration_version(self) -> int:
-        """Return the version of the configuration (`configuration_version`), as of now."""
-        return self._reader.get_configuration_version()
+        """Return the version of the configuration (`configuration_version`), as of now.
+
+        It is read once in a turn of the event loop. What is served in a turn was received before
+        that turn's reading, so nobody is served by what was changed before they asked.
+        """
+        version = self._configuration_version
+        if version is None:
+            version = self._reader.get_configuration_version()
+            self._configuration_version = version
+            asyncio.get_running_loop().call_soon(self._forget_configuration_version)
+        return version
+
+    def _forget_configuration_version(self) -> None:
+        self._configuration_version = None
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.engine.routing.connection_health import ConnectionHealth, RetryBudget, SavedHealth
+from toolkit.engine.routing.connection_health import (
+    FEW_LATENCIES,
+    MAX_LATENCIES,
+    SUMMARY_INTERVAL_S,
+    ConnectionHealth,
+    RetryBudget,
+    SavedHealth,
+)
 from toolkit.plugins import ProviderError
 
 DOWN = ProviderError(ErrorCode.PROVIDER_UNAVAILABLE, "down")
@@ -194,3 +201,35 @@ def test_a_test_of_the_key_counts() -> None:
     assert health.snapshot().unresolved
     health.record_test(None)
     assert (health.snapshot().error_rate, health.snapshot().unresolved) == (None, False)
+
+
+def test_the_snapshot_is_the_same_object_until_something_changes(
+    health: ConnectionHealth, clock: HealthClock
+) -> None:
+    """Given a connection that does well, then its latencies are summarized once a second."""
+    for _ in range(FEW_LATENCIES):
+        before = health.snapshot()
+        health.record_success("m", 10)
+        assert health.snapshot() is not before, "each of the first calls counts at once"
+    settled = health.snapshot()
+    for _ in range(MAX_LATENCIES):
+        health.record_success("m", 30)
+    assert health.snapshot() is settled
+    clock.now += SUMMARY_INTERVAL_S
+    assert health.snapshot().latency["m"].p50 == 30
+
+
+def test_a_failure_is_seen_at_once(health: ConnectionHealth, clock: HealthClock) -> None:
+    """Given a settled snapshot, then a failure, a cooldown and its end each replace it."""
+    for _ in range(FEW_LATENCIES + 1):
+        health.record_success("m", 10)
+    assert health.snapshot().error_rate == 0.0
+    fail(health)
+    assert health.snapshot().error_rate == pytest.approx(1 / 20)
+    health.record_success("m", 10)
+    fail(health, 3)
+    first = health.snapshot().wait_s
+    clock.now += 1.0
+    assert health.snapshot().wait_s == pytest.approx(first - 1.0)
+    clock.now += first
+    assert health.snapshot().state == "half_open"

@@ -1,5 +1,6 @@
 """The router, as a pure function of what it is told."""
 
+import itertools
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -12,10 +13,12 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine import Registry
-from toolkit.engine.job_record import RankedCandidate, Ranking
+from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot, Latency
-from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, ProviderPool
+from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, MAX_TABLES, ProviderPool
 from toolkit.engine.routing.router import find_soonest_s, route
+from toolkit.engine.routing.routing_table import MAX_RANKINGS
 from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()
@@ -274,3 +277,27 @@ def test_a_record_shows_so_many_connections_at_most() -> None:
     first = find_chosen(route(CAPABILITY, pinned, ASKED, build_pool_with_connections(**states)))
     assert first is not None
     assert first.connection_id == "con_minimax_59"
+
+
+@given(worlds(), st.sampled_from([None, *POLICIES]))
+def test_what_measures_the_same_is_ranked_once(world: ProviderPool, policy: str | None) -> None:
+    """Given one pool, then equal work shares a ranking, and another pool ranks it the same."""
+    options = Options.model_validate({"optimize_for": policy})
+    first = route(CAPABILITY, options, ASKED, world)
+    assert route(CAPABILITY, options, replace(ASKED), world) is first
+    longer = replace(ASKED, prompt=ASKED.prompt * 9)
+    assert route(CAPABILITY, options, longer, world) is not first
+    assert route(CAPABILITY, options, ASKED, replace(world)) == first
+    assert replace(world).tables == {}
+
+
+def test_tables_and_rankings_are_bounded() -> None:
+    """Given many pins and many sizes, then no more are kept than there is room for."""
+    world = ProviderPool([vendor("a")], {"a": [model("m", 1e-6)]}, {"a": [connection("a")]})
+    for n in range(2 * MAX_TABLES):
+        route(CAPABILITY, Options(provider=f"p{n}"), ASKED, world)
+    assert len(world.tables) <= MAX_TABLES
+    (table,) = itertools.islice(world.tables.values(), 1)
+    for n in range(MAX_RANKINGS + 2):
+        table.rank(replace(ASKED, max_tokens=n + 1), BudgetLeft())
+    assert len(table) <= MAX_RANKINGS

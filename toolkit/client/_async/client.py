@@ -154,7 +154,7 @@ class AsyncClient:
         'Generate text'
         """
         # The one import that looks upward, and only here: who asks a server loads no engine.
-        from toolkit.local import LOCAL_URL, AsyncLoopTransport, start_engine
+        from toolkit.local import LOCAL_URL, AsyncLoopChannel, AsyncLoopTransport, start_engine
 
         thread, key = start_engine(
             data_dir,
@@ -175,6 +175,7 @@ class AsyncClient:
             cache=cache,
             on_close=thread.close,
         )
+        client._http.attach_channel(AsyncLoopChannel(thread))
         client._attach_engine(thread)
         return client
 

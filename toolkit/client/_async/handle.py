@@ -1,7 +1,7 @@
 """Handles: a resource, and the methods that any of them has."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
@@ -115,23 +115,27 @@ class AsyncWaitable(AsyncHandle[R]):
 
     async def _follow(self, deadline: float | None, shown: EventProgress) -> None:
         """Follow the events until it is over, or until a time by the monotonic clock."""
-        await self._call("GET", deadline=deadline)
+        # What has ended may have been taken up again; and without any time, this is all there is.
+        if self.done or (deadline is not None and deadline <= time.monotonic()):
+            await self._call("GET", deadline=deadline)
         while not self.done:
             left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return
             hold_s = min(LONG_POLL_S, max(1, int(left)))
-            found = await self._http.request_events(self.path, self._last_event, hold_s, deadline)
+            found, record = await self._http.request_progress(
+                self.model, self.path, self._last_event, hold_s, self._may_end, deadline
+            )
             for event in found:
                 shown.add(event)
                 await self._follow_event(event, shown)
                 self._last_event = event.n
-            if not found or any(event.terminal for event in found) or self._may_pause(found):
-                await self._call("GET", deadline=deadline)
+            self.record = record or self.record
 
-    def _may_pause(self, found: list[Event]) -> bool:
-        """Tell whether these events may end the wait without being the last of all."""
-        return any(event.type.endswith(".blocked") for event in found)
+    @staticmethod
+    def _may_end(found: Sequence[Event]) -> bool:
+        """Tell whether these events may end the wait, be it for a while."""
+        return any(event.terminal or event.type.endswith(".blocked") for event in found)
 
     async def _follow_event(self, event: Event, shown: EventProgress) -> None:
         """Show events of what is below this resource; most have nothing below."""

@@ -3,12 +3,17 @@
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import httpx
 
 from toolkit.client._wire.errors import make_unreachable_error, parse_error
-from toolkit.client._wire.messages import make_headers, parse_data, parse_envelope
+from toolkit.client._wire.messages import (
+    encode_body,
+    make_headers,
+    parse_data,
+    parse_envelope,
+)
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.client._wire.tls import choose_ssl_context
@@ -19,8 +24,38 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolkit.contract.events import Event
+    from toolkit.contract.operations.messages import (
+        EventTest,
+        OperationAnswer,
+        OperationRequest,
+        WorkProgress,
+    )
 
 R = TypeVar("R", bound="BaseModel")
+
+
+class AsyncOperationChannel(Protocol):
+    """A way to the operations of an engine in this process, without HTTP."""
+
+    def takes(self, method: str, path: str) -> bool:
+        """Tell whether a request can go this way; bytes cannot."""
+        ...
+
+    async def call(self, request: "OperationRequest") -> "OperationAnswer":
+        """Have an operation carried out.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
+
+    async def follow(self, request: "OperationRequest", is_last: "EventTest") -> "WorkProgress":
+        """Wait for events of some work, and with the last of them for the work itself.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
 
 
 class AsyncHttpClient:
@@ -46,6 +81,7 @@ class AsyncHttpClient:
         self.cache = cache
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
+        self._channel: AsyncOperationChannel | None = None
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
@@ -54,6 +90,10 @@ class AsyncHttpClient:
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
         )
+
+    def attach_channel(self, channel: AsyncOperationChannel) -> None:
+        """Attach a way to the operations of an engine in this process; bytes still go by HTTP."""
+        self._channel = channel
 
     def choose_cache(self, target: str) -> bool | None:
         """Return whether results are used again; agents plan anew each time, so have no say."""
@@ -100,8 +140,9 @@ class AsyncHttpClient:
             },
             timeout=bound_timeout(self._timeout, hold_s, deadline),
         )
+        repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
         retries = RetrySchedule(
-            request, self._max_retries, self._limit_wait_s(max_wait_s), deadline
+            method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline
         )
         while True:
             try:
@@ -133,6 +174,10 @@ class AsyncHttpClient:
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
+        channel = self._channel
+        if channel is not None and channel.takes(method, path):
+            answer = await self._call_operation(channel, method, path, **options)
+            return model.model_validate_json(answer.records[0])
         return parse_data(await self.call(method, path, **options), model)
 
     async def request_page(
@@ -143,6 +188,10 @@ class AsyncHttpClient:
         **options: Any,
     ) -> tuple[list[R], str | None]:
         """Read a page of records; the cursor leads to the next, where there is one."""
+        channel = self._channel
+        if channel is not None and channel.takes("GET", path):
+            answer = await self._call_operation(channel, "GET", path, params=params, **options)
+            return [model.model_validate_json(one) for one in answer.records], answer.next_cursor
         found = (await self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
@@ -157,6 +206,76 @@ class AsyncHttpClient:
             Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline
         )
         return found
+
+    async def request_progress(
+        self,
+        model: type[R],
+        path: str,
+        after: int,
+        wait_s: int,
+        is_last: "EventTest",
+        deadline: float | None = None,
+    ) -> "tuple[list[Event], R | None]":
+        """Read the events of some work as they come, and the work itself once it may be over.
+
+        Args:
+            model: of the work.
+            path: of the work.
+            after: the number of the last event that is known already.
+            wait_s: how long to wait for one, in seconds.
+            is_last: tells whether the work may be over after some events.
+            deadline: the time, by the monotonic clock, at which the caller gives up.
+        """
+        channel = self._channel
+        if channel is not None and channel.takes("GET", f"{path}/events"):
+            from toolkit.contract.events import Event
+
+            params: dict[str, str | int] = {"after": after, "wait": wait_s}
+            request = self._make_operation_request("GET", f"{path}/events", None, params)
+            events, work = await channel.follow(request, is_last)
+            found = [Event.model_validate_json(one) for one in events.records]
+            return found, None if work is None else model.model_validate_json(work.records[0])
+        found = await self.request_events(path, after, wait_s, deadline)
+        if found and not is_last(found):
+            return found, None
+        return found, await self.request_record(model, "GET", path, deadline=deadline)
+
+    async def _call_operation(
+        self,
+        channel: AsyncOperationChannel,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: Mapping[str, str | int] | None = None,
+        deadline: float | None = None,
+        **_options: object,
+    ) -> "OperationAnswer":
+        """Call an operation of the engine in this process, again where that may help.
+
+        The options of a request that are about a network are left out.
+        """
+        request = self._make_operation_request(method, path, json, params)
+        repeatable = method in ("GET", "DELETE")
+        retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
+        while True:
+            try:
+                return await channel.call(request)
+            except ToolkitError as error:
+                delay_s = retries.next_delay_s(error, sent=True)
+                if delay_s is None:
+                    raise
+            await asyncio.sleep(delay_s)
+
+    def _make_operation_request(
+        self, method: str, path: str, body: object, params: Mapping[str, str | int] | None
+    ) -> "OperationRequest":
+        from toolkit.contract.operations.messages import OperationRequest
+
+        key = self.access.api_key
+        told = "" if key is None else key.get_secret_value()
+        sent = b"" if body is None else encode_body(body)
+        return OperationRequest(method, path, told, sent, params or {})
 
     async def aclose(self) -> None:
         """Close the connections."""

@@ -155,7 +155,7 @@ class Client:
         'Generate text'
         """
         # The one import that looks upward, and only here: who asks a server loads no engine.
-        from toolkit.local import LOCAL_URL, LoopTransport, start_engine
+        from toolkit.local import LOCAL_URL, LoopChannel, LoopTransport, start_engine
 
         thread, key = start_engine(
             data_dir,
@@ -176,6 +176,7 @@ class Client:
             cache=cache,
             on_close=thread.close,
         )
+        client._http.attach_channel(LoopChannel(thread))
         client._attach_engine(thread)
         return client
 

@@ -1,5 +1,6 @@
 """Messages: headers, queries and bodies of requests, and envelopes of responses."""
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -61,6 +62,16 @@ def make_run_body(
 def drop_none(**fields: object) -> dict[str, object]:
     """Return the fields that are not none."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def encode_body(body: object) -> bytes:
+    """Encode a body as JSON, as httpx does.
+
+    Raises:
+        ValueError: for a number that JSON cannot say.
+        TypeError: for a value that it cannot.
+    """
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
 
 
 def parse_envelope(response: httpx.Response) -> Any:

@@ -7,8 +7,6 @@ import random
 import secrets
 import time
 
-import httpx
-
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.operations.index import find_entry
 
@@ -56,7 +54,8 @@ class RetrySchedule:
     """The retries of one request, which does its work once all the same.
 
     Args:
-        request: the request that is sent.
+        method: of the request.
+        repeatable: whether it does its work once however often it is sent.
         max_retries: how often it is sent again at most, whatever failed; none is the default for
             what the service answers, and sets no limit while the service is away.
         max_wait_s: how long to wait for a service that is away; none for an embedded engine,
@@ -66,12 +65,14 @@ class RetrySchedule:
 
     def __init__(
         self,
-        request: httpx.Request,
+        method: str,
+        repeatable: bool,
         max_retries: int | None,
         max_wait_s: float | None,
         deadline: float | None,
     ) -> None:
-        self._request = request
+        self._method = method
+        self._repeatable = repeatable
         self._max_retries = max_retries
         self._max_wait_s = max_wait_s
         self._deadline = math.inf if deadline is None else deadline
@@ -85,15 +86,14 @@ class RetrySchedule:
             error: the error of the last attempt.
             sent: whether the service may have received it.
         """
-        request, attempt = self._request, self._attempt
+        repeatable, attempt = self._repeatable, self._attempt
         self._attempt += 1
         if self._max_retries is not None and attempt >= self._max_retries:
             return None
-        repeatable = request.method in ("GET", "DELETE") or "idempotency-key" in request.headers
         if self._max_wait_s is None or not error.is_away:
             # New work is not sent again to a service that is overloaded.
             again = error.code.retryable and (
-                request.method != "POST" or error.code is ErrorCode.UNAVAILABLE
+                self._method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
             limit = DEFAULT_MAX_RETRIES if self._max_retries is None else self._max_retries
             return (

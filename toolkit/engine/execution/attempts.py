@@ -15,10 +15,11 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.provider_call import ProviderCall
-from toolkit.engine.job_record import AttemptRecord, RankedCandidate
+from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
 from toolkit.engine.money.call_bill import CallBill, find_cost, may_be_billed
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_gate import CircuitOpen, ConnectionGate
 from toolkit.engine.routing.connection_health import Permit
 from toolkit.engine.routing.model_offers import find_billed_model
@@ -186,8 +187,8 @@ class AttemptLoop:
         job, candidate = job_run.job, chosen.candidate
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
-        mine = self._core.settings.vendors.get(vendor.id)
-        model = find_billed_model(vendor, kind, mine, candidate.model or "", reply.model)
+        offered = self._core.list_models(vendor, kind)
+        model = find_billed_model(vendor, offered, candidate.model or "", reply.model)
         rate = chosen.usd_per_s if vendor.runs_at_named_place(model) else None
         reserved = None if candidate.reservation_usd is None else bill.amount
         cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)

@@ -60,6 +60,17 @@ class Runs:
             raise build_not_found("run", run_id)
         return to_run(task)
 
+    async def wait_for_end(
+        self, context: RequestContext, run_id: str, seconds: float
+    ) -> Run | None:
+        """Wait until a run has ended that this process accepted, or the time is up.
+
+        Returns:
+            the run as it ended; none where it has to be read to know how it stands.
+        """
+        job = await self._single_jobs.wait_for_end(context, run_id, seconds)
+        return None if job is None else Run.of(job.to_wire())
+
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
         """Return a page of runs, newest first."""
         rows = await self._core.store.list_page(

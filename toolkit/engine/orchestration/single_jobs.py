@@ -1,5 +1,6 @@
 """Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
 
+import asyncio
 from typing import Any
 
 from toolkit.contract.base import JsonObject, now
@@ -34,6 +35,8 @@ class SingleJobs:
         self._admission = admission
         # Accepted by this process and not begun yet: with the flow that was asked for.
         self._fresh: dict[str, JobRun] = {}
+        # Accepted by this process and not ended yet, by account and id: what each ends with.
+        self._endings: dict[tuple[str, str], asyncio.Future[JobRecord | None]] = {}
         leases.register_handler("run", self._run_leased)
         leases.register_handler("job", self._run_leased)
 
@@ -84,8 +87,23 @@ class SingleJobs:
             shown if run_id is None else Run.of(shown),
         )
         self._fresh[lease.root_id] = job_run
+        self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
         self._leases.start(lease)
         return shown
+
+    async def wait_for_end(
+        self, context: RequestContext, root_id: str, seconds: float
+    ) -> JobRecord | None:
+        """Wait until a job has ended that this process accepted, or the time is up.
+
+        Returns:
+            its record, as it is stored; none where it has to be read to know how it stands.
+        """
+        ending = self._endings.get((context.account_id, root_id))
+        if ending is None:
+            return None
+        await asyncio.wait([ending], timeout=seconds)
+        return ending.result() if ending.done() else None
 
     async def run(
         self, context: RequestContext, capability: Capability, given: JsonObject, options: Options
@@ -113,7 +131,7 @@ class SingleJobs:
     async def _run_leased(self, lease: Lease) -> None:
         fresh = self._fresh.pop(lease.root_id, None)
         if fresh is not None:
-            await (await self._executor.execute(fresh)).durable
+            await self._run_fresh(fresh, lease)
             return
         named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
         (row,) = await self._core.store.find_rows("jobs", **named)
@@ -126,6 +144,15 @@ class SingleJobs:
         job_run.vendor_job_id = None if vendor_job_id is None else str(vendor_job_id)
         ended = await self._executor.execute(job_run)
         await ended.durable
+
+    async def _run_fresh(self, job_run: JobRun, lease: Lease) -> None:
+        """Run a job that was accepted here, and tell who waits for it how it ended."""
+        ended: JobRecord | None = None
+        try:
+            await (await self._executor.execute(job_run)).durable
+            ended = job_run.job
+        finally:
+            self._endings.pop((lease.account_id, lease.root_id)).set_result(ended)
 
     def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:
         return JobRun(

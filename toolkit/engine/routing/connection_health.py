@@ -17,6 +17,10 @@ from toolkit.plugins import ProviderError
 MAX_LATENCIES = 100
 MAX_OUTCOMES = 20
 MAX_COOLDOWN_S = 60.0
+# Of a connection that does well, latencies are summarized anew for each of its first calls, and
+# then at most this often: the router compares them, and one more of many hardly moves a median.
+SUMMARY_INTERVAL_S = 1.0
+FEW_LATENCIES = 20
 # The wait while another job probes whether a connection has recovered.
 PROBE_WAIT_S = 0.25
 # However long a vendor asks not to be called, it is tried again by then.
@@ -113,6 +117,10 @@ class ConnectionHealth:
         self._consecutive_failures = 0
         self._probe: Permit | None = None
         self._unresolved = False  # by this process: another may have the secret
+        # What `snapshot` returned last; none once it may no longer be right.
+        self._snapshot: HealthSnapshot | None = None
+        self._snapshot_at = 0.0
+        self._has_later_latencies = False  # than those that are summarized there
         self._outcomes = deque(saved.outcomes, maxlen=MAX_OUTCOMES)
         self._recent_failures: deque[bool] = deque(maxlen=MAX_OUTCOMES)
         self._latency_ms = {
@@ -132,9 +140,13 @@ class ConnectionHealth:
         return bool(self._latency_ms)
 
     def snapshot(self) -> HealthSnapshot:
-        """Return the health as of now, for the router."""
+        """Return the health as of now, for the router; the same object while nothing changed."""
+        if self._snapshot is not None and not (
+            self._has_later_latencies and self._clock() - self._snapshot_at >= SUMMARY_INTERVAL_S
+        ):
+            return self._snapshot
         wait_s, why = self._find_wait()
-        return HealthSnapshot(
+        found = HealthSnapshot(
             state=self.state,
             wait_s=wait_s,
             reason=why,
@@ -146,6 +158,10 @@ class ConnectionHealth:
             error_rate=self._compute_error_rate(),
             unresolved=self._unresolved,
         )
+        if not self._open and wait_s <= 0:  # else it changes by itself, as time passes
+            self._snapshot, self._snapshot_at = found, self._clock()
+            self._has_later_latencies = False
+        return found
 
     def _find_wait(self) -> tuple[float, str]:
         left = self._blocked_until - self._clock()
@@ -178,6 +194,10 @@ class ConnectionHealth:
     def record_success(self, model: str, took_ms: float) -> bool:
         """Record a call that worked; tell whether this changed the state of the breaker."""
         changed = self._open
+        did_well = bool(self._outcomes) and False not in self._outcomes and not self._unresolved
+        if changed or not did_well or len(self._latency_ms.get(model, ())) < FEW_LATENCIES:
+            self._snapshot = None
+        self._has_later_latencies = True
         self._open, self._probe = False, None
         self._unresolved = False
         self._consecutive_failures = self._cooldowns = 0
@@ -189,6 +209,7 @@ class ConnectionHealth:
 
     def record_failure(self, error: ProviderError, permit: Permit) -> bool:
         """Record a call that failed; tell whether this changed when the next one may be made."""
+        self._snapshot = None
         probing = self._probe is permit
         if error.code is ErrorCode.CREDENTIALS_MISSING:
             return False  # no longer shared with the account that asked: no call was made
@@ -221,6 +242,7 @@ class ConnectionHealth:
         Earlier failures say nothing about a key that works now. A free test that is answered says
         nothing about paid calls: the breaker stays as it is.
         """
+        self._snapshot = None
         self._unresolved = error is ErrorCode.SECRET_UNRESOLVED
         if error is None:
             self._outcomes.clear()

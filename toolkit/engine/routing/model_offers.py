@@ -1,6 +1,6 @@
 """The models that a vendor may be asked for, as the operator chose and priced them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toolkit.plugins import Model, TextRequest, Vendor
@@ -43,26 +43,23 @@ def _rename_model(model: Model, name: str, offered: Mapping[str, Model]) -> Mode
     return replace(called, quality=model.quality, default=model.default)
 
 
-def find_model(
-    vendor: Vendor, kind: str, settings: VendorSettings | None, name: str
-) -> Model | None:
-    """Find the model of this name that a vendor may be asked for."""
-    return next((m for m in list_offered_models(vendor, kind, settings) if m.id == name), None)
+def find_model(offered: Sequence[Model], name: str) -> Model | None:
+    """Find the model of this name among those that a vendor may be asked for."""
+    return next((model for model in offered if model.id == name), None)
 
 
 def find_billed_model(
-    vendor: Vendor, kind: str, settings: VendorSettings | None, asked: str, answered: str
+    vendor: Vendor, offered: Sequence[Model], asked: str, answered: str
 ) -> Model | None:
     """Find the model at whose prices a call is billed: the profile of it that answered, if any.
 
     Args:
         vendor: the vendor that was called.
-        kind: the kind of operation.
-        settings: the operator's settings of this vendor.
+        offered: the models that it may be asked for.
         asked: the model that the router chose.
         answered: the model that the reply names.
     """
-    model = find_model(vendor, kind, settings, asked)
+    model = find_model(offered, asked)
     if model is not None and model.source == OPERATOR_SOURCE:
         return model
     profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)

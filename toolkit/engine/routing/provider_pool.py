@@ -6,12 +6,15 @@ from decimal import Decimal
 
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
-from toolkit.engine.job_record import RankedCandidate
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.plugins import Model, Vendor
 
 # Of one vendor: every job's record shows the connections that were considered.
 MAX_CONNECTIONS = 20
+# Of one pool: pins are the caller's words.
+MAX_TABLES = 16
 _HEALTHY = HealthSnapshot()
 
 
@@ -28,6 +31,8 @@ class ProviderPool:
         failed_ids: the ids of the connections that have failed this job.
         pinned_id: the id of the only connection that may be used; none where any may.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
+        tables: the routing tables that were compiled from it, by capability, policy, pin and day;
+            another pool has none of them.
     """
 
     vendors: Sequence[Vendor]
@@ -37,6 +42,9 @@ class ProviderPool:
     failed_ids: frozenset[str] = frozenset()
     pinned_id: str | None = None
     usd_per_s: Decimal | None = None
+    tables: dict[tuple[object, ...], RoutingTable] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def is_connected(self, provider: str) -> bool:
         """Tell whether the account has any connection to a vendor."""
@@ -48,7 +56,7 @@ class ProviderPool:
 
     def exclude(self, failed: frozenset[str]) -> "ProviderPool":
         """Return the same for a job that some connections have failed: others come next."""
-        return replace(self, failed_ids=failed)
+        return self if failed == self.failed_ids else replace(self, failed_ids=failed)
 
     def rank_connections(self, provider: str) -> Sequence[Connection]:
         """Return the connections to a vendor in the order in which they are used.

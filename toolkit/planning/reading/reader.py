@@ -12,6 +12,7 @@ from toolkit.planning.reading.spans.lists import find_lists
 from toolkit.planning.reading.spans.literals import find_artifacts, find_literals
 from toolkit.planning.reading.spans.measures import find_measures
 from toolkit.planning.reading.spans.scan import Scan
+from toolkit.planning.reading.spans.unspaced_lists import find_unspaced_lists
 from toolkit.planning.reading.spans.value_lists import find_values
 from toolkit.planning.reading.words.language import detect_language
 from toolkit.planning.reading.words.lexicon import load_lexicon
@@ -54,9 +55,11 @@ def read_objective(
     if "instructions" not in without:
         cut_instructions(scan)
     measures = [] if "measures" in without else find_measures(scan)
-    lists = [] if "counts" in without else [*find_values(scan), *find_lists(scan)]
+    spaced = lexicon.code not in WITHOUT_SPACES
+    find_items = find_lists if spaced else find_unspaced_lists
+    lists = [] if "counts" in without else [*find_values(scan), *find_items(scan)]
     addresses = find_addresses(scan)
-    make_finder = ChunkFinder if lexicon.code in WITHOUT_SPACES else FragmentFinder
+    make_finder = FragmentFinder if spaced else ChunkFinder
     finder = make_finder(scan, without)
     finder.find()
     return assemble_reading(scan, finder, literals, artifacts, measures, lists, addresses, without)

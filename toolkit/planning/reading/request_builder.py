@@ -54,6 +54,7 @@ class RequestBuilder:
         literal = None
         if texts:
             literal = texts[copy.number] if len(texts) == many > 1 else texts[0]
+        literal = self._find_quoted_item(copy) or literal
         artifacts = self._artifacts[id(mention)]
         if len(artifacts) == many > 1:
             artifacts = [artifacts[copy.number]]
@@ -76,6 +77,12 @@ class RequestBuilder:
             is_creative=mention.is_creative,
             artifact_ids=tuple(dict.fromkeys(artifacts)),
         )
+
+    def _find_quoted_item(self, copy: Copy) -> Literal | None:
+        """Return the words of a quoted item that are spoken or shown; a text is about them."""
+        if copy.item is None or copy.inputs or copy.mention.kind not in {"speech", "card"}:
+            return None
+        return next((one for one in self._loose_literals if one.start == copy.item[0]), None)
 
     # Topics and wording.
 
@@ -205,6 +212,8 @@ class RequestBuilder:
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
         for literal in literals:
+            if self._scan.owners[literal.start] == "item":
+                continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
             field, length = self._scan.names.find_label(before)

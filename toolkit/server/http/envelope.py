@@ -22,13 +22,19 @@ async def render_page(
     records: Sequence[BaseModel], status: int, query: PageQuery | None = None
 ) -> Response:
     """Render the envelope of a page; a full one has a cursor to the next."""
-    more = query is not None and len(records) == query.limit
     items: list[bytes] = []
     async with Pacer() as pacer:
         for record in records:
             items.append(record.model_dump_json(by_alias=True).encode())
             await pacer.pause()
-    last = getattr(records[-1], "id", None) if more else None
-    after = to_json({"count": len(items), "next_cursor": last and make_cursor(last)})
+    after = to_json({"count": len(items), "next_cursor": find_next_cursor(records, query)})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
     return Response(body, status, media_type="application/json")
+
+
+def find_next_cursor(records: Sequence[BaseModel], query: PageQuery | None) -> str | None:
+    """Find the cursor of the page after some records; none where they are the last."""
+    if query is None or len(records) != query.limit:
+        return None
+    last: str | None = getattr(records[-1], "id", None)
+    return last and make_cursor(last)

@@ -1,6 +1,7 @@
 """Query parameters and preferences: unknown parameters are refused, unknown preferences ignored."""
 
 import re
+from collections.abc import Iterable
 
 from starlette.requests import Request
 
@@ -17,14 +18,21 @@ _PREFERENCE = re.compile(
 
 
 def parse_query(request: Request, operation: ApiOperation[object, object]) -> OperationQuery | None:
-    """Parse the query parameters, refusing any that is unknown or given twice.
+    """Parse the query parameters of a request, as `parse_parameters` does."""
+    return parse_parameters(request.query_params.multi_items(), operation)
+
+
+def parse_parameters(
+    parameters: Iterable[tuple[str, str]], operation: ApiOperation[object, object]
+) -> OperationQuery | None:
+    """Parse query parameters, refusing any that is unknown or given twice.
 
     Raises:
         RequestError: `INVALID_REQUEST`.
     """
     names = {one.name for one in operation.query.PARAMETERS} if operation.query else set()
     given: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
+    for name, value in parameters:
         if name not in names:
             raise make_query_error(name[:64], "is not a parameter of this path")
         if name in given:

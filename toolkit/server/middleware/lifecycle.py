@@ -43,7 +43,12 @@ class DrainingMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http" and scope["method"] == "POST" and self._engine.is_draining:
-            error = ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
+            error = make_draining_error()
             await render_error(error, scope["state"]["request_id"])(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def make_draining_error() -> ServiceError:
+    """Make the error of new work that comes during shutdown."""
+    return ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")

@@ -11,9 +11,14 @@ from toolkit.planning.reading.requests.chunks import (
     split_chunks,
 )
 from toolkit.planning.reading.requests.clauses import Clause, ClauseReader
-from toolkit.planning.reading.requests.mentions import ACT_KINDS, TRANSFORMING_ACTS, Mention
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    TRANSFORMING_ACTS,
+    Mention,
+    get_kind,
+)
 from toolkit.planning.reading.spans.literals import is_named
-from toolkit.planning.reading.spans.scan import Break
+from toolkit.planning.reading.spans.scan import Break, Phrase
 
 _TALKING_ACTS = frozenset({"explain", "answer", "list", "compare", "write", "brainstorm"})
 _CONVERTED = frozenset({"speech", "card", "image", "text"})
@@ -168,6 +173,10 @@ class ChunkFinder(ClauseReader):
                 refers = True
                 continue
             self._ask_for_noun(clause, chunk, refers=refers)
+        if not clause.objects and not clause.targets:
+            clause.objects += self._find_possessed(clause)
+            for chunk in clause.objects:
+                self._ask_for_noun(clause, chunk, refers=True)
         for chunk in clause.targets:
             if clause.objects:
                 self._join = "as"
@@ -179,6 +188,22 @@ class ChunkFinder(ClauseReader):
                 if one.kind is ChunkKind.TEXT
                 for k in range(one.start, one.end)
             ]
+
+    def _find_possessed(self, clause: Clause) -> list[Chunk]:
+        """Find what is to be made of something mentioned, and is new: `その音声もつけて`."""
+        for n, chunk in enumerate(clause.chunks):
+            if chunk.word != "pronoun":
+                continue
+            noun = self._find_noun_in(Phrase(chunk.start, chunk.end, "pronoun"))
+            kind = get_kind(self.scan, noun) if noun is not None else None
+            if (
+                kind is not None
+                and kind != "text"
+                and all(one.kind != kind for one in self.mentions)
+            ):
+                clause.chunks[n] = Chunk(ChunkKind.NOUN, chunk.start, chunk.end, noun=noun)
+                return [clause.chunks[n]]
+        return []
 
     def _ask_for_act(self, clause: Clause, act: str, *, refers: bool) -> None:
         made = ACT_KINDS[act]

@@ -132,6 +132,8 @@ def _is_whole(scan: Scan, phrase: Phrase, last: Chunk | None) -> bool:
         return not (led and is_kana(scan.word(phrase.start - 1)))
     if phrase.end - phrase.start > 1 or not _is_han(first):
         return True
+    if phrase.category == "join.for_each" and scan.has(after, "act.", "make", "number"):
+        return True
     if phrase.category.startswith(_NOUNS):
         follows = (
             after < len(scan) and scan.breaks[after] == Break.NONE and _is_han(scan.word(after))

@@ -25,6 +25,7 @@ _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るた�
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
 _BECOMING = frozenset("成为為作进進到")
+_FRONTING = frozenset("把将將被")  # what stands before the verb after them is its object
 _COPULAS = frozenset("はが是就")
 _LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
 
@@ -134,7 +135,8 @@ class ClauseReader(QuestionReader):
         added = chunks[n - 2] if n > 1 and before.kind is ChunkKind.WEAK else before
         if "with" in {before.word, added.word} and chunk.noun is not None:
             return False
-        if any(self.scan.word(one.start) in {"把", "将", "將"} for one in chunks[:n]):
+        edges = {self.scan.word(k) for one in chunks[:n] for k in (one.start, one.end - 1)}
+        if edges & _FRONTING:
             return True
         if before.kind is ChunkKind.VERB and chunk.noun is not None:
             return before.act not in {None, "write"}

@@ -101,6 +101,11 @@ def _spread_counts(
             if many > 1 and (mention.each or mention.kind in {"speech", "text"}):
                 counts[id(mention)] = many
                 items[id(mention)] = items[id(source)]
+        if mention.each and counts[id(mention)] == 1:
+            # "Three haiku, with a picture for each": as many as there are before it.
+            earlier = mentions[: mentions.index(mention)]
+            each_of = next((one for one in reversed(earlier) if counts[id(one)] > 1), mention)
+            counts[id(mention)], items[id(mention)] = counts[id(each_of)], items[id(each_of)]
 
 
 def _spread_to_parts(

@@ -18,6 +18,7 @@ def find_framed_acts(state: RequestState) -> None:
     frames = load_frames(state.scan.lexicon.code)
     if not frames:
         return
+    _drop_worded(state)
     scan, text = state.scan, _mask_words(state)
     known = {(one.key, one.start) for one in state.unavailable}
     for start, end in scan.find_sentences():
@@ -35,6 +36,16 @@ def find_framed_acts(state: RequestState) -> None:
                     state.unavailable.append(UnavailableMention(frame.key, k, stop))
                 state.mentions[:] = [one for one in state.mentions if not k <= one.start < stop]
                 break
+
+
+def _drop_worded(state: RequestState) -> None:
+    """Drop acts of saying something to somebody where a text is asked for that says it."""
+    telling = state.grammar.telling
+    for one in list(state.unavailable):
+        says = state.scan.word(one.start) in telling and one.end == one.start + 1
+        to_asker = state.scan.word(one.end) in {"me", "us"}
+        if says and not to_asker and state.mentions and _is_worded(state, one.start, one.end):
+            state.unavailable.remove(one)
 
 
 def _mask_words(state: RequestState) -> str:
@@ -59,7 +70,7 @@ def _list_openings(state: RequestState, start: int, end: int) -> list[int]:
             for n in range(max(start, k - 6), k)
             for phrase in scan.phrases(n)
         )
-        if opens or polite:
+        if opens or (polite and scan.gap(k) != "-"):
             found.append(k)
     return found
 

@@ -131,6 +131,8 @@ class JoinReader(NounReader):
             return self._try_participle(i, phrase)
         if phrase.head is None or len(phrase.unknown) > 3:
             return None
+        if self._is_content(phrase, phrase.head):
+            return None
         if strict and not scan.has(phrase.end, "polite"):
             return None  # in a statement, only "audio please" asks for a thing
         if self._is_statement(phrase):

@@ -57,6 +57,9 @@ class NounReader(VerbReader):
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
+        owned = phrase.is_possessive and phrase.head is not None
+        if owned and self.scan.word(k).endswith(self.grammar.inflections):
+            return get_kind(self.scan, phrase.head) is None  # "our website crashed"
         mentioned = phrase.is_definite and bool(self.mentions)
         opens = phrase.tail is not None and phrase.start == self._clause
         opens = opens and self._is_there(phrase) and phrase.start not in phrase.unknown
@@ -130,6 +133,8 @@ class NounReader(VerbReader):
         """Return the song that a noun asks for, unless its words alone are wanted."""
         if head.start > phrase.start and phrase.modifier is not None:
             return None
+        if self._asks_for_words(phrase.start):
+            return None
         return next(
             (
                 one
@@ -139,6 +144,15 @@ class NounReader(VerbReader):
             None,
         )
 
+    def _asks_for_words(self, start: int) -> bool:
+        """Tell whether a song is to be without its tune: `the words of a lullaby`, `no music`."""
+        scan = self.scan
+        words = scan.has(start - 2, "unit.words") and scan.has(start - 1, "about")
+        return words or any(
+            owner == "negation" and scan.has(k, "unavailable.music")
+            for k, owner in enumerate(scan.owners)
+        )
+
     def _read_object_noun(self, phrase: NounPhrase, head: Phrase) -> tuple[int, Place]:
         """Read a noun as the object of the verb before it."""
         scan, verb = self.scan, self._verb
@@ -146,10 +160,12 @@ class NounReader(VerbReader):
         act = verb.category.removeprefix("act.") if verb and "act." in verb.category else None
         self._verb = None
         is_there = phrase.is_definite or phrase.is_possessive
-        is_quoted = phrase.is_definite and "literal" in scan.owners[: phrase.start]
+        is_quoted = phrase.is_definite and "literal" in scan.owners
         if self._is_verb_unknown and is_quoted and kind == "text":
             return phrase.end, Place.AFTER  # "take that line" speaks of what is quoted
-        if self._is_verb_unknown and is_there and not self.mentions:
+        named = {self.scan.word(k) for k in range(phrase.start)}
+        is_named = scan.word(head.end - 1) in named  # "in a paragraph, and make the paragraph …"
+        if self._is_verb_unknown and is_there and not (self.mentions or is_named):
             self.unavailable.append(UnavailableMention("handle", phrase.start, phrase.end))
             return phrase.end, Place.TOPIC
         if verb is None or act is None:
@@ -338,6 +354,17 @@ class NounReader(VerbReader):
             return None
         self._refers = self._refers or self._is_mentioned(phrase)
         return phrase.end
+
+    def _is_content(self, phrase: NounPhrase, head: Phrase) -> bool:
+        """Tell whether a noun says what goes into a text, after a colon: `notes: PDF export`."""
+        current = self._current
+        if current is None or current.kind != "text" or get_kind(self.scan, head) is not None:
+            return False
+        if phrase.has_article and not phrase.is_definite:
+            return False
+        return any(
+            self.scan.breaks[k] == Break.CLAUSE for k in range(current.end, phrase.start + 1)
+        )
 
     def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
         """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""

@@ -76,6 +76,9 @@ class RequestFinder(WishReader):
                 if any(is_same_kind(kind, one) for one in self.mentions):
                     self._refers, self._refers_to = True, kind
                     return phrase.end, Place.OPEN
+            part = scan.find(each.end, "join.with") if each.end < self._end else None
+            if part is not None:
+                return part.end, Place.OPEN  # "each with its own audio"
             return self._skip_each(each.end), Place.OPEN
         verb = find_verb(scan, i)
         if verb is not None:
@@ -194,6 +197,9 @@ class RequestFinder(WishReader):
         if self._verb is not None and self._verb.category == "make" and scan.find(i, "question"):
             self._verb = None
             return self._open_question(i)
+        given_to = self._skip_receiver(i)
+        if given_to is not None:
+            return given_to, Place.OBJECT
         phrase = read_noun_phrase(scan, i)
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:

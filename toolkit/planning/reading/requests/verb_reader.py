@@ -1,11 +1,19 @@
 """Verbs that ask for something, known ones and others."""
 
 from toolkit.planning.reading.requests.command_reader import CommandReader
-from toolkit.planning.reading.requests.mentions import ACT_KINDS, Mention, UnavailableMention
+from toolkit.planning.reading.requests.mentions import (
+    ACT_KINDS,
+    Mention,
+    UnavailableMention,
+    get_kind,
+)
 from toolkit.planning.reading.requests.request_state import Place
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break, Phrase
 from toolkit.planning.reading.spans.verbs import find_final_verb, find_verb, has_clitic, has_object
+
+# How many words who is given something may take.
+_MAX_RECEIVER = 6
 
 
 class VerbReader(CommandReader):
@@ -109,6 +117,22 @@ class VerbReader(CommandReader):
             verb = find_verb(scan, k)
             if verb is not None and not verb.is_ambiguous:
                 return k
+        return None
+
+    def _skip_receiver(self, i: int) -> int | None:
+        """Return where what is given begins after who gets it: `give our old shop a new name`."""
+        scan, grammar = self.scan, self.grammar
+        if self._verb is None or scan.word(self._verb.start) not in grammar.giving:
+            return None
+        if scan.word(i) not in grammar.definite | grammar.possessive:
+            return None
+        for k in range(i + 2, min(i + _MAX_RECEIVER, self._end)):
+            if scan.breaks[k] or scan.has(k, "about", "join."):
+                return None
+            if scan.has(k, "article") and scan.word(k) not in grammar.definite:
+                phrase = read_noun_phrase(scan, k)
+                is_given = phrase.head is not None and get_kind(scan, phrase.head) is not None
+                return k if is_given else None
         return None
 
     def _makes_of_it(self, i: int) -> bool:
@@ -250,9 +274,15 @@ class VerbReader(CommandReader):
         if join in {"then", "want"} or current is None or current.kind != "text":
             return False
         colon = any(self.scan.breaks[k] == Break.CLAUSE for k in range(current.end, verb.start + 1))
+        if verb.category.startswith("unavailable."):
+            return colon and not self._takes_made(verb.end)
         return (
             colon and ACT_KINDS.get(verb.category[4:]) == "text" and not verb.end - verb.start > 1
         )
+
+    def _takes_made(self, k: int) -> bool:
+        """Tell whether the object of a verb is what was asked for before: `… , then send it`."""
+        return k < self._end and self._find_reference(k) is not None
 
     def _is_wanted(self, i: int) -> bool:
         """Tell whether a verb says that somebody wants what follows: `she would love a card`."""

@@ -39,25 +39,26 @@ class ItemList:
 
 def find_lists(scan: Scan) -> list[ItemList]:
     """Find the lists of an objective and consume their words."""
-    found = [*_find_bulleted(scan)]
+    found = [*find_bulleted(scan)]
     for start, end in scan.find_sentences():
-        for finder in (_find_apposed, _find_after_colon, _find_ones, _find_enumerated):
+        for finder in (_find_apposed, find_after_colon, _find_ones, _find_enumerated):
             one = finder(scan, start, end)
             if one is not None and all(scan.is_free(k) for k, _ in one.items):
-                _consume_items(scan, one)
+                consume_items(scan, one)
                 found.append(one)
                 break
     return sorted(found, key=lambda one: one.start)
 
 
-def _consume_items(scan: Scan, found: ItemList) -> None:
+def consume_items(scan: Scan, found: ItemList) -> None:
+    """Mark the words of items as read."""
     for start, end in found.items:
         for k in range(start, end):
             if scan.is_free(k):
                 scan.consume(k, k + 1, "item")
 
 
-def _find_bulleted(scan: Scan) -> list[ItemList]:
+def find_bulleted(scan: Scan) -> list[ItemList]:
     """Find lines that begin with a bullet, where `each` or their number stands elsewhere."""
     marks = [match.end() for match in _BULLET_LINE.finditer(scan.objective)]
     if not 2 <= len(marks) <= _MAX_ITEMS:
@@ -78,11 +79,11 @@ def _find_bulleted(scan: Scan) -> list[ItemList]:
     if not is_each and not any(read_quantity(scan, k)[0] == len(items) for k in others):
         return []
     found = ItemList(first, last, tuple(items), is_each)
-    _consume_items(scan, found)
+    consume_items(scan, found)
     return [found]
 
 
-def _find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
+def find_after_colon(scan: Scan, start: int, end: int) -> ItemList | None:
     """Find `three pictures of houses: gothic, brutalist, thatched`."""
     for i in range(start + 1, end):
         if scan.breaks[i] != Break.CLAUSE:
@@ -124,8 +125,9 @@ def _find_apposed(scan: Scan, start: int, end: int) -> ItemList | None:
     phrase = find_each(scan, start)
     if phrase is None or _names_item(scan, phrase.end):
         return None
-    stop = next((k for k in range(phrase.end, end) if scan.breaks[k] == Break.CLAUSE), end)
     first = scan.find_sentence_end(start, Break.COMMA)
+    # "each of the winds – bora, sirocco – …": the items stand between dashes.
+    stop = next((k for k in range(first + 1, end) if scan.breaks[k] == Break.CLAUSE), end)
     parts = split_items(scan, first, stop) if first < stop else []
     asked = next((n for n, part in enumerate(parts) if _is_asked(scan, *part)), len(parts))
     items = parts[:asked]

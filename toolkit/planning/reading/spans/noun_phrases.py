@@ -83,6 +83,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
         return None  # "Title: “…”" says what is quoted
     if best is not None and best.end < len(scan) and scan.gap(best.end) == "-":
         return None  # "a chart-topping singer"
+    if best is not None and _is_modifier(scan, best):
+        return None
     if best is not None and _is_progressive(scan, best):
         return None
     hiding = scan.find(i, "polite", "title", "unit.", "language")
@@ -100,6 +102,15 @@ def _is_progressive(scan: Scan, noun: Phrase) -> bool:
         return False
     opens = scan.word(k) in grammar.definite | grammar.possessive or scan.has(k, "article")
     return opens and not scan.breaks[k]
+
+
+def _is_modifier(scan: Scan, head: Phrase) -> bool:
+    """Tell whether words with a hyphen say what the noun after them is: `picture-book page`."""
+    k = head.end
+    if not head.category.startswith("unavailable.") or k >= len(scan) or scan.breaks[k]:
+        return False
+    hyphens = any(scan.gap(n) == "-" for n in range(head.start + 1, k))
+    return hyphens and scan.is_free(k) and not scan.has(k, "function_word", "join.", "about")
 
 
 def _is_quoted(scan: Scan, i: int) -> bool:
@@ -224,6 +235,9 @@ def _stops_phrase(scan: Scan, k: int) -> bool:
     """Tell whether a word belongs to another phrase: a preposition, a conjunction, a verb."""
     if scan.has(k, "function_word", "polite", "pronoun", "question"):
         return True
+    subject, contracts, _ = scan.word(k).partition("'")
+    if contracts and subject in get_grammar(scan.lexicon.code).subject:
+        return True  # "she'll print it"
     if scan.find(k, "about", "join.", "negation.", "title", "bound."):
         return True
     verb = scan.find(k, "act.", "make", "unavailable.")

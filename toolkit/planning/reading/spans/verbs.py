@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
-from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.noun_phrases import (
+    UNAVAILABLE_NOUNS,
+    find_head,
+    read_noun_phrase,
+)
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -28,7 +32,7 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
         return apart
-    if verb is None:
+    if verb is None or _is_hyphenated(scan, verb):
         return None
     is_noun = verb.category in NOUNS_ONLY and not verb.is_ambiguous and verb.end - i == 1
     if is_noun and (not has_object(scan, verb.end) or scan.word(verb.end).isdigit()):
@@ -37,6 +41,11 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
+    if _opens_compound(scan, verb):
+        return None
+    labels = verb.is_ambiguous and verb.category.startswith("unavailable.")
+    if labels and verb.end < len(scan) and scan.breaks[verb.end] == Break.CLAUSE:
+        return None  # "Text: …", "Alert: …"
     return _prefer_available(scan, verb)
 
 
@@ -58,6 +67,34 @@ def find_final_verb(scan: Scan, i: int) -> Phrase | None:
     verb = scan.find(last, "act.", "unavailable.", "make")
     is_verb = verb is not None and scan.word(last).endswith(("n", "t"))
     return verb if is_verb and verb is not None and not verb.is_tail else None
+
+
+def _opens_compound(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a word is the first part of a work's name: `call sign ideas`."""
+    k = verb.end
+    if not (verb.is_ambiguous and verb.category.startswith("unavailable.")) or k >= len(scan):
+        return False
+    if scan.word(verb.start).endswith(get_grammar(scan.lexicon.code).gerund or ("\0",)):
+        return not scan.has(k, "article", "pronoun", "number") and not scan.breaks[k]
+    named = read_noun_phrase(scan, k) if not scan.breaks[k] else None
+    if named is None or named.has_article or not named.unknown or named.head is None:
+        return False
+    return not named.head.category.startswith("unavailable.")
+
+
+def _is_hyphenated(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a verb is a part of a noun: `pay-what-you-can notice`, `sign-up blurb`."""
+    if verb.end >= len(scan) or scan.breaks[verb.end]:
+        return False
+    if get_grammar(scan.lexicon.code).enclitics:
+        return False  # "faites-le", "envie-me"
+    inside = any(scan.gap(k) == "-" for k in range(verb.start + 1, verb.end))
+    before_noun = (
+        inside
+        and verb.category.startswith("unavailable.")
+        and not scan.has(verb.end, "article", "pronoun", "function_word")
+    )
+    return scan.gap(verb.end) == "-" or before_noun
 
 
 def _add_manner(scan: Scan, verb: Phrase) -> Phrase:

@@ -1,7 +1,13 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from .tokens import fold_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,13 @@ class Grammar:
         retracting: what takes back that something was asked for.
         saying: verbs after which quoted words are said, and no name.
         voices: nouns of what a recording has of who speaks.
+        reasons: words that ask for a reason.
+        manner: those that ask in what way, unless one of `measuring` follows.
+        measuring: words after those that make them ask for a state or a number: `how long`.
+        gerund: the ending of a verb that stands as a noun: `a booking system`.
+        inflections: endings of verbs by which they state and do not ask.
+        telling: verbs of what is done by words alone: `invite`.
+        giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
         verb_final: auxiliaries that end a clause after its verb; none where verbs do not end it.
         recipients: prepositions of whom a text is for, which is not its subject.
@@ -64,6 +77,7 @@ class Grammar:
         partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
+        concord: words by which a negation is said again: `no quiero ni dibujos`.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
@@ -111,6 +125,13 @@ class Grammar:
     topical: frozenset[str] = frozenset()
     needing: frozenset[str] = frozenset()
     momentary: frozenset[str] = frozenset()
+    reasons: frozenset[str] = frozenset()
+    manner: frozenset[str] = frozenset()
+    measuring: frozenset[str] = frozenset()
+    giving: frozenset[str] = frozenset()
+    telling: frozenset[str] = frozenset()
+    gerund: tuple[str, ...] = ()
+    inflections: tuple[str, ...] = ()
     saying: frozenset[str] = frozenset()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
@@ -123,6 +144,7 @@ class Grammar:
     partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+    concord: frozenset[str] = frozenset()
     progressive: tuple[str, ...] = ()
 
 
@@ -132,6 +154,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
+        concord=_words("or nor"),
         definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
@@ -221,6 +244,16 @@ GRAMMARS: Mapping[str, Grammar] = {
         needing=_words("needs wants need want needed wanted"),
         momentary=_words("latest current today today's now live breaking recent tomorrow's"),
         topical=_words("about on for against"),
+        reasons=_words("why"),
+        manner=_words("how"),
+        measuring=_words(
+            "is are much many long late soon often far busy bad full cold warm hot high low deep "
+            "crowded about come"
+        ),
+        gerund=("ing",),
+        inflections=("ed",),
+        telling=_words("invite warn alert remind notify inform"),
+        giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
@@ -599,6 +632,16 @@ GRAMMARS: Mapping[str, Grammar] = {
 _NO_GRAMMAR = Grammar()
 
 
+@cache
 def get_grammar(code: str) -> Grammar:
-    """Return the closed classes of a language; empty for one that has none here."""
-    return GRAMMARS.get(code, _NO_GRAMMAR)
+    """Return the closed classes of a language; empty for one that has none here.
+
+    Its file in `grammars` adds to those above.
+    """
+    grammar = GRAMMARS.get(code, _NO_GRAMMAR)
+    source = resources.files(__package__) / "grammars" / f"{code}.toml"
+    if not source.is_file():
+        return grammar
+    data = cast("dict[str, str]", tomllib.loads(source.read_text(encoding="utf-8")))
+    added = {name: _words(fold_text(text)) | getattr(grammar, name) for name, text in data.items()}
+    return replace(grammar, **added)

@@ -1,0 +1,131 @@
+"""The entries of a routing table: candidates as they stand before the work is known."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from toolkit.contract.connections import Connection
+from toolkit.contract.jobs import Options
+from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.routing_table import TableEntry
+from toolkit.plugins import Capability, Model, Vendor
+
+
+def serves(vendor: Vendor, model: Model, options: Options) -> bool:
+    """Tell whether a vendor's model can be called at the place that options name."""
+    return vendor.serves(
+        model,
+        pinned=options.provider == vendor.id,
+        endpoint=options.endpoint_id is not None,
+        pod=options.compute_id is not None,
+    )
+
+
+def find_default_model(vendor: Vendor, options: Options, providers: ProviderPool) -> Model | None:
+    """Return the model that a vendor is asked for by default."""
+    models = providers.models.get(vendor.id) or (None,)
+    return next((m for m in models if m is None or serves(vendor, m, options)), models[0])
+
+
+def list_entries(
+    capability: Capability, options: Options, providers: ProviderPool, today: date
+) -> Iterator[TableEntry]:
+    """List the candidates: each vendor's models by its first connection, and spare connections.
+
+    Spare connections come with eligible models only.
+    """
+    tried = {
+        provider
+        for provider, pool in providers.connections.items()
+        if any(one.id in providers.failed_ids for one in pool)
+    }
+    for vendor in providers.vendors:
+        models = providers.models.get(vendor.id) or (None,)
+        default = find_default_model(vendor, options, providers)
+        first, *spare = providers.rank_connections(vendor.id) or (None,)
+        is_default = vendor.id == capability.default_provider
+        led = options.optimize_for is None and is_default
+        # Another connection of a vendor that was tried comes before another vendor.
+        before = vendor.id not in tried, not led
+        asked = models if options.optimize_for is not None else (default,)
+        pairs = [(first, model) for model in models]
+        pairs += [(one, model) for one in spare for model in asked]
+        for connection, model in pairs:
+            second = default is None or (model and model.id) != default.id
+            after = not is_default, vendor.id, second, model.id if model else ""
+            is_asked = options.optimize_for is not None or model is default
+            yield _make_entry(
+                vendor, connection, model, options, providers, today, is_asked, before, after
+            )
+
+
+def _make_entry(
+    vendor: Vendor,
+    connection: Connection | None,
+    model: Model | None,
+    options: Options,
+    providers: ProviderPool,
+    today: date,
+    is_asked: bool,
+    before: tuple[bool, bool],
+    after: tuple[bool, str, bool, str],
+) -> TableEntry:
+    condition = providers.find_health(connection)
+    its_vendor = options.provider in (None, vendor.id)
+    allowed = its_vendor and (connection is None or providers.pinned_id in (None, connection.id))
+    failed = connection is not None and connection.id in providers.failed_ids
+    usable = model is None or serves(vendor, model, options)
+    ended = model is not None and model.has_ended(today)
+    barrier: str | None = None
+    if connection is None:
+        barrier = "not connected"
+    elif not allowed:
+        barrier = f"another {'connection' if its_vendor else 'provider'} is pinned"
+    elif not usable:
+        barrier = "needs an endpoint of yours: options.provider with options.endpoint_id"
+        if model is not None and model.public:
+            barrier = "runs at its vendor's public endpoint alone"
+        elif options.compute_id is not None:
+            barrier = "does not do this in a pod"
+    elif failed:
+        barrier = "failed this job before"
+    elif condition.wait_s > 0:
+        barrier = condition.reason
+    elif not is_asked:
+        barrier = "not its default model"
+    elif ended and model is not None:
+        barrier = f"shut down by its vendor on {model.ends}"
+    return TableEntry(
+        vendor=vendor,
+        connection=connection,
+        model=model,
+        condition=condition,
+        barrier=barrier,
+        merit=_explain_merit(vendor, connection, condition, options, providers),
+        allowed=allowed and usable and not failed and is_asked and not ended,
+        is_trusted=model is None or model.id not in condition.overbilled,
+        is_placed=vendor.runs_at_named_place(model),
+        rank_before=before,
+        rank_after=after,
+    )
+
+
+def _explain_merit(
+    vendor: Vendor,
+    connection: Connection | None,
+    condition: HealthSnapshot,
+    options: Options,
+    providers: ProviderPool,
+) -> str:
+    """Explain why a candidate that nothing bars may be called."""
+    if connection is None:
+        return ""
+    if options.provider is not None:
+        return "pinned by the request"
+    if condition.unresolved:
+        return "connected; its pointer led to no secret when it was last asked for"
+    if condition.state == "half_open":
+        return "connected; the next call finds out whether it has recovered"
+    if connection is not providers.rank_connections(vendor.id)[0]:
+        return providers.explain_order(connection)
+    return "connected"

@@ -1,0 +1,165 @@
+"""Operations for callers in the same process: what HTTP does around them, without any HTTP.
+
+A request and its answer are values here. Everything that decides, from keys and scopes to limits
+and the errors of bodies and queries, is what the endpoints of HTTP call as well.
+"""
+
+import logging
+import re
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel
+
+from toolkit.contract.base import ErrorInfo
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.messages import (
+    EventTest,
+    OperationAnswer,
+    OperationRequest,
+    WorkProgress,
+)
+from toolkit.contract.operations.queries import PageQuery
+from toolkit.contract.operations.table import find_operation
+from toolkit.engine import Engine
+from toolkit.server.auth import authenticate_key
+from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
+from toolkit.server.errors import UNEXPECTED_MESSAGE, find_retry_after_s, find_status
+from toolkit.server.handlers import dispatch
+from toolkit.server.http.body import parse_body
+from toolkit.server.http.envelope import find_next_cursor
+from toolkit.server.http.query import parse_parameters
+from toolkit.server.middleware.lifecycle import make_draining_error
+
+log = logging.getLogger(__name__)
+LOOPBACK = "127.0.0.1"
+AWAY_STATUSES = frozenset({502, 503, 504})
+# Whatever else a path may hold is left to HTTP, which has rules for it.
+_PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+){1,8}", re.ASCII)
+
+
+def takes_path(method: str, path: str) -> bool:
+    """Tell whether an operation can be called without HTTP: bytes and unknown paths cannot."""
+    if not _PLAIN_PATH.fullmatch(path):
+        return False
+    operation = find_operation(method, f"/v1{path}")
+    return operation is not None and not operation.uploads and operation.form != "bytes"
+
+
+class LocalOperations:
+    """The operations over an engine, for callers in its process; called on the engine's loop.
+
+    Args:
+        engine: the engine that carries them out.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def call(self, request: OperationRequest) -> OperationAnswer:
+        """Carry out one operation.
+
+        Raises:
+            ToolkitError: as a client gets it over HTTP.
+        """
+        try:
+            operation, call = await self._make_call(request)
+            result = await dispatch(call)
+            if operation.form == "record":
+                return OperationAnswer([dump_record(result)])
+            query = call.input if isinstance(call.input, PageQuery) else None
+            return OperationAnswer(
+                [dump_record(one) for one in result], find_next_cursor(result, query)
+            )
+        except Exception as error:
+            failed = error
+        raise _make_caller_error(failed)  # here, so that nothing of the engine hangs on it
+
+    async def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
+        """Wait for events of some work; with the last of them, read the work itself.
+
+        Args:
+            request: to list the events.
+            is_last: tells whether the work may be over after some events.
+
+        Returns:
+            the events, and the work where it may be over.
+
+        Raises:
+            ToolkitError: as a client gets it over HTTP.
+        """
+        try:
+            operation, call = await self._make_call(request)
+            events = await dispatch(call)
+            work = None
+            if not events or is_last(events):
+                reading = _require_operation("GET", operation.path.removesuffix("/events"))
+                work = OperationAnswer(
+                    [dump_record(await dispatch(replace(call, operation=reading)))]
+                )
+            return OperationAnswer([dump_record(event) for event in events]), work
+        except Exception as error:
+            failed = error
+        raise _make_caller_error(failed)
+
+    async def _make_call(
+        self, request: OperationRequest
+    ) -> tuple[ApiOperation[Any, Any], ApiCall[Any]]:
+        """Make the call that a request asks for, in the order in which HTTP refuses requests.
+
+        Raises:
+            RequestError: for a request that is refused.
+            ServiceError: where it cannot be answered now.
+        """
+        engine, path = self._engine, f"/v1{request.path}"
+        if request.method == "POST" and engine.is_draining:
+            raise make_draining_error()
+        operation = _require_operation(request.method, path)
+        context = ANONYMOUS
+        if operation.scope is not None:
+            context = await authenticate_key(engine, request.key)
+            check_scope(context, operation.scope)
+        given = [(name, str(value)) for name, value in request.query.items()]
+        taken: object = parse_parameters(given, operation)
+        if operation.body is not None:
+            body = request.body or (b"{}" if operation.may_omit_body else b"")
+            if len(body) > engine.settings.body_limit_bytes:
+                raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+            taken = await parse_body(body, operation.body, engine, context.account_id or None)
+        call: ApiCall[Any] = ApiCall(
+            operation, engine, context, taken, id=_find_id(operation, path), address=LOOPBACK
+        )
+        return operation, call
+
+
+def dump_record(record: BaseModel) -> bytes:
+    """Write a record as the envelope of HTTP has it."""
+    return record.model_dump_json(by_alias=True).encode()
+
+
+def _require_operation(method: str, path: str) -> ApiOperation[Any, Any]:
+    operation = find_operation(method, path)
+    if operation is None:
+        raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
+    return operation
+
+
+def _find_id(operation: ApiOperation[Any, Any], path: str) -> str:
+    parts = zip(operation.path.split("/"), path.split("/"), strict=True)
+    return next((asked for part, asked in parts if part == "{id}"), "")
+
+
+def _make_caller_error(error: Exception) -> Exception:
+    """Make the error that a client raises where HTTP would have answered with this one."""
+    request_id = new_id(Prefix.REQUEST)
+    if not isinstance(error, ToolkitError):
+        log.error("%s failed", request_id, exc_info=error)
+        error = ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE)
+    info = ErrorInfo.of(error)
+    info.request_id = request_id
+    made = info.to_exception()
+    made.retry_after = find_retry_after_s(error)
+    made.is_away = find_status(error) in AWAY_STATUSES
+    return made
