@@ -143,8 +143,11 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
             found.unknown.append(k)
             k += 1
             continue
+        has_article = found.has_article
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)
         if step is not None:
+            if found.head is None and has_article and found.unknown and scan.has(k, "article"):
+                break  # "a baker finds a map" is a clause
             k = step
             continue
         if _stops_phrase(scan, k):
