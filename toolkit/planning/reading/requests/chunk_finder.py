@@ -36,10 +36,11 @@ class ChunkFinder(ClauseReader):
             before = len(self.mentions) + len(self.unavailable)
             self._resolve_chunks(chunks)
             chunks = self._take_negated(self._take_named_voice(chunks))
-            for clause in self._split_clauses(chunks):
+            is_open = self._is_open_question(chunks, end)
+            for clause in () if is_open else self._split_clauses(chunks):
                 self._read_clause(clause)
             asked = len(self.mentions) + len(self.unavailable) > before
-            if not asked and self._asks_question(chunks, end):
+            if is_open or (not asked and self._asks_question(chunks, end)):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
             self._check_question(start, end)
@@ -54,6 +55,18 @@ class ChunkFinder(ClauseReader):
             return False
         after = self.scan.objective[self.scan.tokens[end - 1].end :][:2]
         return after.startswith(("?", "？", "か"))
+
+    def _is_open_question(self, chunks: Sequence[Chunk], end: int) -> bool:
+        """Tell whether a sentence asks why or how, so that its verbs ask for nothing else."""
+        asks = [n for n, chunk in enumerate(chunks) if chunk.word == "question"]
+        if not asks or any(chunk.word == "polite" for chunk in chunks):
+            return False
+        closed = self._has_question_mark() or self.scan.text(start=end - 4, end=end).endswith(
+            ("でしょう", "でしょうか", "ですか")
+        )
+        led = any(chunk.kind is ChunkKind.VERB for chunk in chunks[: asks[0]])
+        says = any(self._says_something(chunk) for chunk in chunks[asks[0] + 1 :])
+        return closed and says and not led
 
     # Negations.
 

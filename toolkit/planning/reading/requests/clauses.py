@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.planning.reading.requests.chunks import (
+    BECOMING,
     Chunk,
     ChunkKind,
     get_chunk_kind,
@@ -24,7 +25,6 @@ _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("に(?:し|す)")
-_BECOMING = frozenset("成为為作进進到")
 _FRONTING = frozenset("把将將被")  # what stands before the verb after them is its object
 _COPULAS = frozenset("はが是就")
 _LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
@@ -132,6 +132,9 @@ class ClauseReader(QuestionReader):
             return not self._is_only_noun(chunks, n)
         if before.kind is ChunkKind.COUNT or self.scan.word(before.end - 1) == "的":
             return None if chunk.noun is None else False
+        after = chunks[n + 1] if n + 1 < len(chunks) else None
+        if before.word == "measure" and after is not None and after.noun is not None:
+            return None  # "一段科普播客"
         added = chunks[n - 2] if n > 1 and before.kind is ChunkKind.WEAK else before
         if "with" in {before.word, added.word} and chunk.noun is not None:
             return False
@@ -208,7 +211,7 @@ class ClauseReader(QuestionReader):
         objects = self._choose_heads(own, heads)
         led = self._take_last_part(led, verb)
         fronted = [one for one in led if one.noun is not None and not self._is_label(one)]
-        becomes = self.scan.word(verb.end - 1) in _BECOMING or self._has_becoming(verb.end)
+        becomes = self.scan.word(verb.end - 1) in BECOMING or self._has_becoming(verb.end)
         if becomes and objects:
             return Clause(verb, [*led, *own], fronted[-1:], objects)
         if not objects:
@@ -224,7 +227,7 @@ class ClauseReader(QuestionReader):
         return [one for one in chunks if not last or one.start >= last[-1]]
 
     def _has_becoming(self, i: int) -> bool:
-        return i < len(self.scan) and self.scan.word(i) in _BECOMING and not self.scan.breaks[i]
+        return i < len(self.scan) and self.scan.word(i) in BECOMING and not self.scan.breaks[i]
 
     def _choose_heads(self, chunks: Sequence[Chunk], heads: list[Chunk]) -> list[Chunk]:
         """Choose the last noun, and those before a conjunction: modifiers stand before a head."""
