@@ -124,7 +124,7 @@ class ChunkFinder(ClauseReader):
         self._note_facts(clause.chunks)
         if verb is not None and verb.verb is not None:
             if verb.verb.category.startswith("unavailable."):
-                if not self._is_done_by_others(clause):
+                if not self._is_done_by_others(clause.chunks):
                     self._add_unavailable(verb.verb)
                 return
             self.scan.consume(verb.start, verb.end, "act")
@@ -175,10 +175,6 @@ class ChunkFinder(ClauseReader):
     def _speaks_of_given(self, voice: Chunk) -> bool:
         """Tell whether a voice is one that was spoken of: `この声`."""
         return voice.noun is not None and voice.noun.category == "thing.clone"
-
-    def _is_done_by_others(self, clause: Clause) -> bool:
-        words = [self.scan.text(one.start, one.end) for one in clause.chunks]
-        return words[-1:] == ["が"] or bool({"自分で", "自己"} & {*words})
 
     def _ask_for_things(self, clause: Clause, *, refers: bool) -> None:
         for chunk in clause.objects:
