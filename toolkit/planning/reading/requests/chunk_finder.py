@@ -117,6 +117,8 @@ class ChunkFinder(ClauseReader):
         verb = clause.verb
         if verb is not None and verb.act == "clone" and self._has_clone():
             return  # "その声で": the one that is made
+        if self._is_done_by_others(clause.chunks):
+            return
         self._clause = min(
             (one.start for one in (*clause.chunks[:1], *([verb] if verb else ()))),
             default=self._clause,
@@ -124,8 +126,7 @@ class ChunkFinder(ClauseReader):
         self._note_facts(clause.chunks)
         if verb is not None and verb.verb is not None:
             if verb.verb.category.startswith("unavailable."):
-                if not self._is_done_by_others(clause.chunks):
-                    self._add_unavailable(verb.verb)
+                self._add_unavailable(verb.verb)
                 return
             self.scan.consume(verb.start, verb.end, "act")
         refers = any(one.word == "pronoun" for one in clause.chunks)
@@ -337,12 +338,23 @@ class ChunkFinder(ClauseReader):
         if quoted and mention.kind == "research":
             topics = [(quoted[0].start, quoted[-1].end)]
         mention.topics = topics
+        if mention.kind in {"image", "text"} and self._opens_with_part(mention.clause):
+            self._join = "with"
         self._refers, self._refers_to, self._each = False, None, False
         self._add(mention)
         self._join = "and"
         spoken = [one.value for one in chunks if one.word == "language"]
         for code in spoken[1:]:
             self._add(replace(mention, language=code, inputs=[], topics=list(topics)))
+
+    def _opens_with_part(self, clause: int) -> bool:
+        """Tell whether words are about a part of a card mentioned before: `背景には…描いて`."""
+        start = clause
+        while start > 0 and not self.scan.breaks[start]:
+            start -= 1
+        text = self.scan.text(start, self.scan.find_sentence_end(start))
+        has_card = any(one.kind == "card" for one in self.mentions)
+        return has_card and text.startswith(self.grammar.parts_of_card)
 
     def _is_source(self, chunk: Chunk) -> bool:
         return chunk.noun is not None and get_chunk_kind(self.scan, chunk) == "research"

@@ -24,7 +24,7 @@ _INFLECTED = re.compile("て|で(?!す)|た(?!め)|る|ま[しす]|よう|ろ|�
 _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-ヺA-Za-z0-9「『])"
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
-_BECOMES = re.compile("に(?:し|す)")
+_BECOMES = re.compile("(?:よう)?に[もは]?(?:し|す)")
 _WITH = frozenset("用以拿")
 _FRONTING = frozenset("把将將被")  # what stands before the verb after them is its object
 _COPULAS = frozenset("はが是就")
@@ -105,7 +105,7 @@ class ClauseReader(QuestionReader):
 
     def _becomes(self, chunk: Chunk) -> bool:
         """Tell whether Japanese words say that the noun before them is what is made."""
-        text = self.scan.objective[self.scan.tokens[chunk.start].start :][:3]
+        text = self.scan.objective[self.scan.tokens[chunk.start].start :][:6]
         return self.scan.lexicon.code == "ja" and _BECOMES.match(text) is not None
 
     def _is_verb_last(self, chunks: Sequence[Chunk], n: int) -> bool | None:
