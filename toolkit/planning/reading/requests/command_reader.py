@@ -186,7 +186,9 @@ class CommandReader(QuestionReader):
         start = place
         while start > 0 and not scan.breaks[start]:
             start -= 1
-        clause = range(start, scan.find_sentence_end(place, Break.COMMA))
+        end = scan.find_sentence_end(place, Break.COMMA)
+        clause_ends = (k for k in range(place, end) if scan.word(k) in self.grammar.relative)
+        clause = range(start, next(clause_ends, end))
         if any(scan.has(k, "polite") or scan.word(k) in self.grammar.wants for k in clause):
             return False
         spelled = [scan.tokens[k].text.lower() for k in clause]

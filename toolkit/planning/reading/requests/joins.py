@@ -81,7 +81,7 @@ def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> li
 
 def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]:
     """Put what is to be made first before what is made of it: `Record it. Write it first.`"""
-    for mention in [one for one in mentions if one.is_earlier]:
+    for mention in [one for one in mentions if one.is_earlier or _checks(one, mentions)]:
         before = mentions[: mentions.index(mention)]
         takers = [one for one in before if names.can_feed(mention.kind, one.kind)]
         if not takers or (mention.kind == "text" and all(one.kind == "text" for one in takers)):
@@ -99,6 +99,12 @@ def _answers(mention: Mention) -> bool:
     """Tell whether a text says how a question is to be answered: `List seven points.`"""
     lists = mention.act in {"list", "explain", "answer"} and not mention.form
     return _lacks_topic(mention) or (lists and not mention.inputs)
+
+
+def _checks(mention: Mention, mentions: list[Mention]) -> bool:
+    """Tell whether facts are looked up for the text before: `a text on Ann Lee; look her up`."""
+    last = mention.kind == "research" and mention.refers and mention.act == "research"
+    return last and all(one.kind != "text" for one in mentions[mentions.index(mention) :])
 
 
 def _lacks_topic(mention: Mention) -> bool:

@@ -1,7 +1,13 @@
 """Closed classes of words of each language that its lexicon does not tell apart."""
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import cast
+
+from .tokens import fold_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +64,8 @@ class Grammar:
         reasons: words that ask for a reason.
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
+        gerund: the ending of a verb that stands as a noun: `a booking system`.
+        inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
@@ -71,6 +79,7 @@ class Grammar:
         partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
+        concord: words by which a negation is said again: `no quiero ni dibujos`.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
@@ -123,6 +132,8 @@ class Grammar:
     measuring: frozenset[str] = frozenset()
     giving: frozenset[str] = frozenset()
     telling: frozenset[str] = frozenset()
+    gerund: tuple[str, ...] = ()
+    inflections: tuple[str, ...] = ()
     saying: frozenset[str] = frozenset()
     ourselves: tuple[str, ...] = ()
     parts_of_card: tuple[str, ...] = ()
@@ -137,6 +148,7 @@ class Grammar:
     partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+    concord: frozenset[str] = frozenset()
     progressive: tuple[str, ...] = ()
 
 
@@ -146,6 +158,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
+        concord=_words("or nor"),
         definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
@@ -241,12 +254,14 @@ GRAMMARS: Mapping[str, Grammar] = {
             "is are much many long late soon often far busy bad full cold warm hot high low deep "
             "crowded about come"
         ),
+        gerund=("ing",),
+        inflections=("ed",),
         telling=_words("invite warn alert remind notify inform"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
-        imagining=_words("imagine picture suppose"),
+        imagining=_words("imagine suppose"),
         nothing=_words("nothing none"),
         emphatic=_words("do"),
         periods=_words(
@@ -594,8 +609,8 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今朝",
         ),
         listed=_words(
-            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案 タイトル "
-            "見出し キャッチコピー コピー スローガン 標語 ヒント コツ 豆知識"
+            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案 "
+            "タイトル 見出し キャッチコピー コピー スローガン 標語 ヒント コツ 豆知識"
         ),
         parts_of_card=("背景", "本文", "中央", "真ん中", "挿絵", "左に", "右に", "上に", "下に"),
         ourselves=("自分で", "自分たちで", "こっちで", "こちらで", "うちで", "私がや", "私がす"),
@@ -620,11 +635,23 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今日",
         ),
         listed=_words(
-            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議 标题 標題 "
-            "标语 標語 口号 口號 广告语 廣告語 广告词 廣告詞 灯谜 燈謎 谜语 謎語 脑筋急转弯 腦筋急轉彎"
+            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議 "
+            "标题 標題 标语 標語 口号 口號 广告语 廣告語 广告词 廣告詞 谜语 謎語 "
+            "脑筋急转弯 腦筋急轉彎"
         ),
         saying=_words("说 說 説 讲 講 念 唸 读 讀"),
-        parts_of_card=("背景", "正文", "中间", "中間", "配图", "配圖", "插图", "插圖", "底图", "底圖"),
+        parts_of_card=(
+            "背景",
+            "正文",
+            "中间",
+            "中間",
+            "配图",
+            "配圖",
+            "插图",
+            "插圖",
+            "底图",
+            "底圖",
+        ),
         ourselves=("我自己", "自己来", "自己來", "自己做", "我来", "我來", "我们自己", "我們自己"),
         voices=_words("声音 聲音 嗓音 嗓子 音色 语音 語音 声线 聲線"),
     ),
@@ -632,6 +659,16 @@ GRAMMARS: Mapping[str, Grammar] = {
 _NO_GRAMMAR = Grammar()
 
 
+@cache
 def get_grammar(code: str) -> Grammar:
-    """Return the closed classes of a language; empty for one that has none here."""
-    return GRAMMARS.get(code, _NO_GRAMMAR)
+    """Return the closed classes of a language; empty for one that has none here.
+
+    Its file in `grammars` adds to those above.
+    """
+    grammar = GRAMMARS.get(code, _NO_GRAMMAR)
+    source = resources.files(__package__) / "grammars" / f"{code}.toml"
+    if not source.is_file():
+        return grammar
+    data = cast("dict[str, str]", tomllib.loads(source.read_text(encoding="utf-8")))
+    added = {name: _words(fold_text(text)) | getattr(grammar, name) for name, text in data.items()}
+    return replace(grammar, **added)
