@@ -7,75 +7,51 @@ the wire, as the specification says: so a node's input stays what its capability
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, GetPydanticSchema, PlainSerializer, TypeAdapter
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+)
 from pydantic_core import from_json
-from pydantic_core.core_schema import no_info_after_validator_function
 
-from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp, Usd
+from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp
 from toolkit.contract.jobs import (
     FROM_ARTIFACTS,
     AttemptStatus,
-    BreakerState,
     CostSource,
     Job,
     JobStatus,
     Options,
-    Routing,
 )
-from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
+from toolkit.contract.money import ZERO_USD
+from toolkit.engine.ranking import Ranking, StoredUsd, unpack_ranking
 
-# Read as the wire's number, and then exact.
-StoredUsd = Annotated[
-    Decimal,
-    GetPydanticSchema(
-        lambda _, handler: no_info_after_validator_function(from_wire_usd, handler(Usd))
+
+def _read_ranking(stored: object) -> object:
+    """Spell out the decision of this version's document; an earlier one's is already."""
+    return unpack_ranking(stored) if isinstance(stored, str) else stored
+
+
+def _pack_ranking(ranking: Ranking | None) -> str | None:
+    return None if ranking is None else ranking.packed
+
+
+# In documents of earlier versions it is spelled out, under its own name. They pass over a name that
+# they do not know, and show such a job without its decision.
+PACKED_RANKING = "ranking"
+StoredRanking = Annotated[
+    Ranking | None,
+    BeforeValidator(_read_ranking),
+    PlainSerializer(_pack_ranking, return_type=str | None),
+    Field(
+        validation_alias=AliasChoices("routing", PACKED_RANKING), serialization_alias=PACKED_RANKING
     ),
-    PlainSerializer(to_wire_usd, return_type=float),
 ]
-
-
-@dataclass(slots=True)
-class RankedCandidate:
-    """A candidate of the router, as `Candidate` describes it; the costs are exact."""
-
-    provider: str
-    reason: str
-    model: str | None = None
-    score: float | None = None
-    excluded: bool = False
-    allowed: bool = True
-    connected: bool = True
-    affordable: bool = True
-    healthy: bool = True
-    connection_id: str | None = None
-    estimated_cost_usd: StoredUsd | None = None
-    reservation_usd: StoredUsd | None = None
-    max_tokens: int | None = None
-    latency_p50_ms: float | None = None
-    latency_p95_ms: float | None = None
-    error_rate: float | None = None
-    breaker: BreakerState = "closed"
-    quality: int | None = None
-
-
-@dataclass(slots=True)
-class Ranking:
-    """The router's decision; the first candidate that is not excluded is called first."""
-
-    policy: str
-    candidates: list[RankedCandidate] = field(default_factory=list)
-
-    @property
-    def first_choice(self) -> RankedCandidate | None:
-        """The candidate that is called first; none where nobody may be called now."""
-        return next((c for c in self.candidates if not c.excluded), None)
-
-    def to_wire(self) -> Routing:
-        """Make the decision that the wire shows."""
-        return Routing.model_validate(_RANKING.dump_python(self, exclude_none=True))
 
 
 @dataclass(slots=True)
@@ -136,7 +112,7 @@ class JobRecord:
     cost_incurred_usd: StoredUsd = ZERO_USD
     cost_source: CostSource = "unknown"
     usage: JsonObject = field(default_factory=dict)
-    routing: Ranking | None = None
+    routing: StoredRanking = None
     attempts: list[AttemptRecord] = field(default_factory=list)
     retry_count: int = 0
     latency_ms: int | None = None
@@ -149,15 +125,14 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Write the document that is stored; none is each such member's default, and left out."""
-        return _STORED_JOB.dump_json(self, exclude_none=True).decode()
+        return _STORED_JOB.dump_json(self, exclude_none=True, by_alias=True).decode()
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
-        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True))
+        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True, by_alias=True))
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
-_RANKING = TypeAdapter(Ranking)
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
@@ -177,4 +152,6 @@ def _make_wire_job(stored: dict[str, Any]) -> Job:
     """Make the wire's job from the members of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
+    if packed := stored.pop(PACKED_RANKING, None):
+        stored["routing"] = unpack_ranking(packed)
     return Job.model_validate(stored)

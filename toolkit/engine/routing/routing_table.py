@@ -13,13 +13,13 @@ from typing import Any
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.engine.job_record import RankedCandidate, Ranking
 from toolkit.engine.money.affordability import (
     BudgetLeft,
     CostBound,
     explain_refusal,
     find_bound,
 )
+from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost

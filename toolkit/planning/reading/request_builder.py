@@ -90,7 +90,7 @@ class RequestBuilder:
         mention = copy.mention
         topic = self._topics[id(mention)]
         given = self._share_topic(mention) if not topic or mention.refers else ""
-        topic = ", ".join(part for part in (given, topic) if part)
+        topic = ", ".join(dict.fromkeys(part for part in (given, topic) if part))
         if copy.item is not None and copy.value is None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
@@ -174,6 +174,8 @@ class RequestBuilder:
             return following[0]
         clause = max((c for c in self._clauses if c <= placed.start), default=0)
         near = [one for one in able if one.clause == clause]
+        if all(one.kind == "research" for one in near):
+            near = [] if any(one.kind != "research" for one in able) else near
         before = [one for one in able if one.start <= placed.start]
         pool = near or before[-1:] or able[:1]
         best = min(pool, key=lambda one: (kinds.index(one.kind), abs(one.start - placed.start)))

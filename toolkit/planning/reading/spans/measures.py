@@ -145,6 +145,8 @@ def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
 
 def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure | None:
     """Read the value beside the name of a field: after a colon, or a number by itself."""
+    if scan.has(i, "thing.image", "thing.speech"):
+        return None  # "Image: a bicycle" asks for one
     if end < len(scan) and scan.is_free(end) and scan.gap(end).strip() in {":", "="}:
         last = scan.find_sentence_end(end)
         value: float | str | None = read_quantity(scan, end)[0]
@@ -158,7 +160,8 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
     number, last = read_quantity(scan, skip)
     if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
         return PlacedMeasure(i, last, Measure(name, number))
-    if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
+    is_code = len(scan.word(end)) == 2 and scan.word(end).isalpha() and scan.is_free(end)
+    if is_code and not scan.breaks[end] and not scan.has(end, "function_word"):
         return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
     choices = scan.names.choices.get(name, frozenset())
     if scan.word(skip) in choices and not any(scan.breaks[end : skip + 1]):
@@ -226,7 +229,7 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
     other = None
     if end < len(scan) and _RANGE.fullmatch(scan.gap(end)):  # "100–120 words"
         upper, last = read_quantity(scan, end)
-        if upper is not None and upper > number:
+        if upper is not None and upper > number and scan.word(i)[:1].isdigit():
             other, end = upper, last
     unit = _find_unit(scan, end)
     if unit is not None and number in _YEARS and not scan.gap(end):

@@ -151,8 +151,11 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
             found.unknown.append(k)
             k += 1
             continue
+        has_article = found.has_article
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)
         if step is not None:
+            if found.head is None and has_article and found.unknown and scan.has(k, "article"):
+                break  # "a baker finds a map" is a clause
             k = step
             continue
         if _stops_phrase(scan, k):
@@ -240,6 +243,9 @@ def _stops_phrase(scan: Scan, k: int) -> bool:
     """Tell whether a word belongs to another phrase: a preposition, a conjunction, a verb."""
     if scan.has(k, "function_word", "polite", "pronoun", "question"):
         return True
+    subject, contracts, _ = scan.word(k).partition("'")
+    if contracts and subject in get_grammar(scan.lexicon.code).subject:
+        return True  # "she'll print it"
     if scan.find(k, "about", "join.", "negation.", "title", "bound."):
         return True
     verb = scan.find(k, "act.", "make", "unavailable.")
