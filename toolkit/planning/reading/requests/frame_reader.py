@@ -70,7 +70,7 @@ def _list_openings(state: RequestState, start: int, end: int) -> list[int]:
             for n in range(max(start, k - 6), k)
             for phrase in scan.phrases(n)
         )
-        if opens or polite:
+        if opens or (polite and scan.gap(k) != "-"):
             found.append(k)
     return found
 

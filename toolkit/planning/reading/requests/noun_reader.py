@@ -57,6 +57,9 @@ class NounReader(VerbReader):
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
+        owned = phrase.is_possessive and phrase.head is not None
+        if owned and self.scan.word(k).endswith(self.grammar.inflections):
+            return get_kind(self.scan, phrase.head) is None  # "our website crashed"
         mentioned = phrase.is_definite and bool(self.mentions)
         opens = phrase.tail is not None and phrase.start == self._clause
         opens = opens and self._is_there(phrase) and phrase.start not in phrase.unknown
@@ -130,6 +133,8 @@ class NounReader(VerbReader):
         """Return the song that a noun asks for, unless its words alone are wanted."""
         if head.start > phrase.start and phrase.modifier is not None:
             return None
+        if self._asks_for_words(phrase.start):
+            return None
         return next(
             (
                 one
@@ -137,6 +142,15 @@ class NounReader(VerbReader):
                 if one.category == "unavailable.music" and one.end == head.end
             ),
             None,
+        )
+
+    def _asks_for_words(self, start: int) -> bool:
+        """Tell whether a song is to be without its tune: `the words of a lullaby`, `no music`."""
+        scan = self.scan
+        words = scan.has(start - 2, "unit.words") and scan.has(start - 1, "about")
+        return words or any(
+            owner == "negation" and scan.has(k, "unavailable.music")
+            for k, owner in enumerate(scan.owners)
         )
 
     def _read_object_noun(self, phrase: NounPhrase, head: Phrase) -> tuple[int, Place]:
@@ -341,6 +355,17 @@ class NounReader(VerbReader):
         self._refers = self._refers or self._is_mentioned(phrase)
         return phrase.end
 
+    def _is_content(self, phrase: NounPhrase, head: Phrase) -> bool:
+        """Tell whether a noun says what goes into a text, after a colon: `notes: PDF export`."""
+        current = self._current
+        if current is None or current.kind != "text" or get_kind(self.scan, head) is not None:
+            return False
+        if phrase.has_article and not phrase.is_definite:
+            return False
+        return any(
+            self.scan.breaks[k] == Break.CLAUSE for k in range(current.end, phrase.start + 1)
+        )
+
     def _is_part(self, phrase: NounPhrase, head: Phrase, join: str) -> bool:
         """Tell whether a noun is a part of the text before it: `a quiz with five questions`."""
         current = self._current
@@ -385,7 +410,9 @@ class NounReader(VerbReader):
             return phrase.count == number and scan.breaks[phrase.start] == Break.SENTENCE
         is_form = scan.has(head.start, "attribute.") or scan.has(head.start, "unit.")
         is_many = scan.word(head.end - 1).endswith(self.grammar.plural)
-        return not phrase.has_article and (is_form or is_many)
+        last = next(one for one in reversed(self.mentions) if one.kind == kind)
+        is_named = last.act is not None and not last.form  # "Explain tides. Text, 90 words."
+        return not phrase.has_article and (is_form or is_many or is_named)
 
     def _add_quality(self, phrase: NounPhrase) -> tuple[int, Place]:
         """Give what a bare noun says to the last thing of its kind."""

@@ -2,7 +2,11 @@
 
 from dataclasses import replace
 
-from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.noun_phrases import (
+    UNAVAILABLE_NOUNS,
+    find_head,
+    read_noun_phrase,
+)
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -37,6 +41,8 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
         return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
         return None
+    if _opens_compound(scan, verb):
+        return None
     labels = verb.is_ambiguous and verb.category.startswith("unavailable.")
     if labels and verb.end < len(scan) and scan.breaks[verb.end] == Break.CLAUSE:
         return None  # "Text: …", "Alert: …"
@@ -61,6 +67,19 @@ def find_final_verb(scan: Scan, i: int) -> Phrase | None:
     verb = scan.find(last, "act.", "unavailable.", "make")
     is_verb = verb is not None and scan.word(last).endswith(("n", "t"))
     return verb if is_verb and verb is not None and not verb.is_tail else None
+
+
+def _opens_compound(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a word is the first part of a work's name: `call sign ideas`."""
+    k = verb.end
+    if not (verb.is_ambiguous and verb.category.startswith("unavailable.")) or k >= len(scan):
+        return False
+    if scan.word(verb.start).endswith(get_grammar(scan.lexicon.code).gerund or ("\0",)):
+        return not scan.has(k, "article", "pronoun", "number") and not scan.breaks[k]
+    named = read_noun_phrase(scan, k) if not scan.breaks[k] else None
+    if named is None or named.has_article or not named.unknown or named.head is None:
+        return False
+    return not named.head.category.startswith("unavailable.")
 
 
 def _is_hyphenated(scan: Scan, verb: Phrase) -> bool:

@@ -62,6 +62,8 @@ class Grammar:
         reasons: words that ask for a reason.
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
+        gerund: the ending of a verb that stands as a noun: `a booking system`.
+        inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
@@ -128,6 +130,8 @@ class Grammar:
     measuring: frozenset[str] = frozenset()
     giving: frozenset[str] = frozenset()
     telling: frozenset[str] = frozenset()
+    gerund: tuple[str, ...] = ()
+    inflections: tuple[str, ...] = ()
     saying: frozenset[str] = frozenset()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
@@ -246,12 +250,14 @@ GRAMMARS: Mapping[str, Grammar] = {
             "is are much many long late soon often far busy bad full cold warm hot high low deep "
             "crowded about come"
         ),
+        gerund=("ing",),
+        inflections=("ed",),
         telling=_words("invite warn alert remind notify inform"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
-        imagining=_words("imagine picture suppose"),
+        imagining=_words("imagine suppose"),
         nothing=_words("nothing none"),
         emphatic=_words("do"),
         periods=_words(
