@@ -1,6 +1,7 @@
 """Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 from toolkit.contract.base import JsonObject, now
@@ -164,4 +165,5 @@ class SingleJobs:
             kind="run" if job.run_id else "job",
             budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
             is_simulated=self._core.settings.sandbox,
+            close_work_item=partial(self._core.store.leases.build_closing, lease),
         )
