@@ -57,9 +57,9 @@ class NounReader(VerbReader):
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
-        inflected = self.scan.word(k).endswith(self.grammar.inflections)
-        if phrase.head is not None and phrase.is_possessive and inflected:
-            return get_kind(self.scan, phrase.head) is None  # "our website crashed"
+        owned = phrase.head if phrase.is_possessive else None
+        if owned is not None and self.scan.word(k).endswith(self.grammar.inflections):
+            return get_kind(self.scan, owned) is None  # "our website crashed"
         mentioned = phrase.is_definite and bool(self.mentions)
         opens = phrase.tail is not None and phrase.start == self._clause
         opens = opens and self._is_there(phrase) and phrase.start not in phrase.unknown
@@ -147,8 +147,8 @@ class NounReader(VerbReader):
     def _asks_for_words(self, start: int) -> bool:
         """Tell whether a song is to be without its tune: `the words of a lullaby`, `no music`."""
         scan = self.scan
-        words = start > 1 and scan.has(start - 2, "unit.words") and scan.has(start - 1, "about")
-        return words or any(
+        words = start >= 2 and scan.has(start - 2, "unit.words")
+        return (words and scan.has(start - 1, "about")) or any(
             owner == "negation" and scan.has(k, "unavailable.music")
             for k, owner in enumerate(scan.owners)
         )
@@ -410,7 +410,9 @@ class NounReader(VerbReader):
             return phrase.count == number and scan.breaks[phrase.start] == Break.SENTENCE
         is_form = scan.has(head.start, "attribute.") or scan.has(head.start, "unit.")
         is_many = scan.word(head.end - 1).endswith(self.grammar.plural)
-        return not phrase.has_article and (is_form or is_many)
+        last = next(one for one in reversed(self.mentions) if one.kind == kind)
+        is_named = last.act is not None and not last.form  # "Explain tides. Text, 90 words."
+        return not phrase.has_article and (is_form or is_many or is_named)
 
     def _add_quality(self, phrase: NounPhrase) -> tuple[int, Place]:
         """Give what a bare noun says to the last thing of its kind."""
