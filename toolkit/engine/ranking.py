@@ -51,6 +51,8 @@ PACKED_MEMBERS: Final = (
     "breaker",
     "quality",
 )
+_ESTIMATE = PACKED_MEMBERS.index("estimated_cost_usd")
+_RESERVATION = PACKED_MEMBERS.index("reservation_usd")
 _get_packed_values = attrgetter(*PACKED_MEMBERS)
 MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the same shares one
 
@@ -97,10 +99,7 @@ class Ranking:
     @cached_property
     def packed(self) -> str:
         """The form in which it is stored."""
-        rows = [
-            [to_wire_usd(v) if isinstance(v, Decimal) else v for v in _get_packed_values(candidate)]
-            for candidate in self.candidates
-        ]
+        rows = [_make_packed_row(candidate) for candidate in self.candidates]
         document = to_json([self.policy, rows])
         return b64encode(zlib.compress(document)).decode()
 
@@ -110,6 +109,14 @@ class Ranking:
 
 
 _RANKING = TypeAdapter(Ranking)
+
+
+def _make_packed_row(candidate: RankedCandidate) -> list[object]:
+    """Make the row of a candidate, with amounts as the wire has them."""
+    row = list(_get_packed_values(candidate))
+    row[_ESTIMATE] = to_wire_usd(candidate.estimated_cost_usd)
+    row[_RESERVATION] = to_wire_usd(candidate.reservation_usd)
+    return row
 
 
 class UnpackedRanking(TypedDict):
