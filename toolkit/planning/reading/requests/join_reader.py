@@ -53,7 +53,7 @@ class JoinReader(NounReader):
             self._start_clause(i, "and")
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
             return pronoun.end, Place.SUBJECT
-        another = self._read_another(i, k) if k > i and join == "and" else None
+        another = self._read_another(k) if k > i and join == "and" else None
         if another is not None:
             return another
         join = "with" if join == "and" and self._continues_with(i) else join
@@ -70,20 +70,26 @@ class JoinReader(NounReader):
             self.scan.has(n, "join.with") for n in range(max(current.end, k - _MAX_LABEL), k)
         )
 
-    def _read_another(self, i: int, k: int) -> tuple[int, Place] | None:
+    def _read_another(self, k: int) -> tuple[int, Place] | None:
         """Read a pronoun for one more of the same: `a picture of a cat and one of a dog`."""
-        scan, current = self.scan, self._current
-        if current is None or not current.form or not current.topics:
+        scan = self.scan
+        same = self._current or (self.mentions[-1] if self.mentions else None)
+        if same is None or not same.form or not same.topics:
             return None
         about = scan.find(k + 1, "about") if scan.word(k) in self.grammar.another else None
         if about is None or about.end >= self._end or scan.breaks[k + 1]:
             return None
-        same = scan.word(k + 1) == scan.word(current.topics[0][0] - 1)
-        if not same or scan.word(about.end) in self.grammar.possessive:
+        is_alike = scan.word(k + 1) == scan.word(same.topics[0][0] - 1)
+        if not is_alike or scan.word(about.end) in self.grammar.possessive:
             return None
-        self._start_clause(i, "and")
-        self._add(replace(current, start=k, end=k + 1, clause=i, topics=[], inputs=[]))
+        self._start_clause(k, "and")
+        self._add(replace(same, start=k, end=k + 1, clause=k, topics=[], inputs=[]))
         return about.end, Place.TOPIC
+
+    def _says_how(self, verb: Phrase) -> bool:
+        """Tell whether a verb after a comma says how something is heard: `audio, read slowly`."""
+        is_heard = self._current is not None and self._current.kind == "speech"
+        return is_heard and verb.category == "act.speak" and bool(self.scan.breaks[verb.start])
 
     def _try_request(
         self, i: int, k: int, join: str, *, firm: bool, strict: bool
@@ -95,6 +101,8 @@ class JoinReader(NounReader):
         if verb is not None and self._is_asked(verb, join, firm, strict):
             if self._is_detail(verb, join):
                 return None
+            if k == i and self._says_how(verb):
+                return verb.end, Place.STATEMENT
             self._start_clause(i, "and")
             return self._open_verb(verb)
         # After a comma alone, a verb at the end is that of a relative clause.

@@ -81,7 +81,7 @@ def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> li
 
 def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]:
     """Put what is to be made first before what is made of it: `Record it. Write it first.`"""
-    for mention in [one for one in mentions if one.is_earlier]:
+    for mention in [one for one in mentions if one.is_earlier or _checks(one, mentions)]:
         before = mentions[: mentions.index(mention)]
         takers = [one for one in before if names.can_feed(mention.kind, one.kind)]
         if not takers or (mention.kind == "text" and all(one.kind == "text" for one in takers)):
@@ -93,6 +93,12 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
             for taker in takers:
                 _add_input(taker, mention)
     return mentions
+
+
+def _checks(mention: Mention, mentions: list[Mention]) -> bool:
+    """Tell whether facts are looked up for the text before: `a text on Ann Lee; look her up`."""
+    last = mention.kind == "research" and mention.refers and mention.act == "research"
+    return last and all(one.kind != "text" for one in mentions[mentions.index(mention) :])
 
 
 def _lacks_topic(mention: Mention) -> bool:

@@ -410,7 +410,9 @@ class NounReader(VerbReader):
             return phrase.count == number and scan.breaks[phrase.start] == Break.SENTENCE
         is_form = scan.has(head.start, "attribute.") or scan.has(head.start, "unit.")
         is_many = scan.word(head.end - 1).endswith(self.grammar.plural)
-        return not phrase.has_article and (is_form or is_many)
+        last = next(one for one in reversed(self.mentions) if one.kind == kind)
+        is_named = last.act is not None and not last.form  # "Explain tides. Text, 90 words."
+        return not phrase.has_article and (is_form or is_many or is_named)
 
     def _add_quality(self, phrase: NounPhrase) -> tuple[int, Place]:
         """Give what a bare noun says to the last thing of its kind."""

@@ -95,6 +95,10 @@ class RequestFinder(WishReader):
             self._is_only = True
             if only.end - i > 1 and find_head(scan, only.end - 1) is not None:
                 return i + 1, Place.OPEN
+            heard = find_head(scan, i)
+            if heard is not None and heard.end < only.end:  # "audio only"
+                self._add_noun(read_noun_phrase(scan, i), heard)
+                return only.end, Place.AFTER
             limited = read_noun_phrase(scan, only.end) if only.end < self._end else None
             if limited is not None and limited.head is not None:
                 kind = get_kind(scan, limited.head)
@@ -179,6 +183,10 @@ class RequestFinder(WishReader):
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
+        another = self._read_another(i)
+        if another is not None:
+            self._verb = None
+            return another
         each = find_each(scan, i) if self.mentions else None
         opened = self._open_own(each) if each is not None else None
         if opened is not None:

@@ -103,6 +103,12 @@ class VerbReader(CommandReader):
             verb = find_verb(scan, k) if scan.owners[k - 1] == "artifact" else None
             if verb is not None and not verb.is_ambiguous:
                 return k
+        # "For my project I need …": no comma, but somebody asks.
+        for k in range(i + 1, min(end, self._end)):
+            if scan.word(k) in self.grammar.subject | self.grammar.addressees:
+                asks = scan.find(k, "polite") or (k + 1 < self._end and self._is_wanted(k + 1))
+                if asks:
+                    return k
         if end < self._end:
             self._clause = i
             return end

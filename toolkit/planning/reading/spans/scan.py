@@ -77,7 +77,7 @@ class Scan:
         # The lexicon looks at punctuation, too; the passes count in words.
         self._marked = lexicon.split_conjunctions(_split_objective(objective, lexicon.code))
         if mends:
-            self._marked = mend_tokens(self._marked, lexicon.code)
+            self._marked = mend_tokens(self._marked, lexicon.code, names.field_openings)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]
         self.tokens = [self._marked[i] for i in kept]
         self.owners: list[str | None] = [None] * len(self.tokens)
