@@ -129,7 +129,10 @@ class JobRecord:
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
-        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True, by_alias=True))
+        members = _STORED_JOB.dump_python(self, exclude_none=True, exclude={"routing"})
+        if self.routing is not None:
+            members["routing"] = self.routing.unpacked
+        return _make_wire_job(members)
 
 
 _STORED_JOB = TypeAdapter(JobRecord)

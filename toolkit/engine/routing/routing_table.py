@@ -215,11 +215,11 @@ class RoutingTable:
             key=lambda n: (excluded[n], *entries[n].rank_before, -ranks[n], *entries[n].rank_after),
         )
         policy = "pinned" if options.provider else options.optimize_for or "default"
-        ranking = Ranking(policy, [candidates[n] for n in order])
-        first = ranking.first_choice
-        if first is not None and options.provider is None:
-            first.reason = _explain_first(first, self._capability, options)
-        return ranking
+        if order and not excluded[order[0]] and options.provider is None:
+            first = candidates[order[0]]
+            reason = _explain_first(first, self._capability, options)
+            candidates[order[0]] = first._replace(reason=reason)
+        return Ranking(policy, [candidates[n] for n in order])
 
     def _bound_costs(
         self,
