@@ -57,8 +57,8 @@ class NounReader(VerbReader):
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
-        owned = phrase.is_possessive and phrase.head is not None
-        if owned and self.scan.word(k).endswith(self.grammar.inflections):
+        acts = phrase.is_possessive and self.scan.word(k).endswith(self.grammar.inflections)
+        if acts and phrase.head is not None:
             return get_kind(self.scan, phrase.head) is None  # "our website crashed"
         mentioned = phrase.is_definite and bool(self.mentions)
         opens = phrase.tail is not None and phrase.start == self._clause
