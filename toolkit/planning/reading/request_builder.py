@@ -8,7 +8,7 @@ from toolkit.planning.reading.requests.fan_out import Copy
 from toolkit.planning.reading.requests.mentions import Mention
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.spans.scan import KINDS, Scan
+from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -211,8 +211,9 @@ class RequestBuilder:
 
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
+        listed: set[int] = set()
         for literal in literals:
-            if self._scan.owners[literal.start] == "item":
+            if self._scan.owners[literal.start] == "item" or literal.start in listed:
                 continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
@@ -224,7 +225,9 @@ class RequestBuilder:
                 field, length = "body", 1
             own = self._scan.names.fields_by_kind.get(owner.kind, frozenset())
             if field in own and field not in {"title", "headline", "text"}:
-                measure = Measure(field, literal.text)
+                run = self._find_run(literal, literals) if field == "bullets" else [literal]
+                listed |= {one.start for one in run}
+                measure = Measure(field, "\n".join(one.text for one in run))
                 place = PlacedMeasure(literal.start - length, literal.start, measure)
                 self._scan.consume(literal.start - length, literal.start, "measure")
                 self._measures[id(owner)].append(place)
@@ -236,6 +239,16 @@ class RequestBuilder:
             if mention.kind in {"speech", "card"} and not mention.topics:
                 quoted = [one for one in literals if one.start < mention.start]
                 self._literals[id(mention)] = [quoted[-1] if quoted else literals[0]]
+
+    def _find_run(self, first: Literal, literals: Sequence[Literal]) -> list[Literal]:
+        """Find the quoted words that are listed together: `bullets “music”, “raffle”`."""
+        run, scan = [first], self._scan
+        for literal in literals:
+            between = range(run[-1].end, literal.start)
+            if literal.start >= run[-1].end and scan.breaks[literal.start] <= Break.COMMA:
+                if all(scan.has(k, "join.and") for k in between):
+                    run.append(literal)
+        return run
 
     def _is_second_text(self, owner: Mention, literal: Literal) -> bool:
         """Tell whether quoted words are the running text of a card that has its title."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.definitions import ApiOperation
@@ -111,7 +110,7 @@ class OperationResponder:
             self._engine,
             context,
             taken,
-            id=request.path_params.get("id", ""),
+            id=request.state.match.id,
             address=request.client.host if request.client else "",
         )
         if operation.form == "events":
@@ -131,7 +130,7 @@ class OperationResponder:
 
 
 class PathEndpoint:
-    """ASGI app of one path: finds the operation by the method.
+    """The endpoint of one path: finds the operation by the method.
 
     Args:
         operations: those that have this path.
@@ -141,17 +140,26 @@ class PathEndpoint:
     def __init__(
         self, operations: Iterable[ApiOperation[Any, Any]], responder: OperationResponder
     ) -> None:
-        self._operations = {operation.method: operation for operation in operations}
+        self._operations: dict[str, ApiOperation[Any, Any]] = {
+            one.method: one for one in operations
+        }
         self._responder = responder
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        request = Request(scope, receive)
-        operation = self._operations.get(scope["method"])
+    async def respond(self, request: Request) -> Response:
+        """Answer one request.
+
+        Raises:
+            RequestError: for a request that is refused.
+            ServiceError: where it cannot be answered now.
+        """
+        operation = self._operations.get(request.method)
         if operation is not None:
-            response = await self._responder.respond(operation, request)
-        else:
-            error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
-            allowed = {"Allow": ", ".join(self._operations)}
-            response = render_error(error, request.state.request_id, headers=allowed)
-        await response(scope, receive, send)
+            return await self._responder.respond(operation, request)
+        return render_wrong_method(request, self._operations)
+
+
+def render_wrong_method(request: Request, allowed: Iterable[str]) -> Response:
+    """Render the refusal of a method that a path does not have."""
+    error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
+    headers = {"Allow": ", ".join(allowed)}
+    return render_error(error, request.state.request_id, headers=headers)

@@ -79,7 +79,7 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
             best is None or best.category.startswith("unavailable")
         ):
             best = phrase
-    if best is not None and scan.has(i, "title") and _is_quoted(scan, best.end):
+    if best is not None and _is_quoted(scan, best.end) and _is_label(scan, best):
         return None  # "Title: “…”" says what is quoted
     if best is not None and best.end < len(scan) and scan.gap(best.end) == "-":
         return None  # "a chart-topping singer"
@@ -87,7 +87,7 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
         return None
     if best is not None and _is_progressive(scan, best):
         return None
-    hiding = scan.find(i, "polite", "title", "unit.", "language")
+    hiding = scan.find(i, "polite", "title", "unit.", "language", "attribute.")
     if best is not None and hiding is not None and hiding.end > best.end:
         return None
     return best
@@ -111,6 +111,14 @@ def _is_modifier(scan: Scan, head: Phrase) -> bool:
         return False
     hyphens = any(scan.gap(n) == "-" for n in range(head.start + 1, k))
     return hyphens and scan.is_free(k) and not scan.has(k, "function_word", "join.", "about")
+
+
+def _is_label(scan: Scan, head: Phrase) -> bool:
+    """Tell whether a noun is what the words after it are on something, such as its subtitle."""
+    if scan.has(head.start, "title"):
+        return True
+    is_field = scan.names.find_label([scan.word(head.end - 1)])[0] is not None
+    return is_field and head.category.startswith(("unavailable.", "act."))
 
 
 def _is_quoted(scan: Scan, i: int) -> bool:
