@@ -13,6 +13,7 @@ NAMES = CapabilityNames(
         "card": frozenset({"theme"}),
         "research": frozenset({"max_sources"}),
     },
+    numbers=frozenset({"speed", "max_sources"}),
     choices={"theme": frozenset({"forest", "paper"})},
 )
 TWO_TEXTS = [("text", ()), ("text", ())]

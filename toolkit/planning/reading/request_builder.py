@@ -244,10 +244,9 @@ class RequestBuilder:
         """Find the quoted words that are listed together: `bullets “music”, “raffle”`."""
         run, scan = [first], self._scan
         for literal in literals:
-            between = range(run[-1].end, literal.start)
-            if literal.start >= run[-1].end and scan.breaks[literal.start] <= Break.COMMA:
-                if all(scan.has(k, "join.and") for k in between):
-                    run.append(literal)
+            near = literal.start >= run[-1].end and scan.breaks[literal.start] <= Break.COMMA
+            if near and all(scan.has(k, "join.and") for k in range(run[-1].end, literal.start)):
+                run.append(literal)
         return run
 
     def _is_second_text(self, owner: Mention, literal: Literal) -> bool:

@@ -57,9 +57,9 @@ class NounReader(VerbReader):
         k = phrase.end
         if self._verb is not None or k >= self._end or self.scan.breaks[k]:
             return False
-        acts = phrase.is_possessive and self.scan.word(k).endswith(self.grammar.inflections)
-        if acts and phrase.head is not None:
-            return get_kind(self.scan, phrase.head) is None  # "our website crashed"
+        owned = phrase.head if phrase.is_possessive else None
+        if owned is not None and self.scan.word(k).endswith(self.grammar.inflections):
+            return get_kind(self.scan, owned) is None  # "our website crashed"
         mentioned = phrase.is_definite and bool(self.mentions)
         opens = phrase.tail is not None and phrase.start == self._clause
         opens = opens and self._is_there(phrase) and phrase.start not in phrase.unknown
@@ -147,8 +147,8 @@ class NounReader(VerbReader):
     def _asks_for_words(self, start: int) -> bool:
         """Tell whether a song is to be without its tune: `the words of a lullaby`, `no music`."""
         scan = self.scan
-        words = scan.has(start - 2, "unit.words") and scan.has(start - 1, "about")
-        return words or any(
+        words = start >= 2 and scan.has(start - 2, "unit.words")
+        return (words and scan.has(start - 1, "about")) or any(
             owner == "negation" and scan.has(k, "unavailable.music")
             for k, owner in enumerate(scan.owners)
         )
