@@ -65,6 +65,7 @@ class Grammar:
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
         gerund: the ending of a verb that stands as a noun: `a booking system`.
+        addressers: pronouns of who asks, as an object.
         inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
@@ -135,6 +136,7 @@ class Grammar:
     telling: frozenset[str] = frozenset()
     gerund: tuple[str, ...] = ()
     inflections: tuple[str, ...] = ()
+    addressers: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
     ourselves: tuple[str, ...] = ()
     parts_of_card: tuple[str, ...] = ()
@@ -258,7 +260,8 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         gerund=("ing",),
         inflections=("ed",),
-        telling=_words("invite warn alert remind notify inform"),
+        addressers=_words("me us"),
+        telling=_words("invite warn alert remind notify inform advertise sell"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
