@@ -65,6 +65,7 @@ class Grammar:
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
         gerund: the ending of a verb that stands as a noun: `a booking system`.
+        addressers: pronouns of who asks, as an object.
         inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
@@ -74,6 +75,7 @@ class Grammar:
         imagining: verbs of thinking of a thing, as a scene for what is asked for.
         nothing: pronouns for nothing at all.
         emphatic: auxiliaries that stress an imperative.
+        further: adjectives before such a pronoun: `a second one`.
         another: pronouns for one more of what was named.
         periods: nouns of time, which come again.
         partitive: prepositions between `each` and what there are several of.
@@ -134,6 +136,7 @@ class Grammar:
     telling: frozenset[str] = frozenset()
     gerund: tuple[str, ...] = ()
     inflections: tuple[str, ...] = ()
+    addressers: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
     ourselves: tuple[str, ...] = ()
     parts_of_card: tuple[str, ...] = ()
@@ -143,6 +146,7 @@ class Grammar:
     imagining: frozenset[str] = frozenset()
     nothing: frozenset[str] = frozenset()
     emphatic: frozenset[str] = frozenset()
+    further: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
     periods: frozenset[str] = frozenset()
     partitive: frozenset[str] = frozenset()
@@ -256,7 +260,8 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         gerund=("ing",),
         inflections=("ed",),
-        telling=_words("invite warn alert remind notify inform"),
+        addressers=_words("me us"),
+        telling=_words("invite warn alert remind notify inform advertise sell"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
@@ -264,6 +269,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         imagining=_words("imagine suppose"),
         nothing=_words("nothing none"),
         emphatic=_words("do"),
+        further=_words("second third fourth further different other new"),
         periods=_words(
             "second minute hour day night morning afternoon evening week weekend fortnight month "
             "quarter season term year decade time monday tuesday wednesday thursday friday "
