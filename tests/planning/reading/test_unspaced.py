@@ -36,7 +36,8 @@ def list_kinds(objective: str) -> list[str]:
         ("介绍茶、酒和咖啡的区别。", ["text"]),
     ],
 )
-def test_lists_are_spread_over_what_is_asked_of_each(objective, kinds):
+def test_lists_are_spread_over_what_is_asked_of_each(objective: str, kinds: list[str]) -> None:
+    """Lists at the marks of these languages are copies; other enumerations are topics."""
     assert list_kinds(objective) == kinds
 
 
@@ -50,7 +51,10 @@ def test_lists_are_spread_over_what_is_asked_of_each(objective, kinds):
         ("雨の港、油絵風、シードは5。", "seed", 5),
     ],
 )
-def test_a_field_and_its_number_have_words_between_them(objective, name, value):
+def test_a_field_and_its_number_may_stand_apart(
+    objective: str, name: str, value: float
+) -> None:
+    """Particles, verbs of setting, bounds and counters stand between the two."""
     (request,) = read_objective(objective, NAMES).requests
     assert [one.value for one in request.measures if one.name == name] == [value]
 
@@ -64,7 +68,8 @@ def test_a_field_and_its_number_have_words_between_them(objective, name, value):
         f"{VOICE}是我女儿的录音，用它做一个叫“小葵”的声音，然后让这个声音说“你好”。",
     ],
 )
-def test_the_voice_of_a_recording_that_gets_a_name_is_its_clone(objective):
+def test_the_voice_of_a_recording_that_gets_a_name_is_its_clone(objective: str) -> None:
+    """What is said afterwards is said with it."""
     reading = read_objective(objective, NAMES)
     assert [one.kind for one in reading.requests] == ["clone", "speech"]
     assert reading.requests[0].artifact_ids == (VOICE,)
@@ -82,5 +87,6 @@ def test_the_voice_of_a_recording_that_gets_a_name_is_its_clone(objective):
         ("折り方を説明して。それを耳で聞けるようにもしてほしい。", ["speech", "text"]),
     ],
 )
-def test_questions_possessions_and_what_others_do(objective, kinds):
+def test_questions_possessions_and_what_others_do(objective: str, kinds: list[str]) -> None:
+    """A question asks once; what others do is not asked for."""
     assert list_kinds(objective) == kinds

@@ -101,11 +101,11 @@ def _put_script_first(mentions: list[Mention], literal_places: Sequence[int]) ->
         speech, text = mentions[here - 1], mentions[here]
         is_script = text.kind == "text" and text.act is None and _lacks_topic(text)
         is_bare = speech.kind == "speech" and not (speech.refers or speech.inputs)
-        if is_script and is_bare and not literal_places and not text.count > 1:
-            if all(one.kind != "text" for one in mentions[:here]):
-                mentions[here - 1], mentions[here] = text, speech
-                text.refers = False
-                _add_input(speech, text)
+        is_first = not literal_places and all(one.kind != "text" for one in mentions[:here])
+        if is_script and is_bare and is_first and text.count == 1:
+            mentions[here - 1], mentions[here] = text, speech
+            text.refers = False
+            _add_input(speech, text)
     return mentions
 
 
