@@ -29,6 +29,7 @@ from toolkit.contract.jobs import (
     Options,
 )
 from toolkit.contract.money import ZERO_USD
+from toolkit.contract.runs import Run
 from toolkit.engine.ranking import Ranking, StoredUsd, unpack_ranking
 
 
@@ -129,7 +130,14 @@ class JobRecord:
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
-        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True, by_alias=True))
+        return Job.model_validate(self._to_wire_members())
+
+    def to_run(self) -> Run:
+        """Make the run that the wire shows, of a job that was asked for alone."""
+        return Run.model_validate(_make_run_members(self._to_wire_members()))
+
+    def _to_wire_members(self) -> dict[str, Any]:
+        return _make_wire_members(_STORED_JOB.dump_python(self, exclude_none=True, by_alias=True))
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
@@ -145,13 +153,23 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
 
 def read_wire_job(row: Mapping[str, Any]) -> Job:
     """Read a row of the store as the wire shows it, for half of what reading a record costs."""
-    return _make_wire_job(from_json(row["doc"]))
+    return Job.model_validate(_make_wire_members(from_json(row["doc"])))
 
 
-def _make_wire_job(stored: dict[str, Any]) -> Job:
-    """Make the wire's job from the members of a stored document."""
+def read_wire_run(row: Mapping[str, Any]) -> Run:
+    """Read a row of the store, of a job that was asked for alone, as the wire shows its run."""
+    return Run.model_validate(_make_run_members(_make_wire_members(from_json(row["doc"]))))
+
+
+def _make_run_members(members: dict[str, Any]) -> dict[str, Any]:
+    """Make the members of the wire's run from those of its job."""
+    return {**members, "id": members["run_id"], "job_id": members["id"]}
+
+
+def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
+    """Make the members of the wire's job from those of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
     if packed := stored.pop(PACKED_RANKING, None):
         stored["routing"] = unpack_ranking(packed)
-    return Job.model_validate(stored)
+    return stored

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from toolkit.server.http400 import HTTP_PROTOCOL
+from toolkit.server.joining_transport import JoiningTransport
 from toolkit.settings import Settings
 
 # One read of a server may hold the end of a head and much of a body.
@@ -18,7 +19,7 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             """Begin to wait for a request."""
-            super().connection_made(cast("asyncio.Transport", transport))
+            super().connection_made(JoiningTransport(cast("asyncio.Transport", transport)))
             self._last, self._head_bytes = self.cycle, 0
             self._wait(self.cycle)
 

@@ -20,8 +20,10 @@ class FragmentFinder(RequestFinder):
     def find(self) -> None:
         """Walk through all sentences, and once more where they asked for nothing."""
         super().find()
-        find_framed_acts(self)
-        if self._has_found() or "artifact" in self.scan.owners:
+        if "frames" not in self._without:
+            find_framed_acts(self)
+        skipped = "fragments" in self._without or "artifact" in self.scan.owners
+        if skipped or self._has_found():
             return
         for inner in (False, True):
             for start, end in self.scan.find_sentences():

@@ -52,7 +52,7 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             mention.topics = list(question.topics)
             kept.insert(kept.index(question), mention)
             continue
-        elif question is not None and mention.kind == "text" and _lacks_topic(mention):
+        elif question is not None and mention.kind == "text" and _answers(mention):
             mention.topics = [*question.topics, *mention.topics]
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
@@ -93,6 +93,12 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
             for taker in takers:
                 _add_input(taker, mention)
     return mentions
+
+
+def _answers(mention: Mention) -> bool:
+    """Tell whether a text says how a question is to be answered: `List seven points.`"""
+    lists = mention.act in {"list", "explain", "answer"} and not mention.form
+    return _lacks_topic(mention) or (lists and not mention.inputs)
 
 
 def _checks(mention: Mention, mentions: list[Mention]) -> bool:

@@ -53,6 +53,7 @@ class QuestionReader(DetailReader):
         """Take a sentence that asks for nothing else, and for this moment, for live data."""
         text = self.scan.text(start, end).casefold()
         asks = any(self.scan.has(k, "question") for k in range(start, end))
+        asks = asks or (not self.scan.lexicon.separator and self._has_question_mark())
         if asks and any(now in text for now in self.grammar.now):
             self.unavailable.append(UnavailableMention("live_data", start, end))
 

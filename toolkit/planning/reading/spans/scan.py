@@ -197,7 +197,7 @@ class Scan:
         return bool(self.phrases(i))
 
     def _list_phrases(self, i: int) -> tuple[Phrase, ...]:
-        if i >= len(self.tokens):
+        if not 0 <= i < len(self.tokens):
             return ()
         limit = self._find_break(i)
         found = []

@@ -58,11 +58,14 @@ class Grammar:
         momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
         saying: verbs after which quoted words are said, and no name.
+        ourselves: words for who asks as the one who does something.
+        parts_of_card: nouns of what a card consists of, as a clause about them opens.
         voices: nouns of what a recording has of who speaks.
         reasons: words that ask for a reason.
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
         gerund: the ending of a verb that stands as a noun: `a booking system`.
+        addressers: pronouns of who asks, as an object.
         inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
@@ -132,7 +135,10 @@ class Grammar:
     telling: frozenset[str] = frozenset()
     gerund: tuple[str, ...] = ()
     inflections: tuple[str, ...] = ()
+    addressers: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
+    ourselves: tuple[str, ...] = ()
+    parts_of_card: tuple[str, ...] = ()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
@@ -252,7 +258,8 @@ GRAMMARS: Mapping[str, Grammar] = {
         ),
         gerund=("ing",),
         inflections=("ed",),
-        telling=_words("invite warn alert remind notify inform"),
+        addressers=_words("me us"),
+        telling=_words("invite warn alert remind notify inform advertise sell"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
@@ -587,6 +594,11 @@ GRAMMARS: Mapping[str, Grammar] = {
     "ja": Grammar(
         now=(
             "今の",
+            "今、",
+            "今は",
+            "今って",
+            "いま、",
+            "ただいま",
             "現在の",
             "いまの",
             "今すぐ",
@@ -600,8 +612,11 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今朝",
         ),
         listed=_words(
-            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
+            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案 "
+            "タイトル 見出し キャッチコピー コピー スローガン 標語 ヒント コツ 豆知識"
         ),
+        parts_of_card=("背景", "本文", "中央", "真ん中", "挿絵", "左に", "右に", "上に", "下に"),
+        ourselves=("自分で", "自分たちで", "こっちで", "こちらで", "うちで", "私がや", "私がす"),
         voices=_words("声 音声 ボイス 声色"),
     ),
     "zh": Grammar(
@@ -623,9 +638,24 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今日",
         ),
         listed=_words(
-            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
+            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議 "
+            "标题 標題 标语 標語 口号 口號 广告语 廣告語 广告词 廣告詞 谜语 謎語 "
+            "脑筋急转弯 腦筋急轉彎"
         ),
         saying=_words("说 說 説 讲 講 念 唸 读 讀"),
+        parts_of_card=(
+            "背景",
+            "正文",
+            "中间",
+            "中間",
+            "配图",
+            "配圖",
+            "插图",
+            "插圖",
+            "底图",
+            "底圖",
+        ),
+        ourselves=("我自己", "自己来", "自己來", "自己做", "我来", "我來", "我们自己", "我們自己"),
         voices=_words("声音 聲音 嗓音 嗓子 音色 语音 語音 声线 聲線"),
     ),
 }
