@@ -87,7 +87,9 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
         return None
     if best is not None and _is_progressive(scan, best):
         return None
-    hiding = scan.find(i, "polite", "title", "unit.", "language", "attribute.")
+    hiding = scan.find(i, "polite", "title", "unit.", "language")
+    if best is not None and best.category == "thing.text":
+        hiding = hiding or scan.find(i, "attribute.")  # "tema chiaro" is no essay
     if best is not None and hiding is not None and hiding.end > best.end:
         return None
     return best
