@@ -127,7 +127,7 @@ class RequestBuilder:
             elif not kept and first is not None:
                 stop = scan.tokens[k].start if k < len(scan) else len(scan.objective)
                 part = scan.objective[scan.tokens[first].start : stop].strip()
-                parts.append(part.removesuffix("(").rstrip())
+                parts.append(part.rstrip("(-–•").rstrip())
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
