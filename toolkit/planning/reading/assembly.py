@@ -41,6 +41,7 @@ def assemble_reading(
     without: frozenset[str] = frozenset(),
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
+    _turn_pictures_to_cards(scan, finder.mentions, literals)
     places = [literal.start for literal in literals]
     _add_lent_voices(scan, finder.mentions, artifacts)
     _turn_voices_to_clones(finder.mentions, artifacts, literals)
@@ -90,7 +91,11 @@ def _choose_topics(
     scan: Scan, mention: Mention, mentions: Sequence[Mention], literals: Sequence[Literal]
 ) -> list[tuple[int, int]]:
     """Choose the words that a request is about; quoted ones name what is looked up."""
-    topics = [span for span in mention.topics if trim_topic(scan, *span)]
+    topics = [
+        span
+        for span in mention.topics
+        if trim_topic(scan, *span) and not scan.has(span[0], "negation.before")
+    ]
     if mention.kind != "research" and not mention.is_question:
         return topics
     topics = [span for span in topics if not names_source(scan, *span)]
@@ -159,6 +164,33 @@ def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object])
     only = mentions[0]
     works = only.act in TRANSFORMING_ACTS and not only.form and not only.topics
     return [] if works and only.refers else mentions
+
+
+def _turn_pictures_to_cards(
+    scan: Scan, mentions: Sequence[Mention], literals: Sequence[Literal]
+) -> None:
+    """Read a picture that has texts of its own as a card: `a visual with a drawing and a text`."""
+    fields = scan.names.fields_by_kind.get("card", frozenset())
+    for here, mention in enumerate(mentions):
+        if mention.kind != "image" or mention.act is not None or not mention.form:
+            continue
+        end = scan.find_sentence_end(mention.start)
+        longest = scan.names.longest_field
+        quoted = [one.start for one in literals if mention.end <= one.start < end]
+        labels = {
+            scan.names.find_label([scan.word(k) for k in range(max(0, place - longest), place)])[0]
+            for place in quoted
+        }
+        parts = [one for one in mentions[here + 1 :] if one.start < end]
+        kinds = {one.kind for one in parts}
+        joined = bool(parts) and any(
+            scan.has(k, "join.with") or scan.gap(k).startswith(":")
+            for k in range(mention.end, parts[0].start + 1)
+        )
+        if len(labels & fields) > 1 or (joined and kinds == {"text", "image"}):
+            mention.kind = "card"
+            for part in parts:
+                part.join, part.is_part = "with", True
 
 
 def _add_lent_voices(
