@@ -83,6 +83,7 @@ def test_the_voice_of_a_recording_that_gets_a_name_is_its_clone(objective: str) 
         ("猫はなぜ喉を鳴らすのでしょうか。三文で教えて。", ["text"]),
         ("雪の詩を書いて、その音声も付けて。", ["speech", "text"]),
         ("写一段茶的介绍，再把这段文字读出来。", ["speech", "text"]),
+        ("写一首诗，做成语音。", ["speech", "text"]),
         ("台本を書いて。録音はこっちでやる。", ["text"]),
         ("折り方を説明して。それを耳で聞けるようにもしてほしい。", ["speech", "text"]),
     ],
