@@ -47,6 +47,8 @@ def assemble_reading(
     _turn_voices_to_clones(finder.mentions, artifacts, literals)
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
+    if not mentions and not finder.unavailable:
+        mentions = _find_by_fields(scan, measures)
     mentions = _speak_quoted(scan, mentions, literals)
     mentions = mentions or _work_on_quoted(scan, finder, literals)
     mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
@@ -146,6 +148,19 @@ def _add_implied_text(
             text = Mention("text", placed.start, placed.end, clause, refers=True)
             return sorted([*mentions, text], key=lambda one: one.start)
     return list(mentions)
+
+
+def _find_by_fields(scan: Scan, measures: Sequence[PlacedMeasure]) -> list[Mention]:
+    """Take an objective that only describes for what has the fields it names: `…, seed 7`."""
+    owners = [
+        [kind for kind, fields in scan.names.fields_by_kind.items() if one.measure.name in fields]
+        for one in measures
+    ]
+    kinds = {kinds[0] for kinds in owners if len(kinds) == 1}
+    if len(kinds) != 1 or kinds & {"research", "clone"}:
+        return []
+    end = min(one.start for one in measures)
+    return [Mention(kinds.pop(), end, end, 0, topics=[(0, end)])] if end else []
 
 
 def _work_on_quoted(scan: Scan, finder: RequestState, literals: Sequence[Literal]) -> list[Mention]:

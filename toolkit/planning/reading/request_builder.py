@@ -220,6 +220,7 @@ class RequestBuilder:
                 continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
+            before = before[:-1] if before[-1:] in (["は"], ["を"], ["に"]) else before
             field, length = self._scan.names.find_label(before)
             owner = self._find_literal_owner(literal)
             if owner is None:
