@@ -51,9 +51,7 @@ def test_lists_are_spread_over_what_is_asked_of_each(objective: str, kinds: list
         ("雨の港、油絵風、シードは5。", "seed", 5),
     ],
 )
-def test_a_field_and_its_number_may_stand_apart(
-    objective: str, name: str, value: float
-) -> None:
+def test_a_field_and_its_number_may_stand_apart(objective: str, name: str, value: float) -> None:
     """Particles, verbs of setting, bounds and counters stand between the two."""
     (request,) = read_objective(objective, NAMES).requests
     assert [one.value for one in request.measures if one.name == name] == [value]
