@@ -34,6 +34,14 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
                 return
             super().data_received(data)
 
+        def on_response_complete(self) -> None:
+            """Forget the request that was answered: the connection may be idle for long."""
+            super().on_response_complete()
+            cycle = self.cycle
+            # With requests in a row, the scope is by now that of a later one.
+            if cycle.response_complete and self.scope is cycle.scope:
+                cycle.scope, self.scope, self.headers = {}, {}, []
+
         def connection_lost(self, exc: Exception | None) -> None:
             """Stop waiting."""
             self._waiting.cancel()
