@@ -17,6 +17,10 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
     class Patient(HTTP_PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
         """One connection."""
 
+        cycle: Any
+        scope: Any
+        headers: Any
+
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             """Begin to wait for a request."""
             super().connection_made(JoiningTransport(cast("asyncio.Transport", transport)))
