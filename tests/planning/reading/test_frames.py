@@ -32,6 +32,7 @@ def read(objective: str, *without: str) -> ObjectiveReading:
     ],
 )
 def test_an_act_is_told_by_its_frame(objective: str, lacking: str) -> None:
+    """Acts that nothing here does are missing, however they are worded."""
     assert lacking in [one.capability for one in read(objective).unavailable]
 
 
@@ -51,6 +52,7 @@ def test_an_act_is_told_by_its_frame(objective: str, lacking: str) -> None:
     ],
 )
 def test_words_that_only_sound_like_an_act_ask_for_a_text(objective: str) -> None:
+    """Acts of others, parts of nouns and contents of a text block nothing."""
     reading = read(objective)
 
     assert not reading.unavailable
@@ -69,11 +71,13 @@ def test_words_that_only_sound_like_an_act_ask_for_a_text(objective: str) -> Non
     ],
 )
 def test_a_fragment_that_names_a_work_asks_for_it(objective: str, kind: str) -> None:
+    """A work that is named in passing is asked for."""
     assert kind in [one.kind for one in read(objective).requests]
 
 
 @pytest.mark.parametrize("objective", ["Can you help me with my project?", "Surprise me!"])
 def test_what_asks_for_nothing_is_asked_back(objective: str) -> None:
+    """Set phrases alone are no request."""
     reading = read(objective)
 
     assert not reading.requests
@@ -81,5 +85,6 @@ def test_what_asks_for_nothing_is_asked_back(objective: str) -> None:
 
 
 def test_a_pass_that_is_left_out_finds_nothing() -> None:
+    """The benchmark can tell what each pass brings."""
     assert not read("Drop Lena a line saying the rehearsal is off.", "frames").unavailable
     assert not read("a lighthouse at dusk, oil painting", "fragments").requests
