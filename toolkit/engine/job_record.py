@@ -137,7 +137,10 @@ class JobRecord:
         return Run.model_validate(_make_run_members(self._to_wire_members()))
 
     def _to_wire_members(self) -> dict[str, Any]:
-        return _make_wire_members(_STORED_JOB.dump_python(self, exclude_none=True, by_alias=True))
+        members = _STORED_JOB.dump_python(self, exclude_none=True, exclude={"routing"})
+        if self.routing is not None:
+            members["routing"] = self.routing.unpacked
+        return _make_wire_members(members)
 
 
 _STORED_JOB = TypeAdapter(JobRecord)

@@ -7,13 +7,13 @@ without the names of the members, compressed. It is spelled out when somebody re
 
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from operator import attrgetter
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, NamedTuple, TypedDict
 
-from pydantic import GetPydanticSchema, PlainSerializer, TypeAdapter
+from pydantic import GetPydanticSchema, PlainSerializer
 from pydantic_core import from_json, to_json
 from pydantic_core.core_schema import no_info_after_validator_function
 
@@ -29,35 +29,15 @@ StoredUsd = Annotated[
     ),
     PlainSerializer(to_wire_usd, return_type=float),
 ]
-# The members of a packed row, in this order. A later one goes to the end: rows that lack it have
-# its default, and earlier versions do not look for it.
-PACKED_MEMBERS: Final = (
-    "provider",
-    "model",
-    "reason",
-    "score",
-    "excluded",
-    "allowed",
-    "connected",
-    "affordable",
-    "healthy",
-    "connection_id",
-    "estimated_cost_usd",
-    "reservation_usd",
-    "max_tokens",
-    "latency_p50_ms",
-    "latency_p95_ms",
-    "error_rate",
-    "breaker",
-    "quality",
-)
-_get_packed_values = attrgetter(*PACKED_MEMBERS)
 MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the same shares one
 
 
-@dataclass(slots=True)
-class RankedCandidate:
-    """A candidate of the router, as `Candidate` describes it; the costs are exact."""
+class RankedCandidate(NamedTuple):
+    """A candidate of the router, as `Candidate` describes it; the costs are exact.
+
+    It is stored as a row of these members, in this order. A later one goes to the end: rows that
+    lack it have its default, and earlier versions do not look for it.
+    """
 
     provider: str
     reason: str
@@ -79,6 +59,18 @@ class RankedCandidate:
     quality: int | None = None
 
 
+PACKED_MEMBERS = RankedCandidate._fields
+_FIRST_AMOUNT = PACKED_MEMBERS.index("estimated_cost_usd")
+_PAST_AMOUNTS = PACKED_MEMBERS.index("reservation_usd") + 1
+
+
+class UnpackedRanking(TypedDict):
+    """A decision as `Routing` describes it, in plain values."""
+
+    policy: str
+    candidates: list[dict[str, object]]
+
+
 @dataclass
 class Ranking:
     """The router's decision; the first candidate that is not excluded is called first.
@@ -97,38 +89,47 @@ class Ranking:
     @cached_property
     def packed(self) -> str:
         """The form in which it is stored."""
-        rows = [
-            [to_wire_usd(v) if isinstance(v, Decimal) else v for v in _get_packed_values(candidate)]
-            for candidate in self.candidates
-        ]
-        document = to_json([self.policy, rows])
+        document = to_json([self.policy, self._rows])
         return b64encode(zlib.compress(document)).decode()
+
+    @cached_property
+    def unpacked(self) -> UnpackedRanking:
+        """The form in which the wire's is made of it; whoever reads it changes nothing."""
+        return _name_members(self.policy, self._rows)
+
+    @cached_property
+    def _rows(self) -> list[tuple[object, ...]]:
+        """The candidates, with amounts as the wire has them."""
+        return [
+            (
+                *one[:_FIRST_AMOUNT],
+                to_wire_usd(one.estimated_cost_usd),
+                to_wire_usd(one.reservation_usd),
+                *one[_PAST_AMOUNTS:],
+            )
+            for one in self.candidates
+        ]
 
     def to_wire(self) -> Routing:
         """Make the decision that the wire shows."""
-        return Routing.model_validate(_RANKING.dump_python(self, exclude_none=True))
-
-
-_RANKING = TypeAdapter(Ranking)
-
-
-class UnpackedRanking(TypedDict):
-    """A decision as `Routing` describes it, in plain values."""
-
-    policy: str
-    candidates: list[dict[str, object]]
+        return Routing.model_validate(self.unpacked)
 
 
 @lru_cache(maxsize=MAX_UNPACKED)
 def unpack_ranking(packed: str) -> UnpackedRanking:
-    """Spell a packed decision out, as `Routing` describes it; whoever reads it changes nothing.
+    """Spell a packed decision out; whoever reads it changes nothing.
 
     Raises:
         ValueError: it is damaged.
     """
     try:
         policy, rows = from_json(zlib.decompress(b64decode(packed, validate=True)))
-        candidates = [dict(zip(PACKED_MEMBERS, row, strict=False)) for row in rows]
+        return _name_members(policy, rows)
     except (zlib.error, TypeError, ValueError) as error:
         raise ValueError("the packed ranking is damaged") from error
+
+
+def _name_members(policy: str, rows: Iterable[Iterable[object]]) -> UnpackedRanking:
+    """Give the values of each row the names of their members."""
+    candidates = [dict(zip(PACKED_MEMBERS, row, strict=False)) for row in rows]
     return {"policy": policy, "candidates": candidates}

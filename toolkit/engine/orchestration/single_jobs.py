@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from toolkit.contract.base import JsonObject, now
@@ -166,4 +167,5 @@ class SingleJobs:
             kind="run" if job.run_id else "job",
             budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
             is_simulated=self._core.settings.sandbox,
+            close_work_item=partial(self._core.store.leases.build_closing, lease),
         )

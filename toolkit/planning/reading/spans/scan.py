@@ -129,7 +129,7 @@ class Scan:
 
     def is_free(self, i: int) -> bool:
         """Tell whether no pass has read a word yet."""
-        return i < len(self.owners) and self.owners[i] is None
+        return 0 <= i < len(self.owners) and self.owners[i] is None
 
     def find_sentence_start(self, i: int) -> int:
         """Return the index of the first word of a word's sentence."""

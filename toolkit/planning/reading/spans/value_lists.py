@@ -35,8 +35,8 @@ def _read_values(scan: Scan, i: int, end: int) -> ItemList | None:
     items, values = [(led, first[1])], [first[0]]
     while len(items) < _MAX_VALUES:
         k = items[-1][1]
-        joined = k < end and (scan.breaks[k] == Break.COMMA or scan.find(k, "join.and") is not None)
-        both = scan.find(k, "join.and") if joined else None
+        both = scan.find(k, "join.then", "join.and") if k < end else None
+        joined = k < end and (scan.breaks[k] == Break.COMMA or both is not None)
         k = both.end if both is not None else k
         if joined and (scan.word(k) == scan.word(led) or scan.word(k) in times):
             k += 1

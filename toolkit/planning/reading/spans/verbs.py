@@ -5,6 +5,7 @@ from dataclasses import replace
 from toolkit.planning.reading.spans.noun_phrases import (
     UNAVAILABLE_NOUNS,
     find_head,
+    labels_quote,
     read_noun_phrase,
 )
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
@@ -25,9 +26,13 @@ VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
 def find_verb(scan: Scan, i: int) -> Phrase | None:
     """Return the verb at a word, if a verb can stand there; its parts may stand apart."""
     apart = _find_separated_verb(scan, i)
+    if names_label(scan, i):
+        return None
     verb = scan.find(i, "act.", "make", "unavailable.")
     if verb is not None and verb.particle is not None:
         return verb
+    if verb is not None and verb.category == "unavailable.transcribe" and labels_quote(scan, verb):
+        return None  # "Untertitel: „…“" is no request to subtitle
     if verb is not None:
         verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
@@ -97,6 +102,17 @@ def _is_hyphenated(scan: Scan, verb: Phrase) -> bool:
         and not scan.has(verb.end, "article", "pronoun", "function_word")
     )
     return scan.gap(verb.end) == "-" or before_noun
+
+
+def names_label(scan: Scan, i: int) -> bool:
+    """Tell whether a word that may be a verb is a noun: `its text`, `Card: …, text “…”`."""
+    noun = next((one for one in scan.phrases(i) if one.category == "thing.text"), None)
+    if noun is None or not noun.is_ambiguous:
+        return False
+    led = i > 0 and not scan.breaks[i] and scan.has(i - 1, "article")
+    k = noun.end
+    quoted = k < len(scan) and scan.owners[k] == "literal"
+    return led or (quoted and (scan.breaks[i] == Break.COMMA or scan.breaks[k] >= Break.CLAUSE))
 
 
 def _add_manner(scan: Scan, verb: Phrase) -> Phrase:

@@ -75,6 +75,7 @@ class Grammar:
         imagining: verbs of thinking of a thing, as a scene for what is asked for.
         nothing: pronouns for nothing at all.
         emphatic: auxiliaries that stress an imperative.
+        further: adjectives before such a pronoun: `a second one`.
         another: pronouns for one more of what was named.
         periods: nouns of time, which come again.
         partitive: prepositions between `each` and what there are several of.
@@ -145,6 +146,7 @@ class Grammar:
     imagining: frozenset[str] = frozenset()
     nothing: frozenset[str] = frozenset()
     emphatic: frozenset[str] = frozenset()
+    further: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
     periods: frozenset[str] = frozenset()
     partitive: frozenset[str] = frozenset()
@@ -267,6 +269,7 @@ GRAMMARS: Mapping[str, Grammar] = {
         imagining=_words("imagine suppose"),
         nothing=_words("nothing none"),
         emphatic=_words("do"),
+        further=_words("second third fourth further different other new"),
         periods=_words(
             "second minute hour day night morning afternoon evening week weekend fortnight month "
             "quarter season term year decade time monday tuesday wednesday thursday friday "
