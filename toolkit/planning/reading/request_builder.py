@@ -179,6 +179,9 @@ class RequestBuilder:
         before = [one for one in able if one.start <= placed.start]
         pool = near or before[-1:] or able[:1]
         best = min(pool, key=lambda one: (kinds.index(one.kind), abs(one.start - placed.start)))
+        written = [one for one in best.inputs if one.kind == "text" and not self._measures[id(one)]]
+        if name == "bullets" and best.kind == "card" and written:
+            return written[-1]  # the text that is laid out has the points
         if near:
             before_near = [one for one in near if one.start <= placed.start]
             return before_near[-1] if before_near else near[0]
@@ -217,6 +220,7 @@ class RequestBuilder:
                 continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
+            before = before[:-1] if before[-1:] in (["は"], ["を"], ["に"]) else before
             field, length = self._scan.names.find_label(before)
             owner = self._find_literal_owner(literal)
             if owner is None:

@@ -24,6 +24,7 @@ from toolkit.server.http.events import respond_events
 from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
 from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait, parse_query
 from toolkit.server.http.uploads import UploadReader
+from toolkit.server.load_shedding import LoadShedder
 from toolkit.store import Content, FileSection
 
 
@@ -39,6 +40,7 @@ class OperationResponder:
         self._idempotent = IdempotentResponder(engine)
         self._uploads = UploadReader(engine)
         self._downloads = DownloadReader(engine)
+        self._shedder = LoadShedder(engine.settings.max_admitting)
 
     async def respond(self, operation: ApiOperation[Any, Any], request: Request) -> Response:
         """Answer one request.
@@ -99,20 +101,12 @@ class OperationResponder:
         body: Content,
     ) -> Response:
         """Have the operation carried out, and render what comes of it."""
-        taken: object = query
-        if isinstance(body, FileSection):
-            taken = await self._uploads.parse(request, body, context)
-        elif operation.body is not None:
-            account_id = context.account_id or None
-            taken = await parse_body(body, operation.body, self._engine, account_id)
-        call: ApiCall[Any] = ApiCall(
-            operation,
-            self._engine,
-            context,
-            taken,
-            id=request.state.match.id,
-            address=request.client.host if request.client else "",
-        )
+        if operation.holds:
+            with self._shedder.take_place(context.account_id):
+                call = await self._make_call(operation, request, context, query, body)
+                accepted = await dispatch(call)
+            return await self._answer_accepted(request, call, accepted)
+        call = await self._make_call(operation, request, context, query, body)
         if operation.form == "events":
             return await respond_events(request, call)
         result = await dispatch(call)
@@ -121,12 +115,40 @@ class OperationResponder:
         if operation.form == "page":
             paged = query if isinstance(query, PageQuery) else None
             return await render_page(result, operation.status, paged)
-        seconds = parse_preferred_wait(request, MAX_WAIT_S) if operation.holds else None
+        return render_resource(result, operation.status)
+
+    async def _make_call(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        query: OperationQuery | None,
+        body: Content,
+    ) -> ApiCall[Any]:
+        taken: object = query
+        if isinstance(body, FileSection):
+            taken = await self._uploads.parse(request, body, context)
+        elif operation.body is not None:
+            account_id = context.account_id or None
+            taken = await parse_body(body, operation.body, self._engine, account_id)
+        return ApiCall(
+            operation,
+            self._engine,
+            context,
+            taken,
+            id=request.state.match.id,
+            address=request.client.host if request.client else "",
+        )
+
+    async def _answer_accepted(
+        self, request: Request, call: ApiCall[Any], accepted: Any
+    ) -> Response:
+        """Answer with work that was accepted: at once, or held as `Prefer: wait` asks for it."""
+        status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
         if seconds is None:
-            return render_resource(result, operation.status)
-        reached = await hold(call, result.id, seconds)
-        applied = {"Preference-Applied": f"wait={seconds}"}
-        return render_resource(reached, operation.status, applied)
+            return render_resource(accepted, status)
+        reached = await hold(call, accepted.id, seconds)
+        return render_resource(reached, status, {"Preference-Applied": f"wait={seconds}"})
 
 
 class PathEndpoint:

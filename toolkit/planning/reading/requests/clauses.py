@@ -25,6 +25,7 @@ _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
 _BECOMES = re.compile("(?:よう)?に[もは]?(?:し|す)")
+_MAX_LABEL = 12
 _WITH = frozenset("用以拿")
 _FRONTING = frozenset("把将將被")  # what stands before the verb after them is its object
 _COPULAS = frozenset("はが是就")
@@ -204,7 +205,9 @@ class ClauseReader(QuestionReader):
             return True
         if after < len(self.scan) and self.scan.has(after, "function_word"):
             after += 1
-        is_title = self.scan.has(chunk.start, "title") or self.mentions
+        words = [self.scan.word(k) for k in range(max(0, chunk.end - _MAX_LABEL), chunk.end)]
+        is_field = self.scan.names.find_label(words)[0] is not None
+        is_title = self.scan.has(chunk.start, "title") or is_field or self.mentions
         return bool(is_title) and after < len(self.scan) and self.scan.owners[after] == "literal"
 
     def _make_verb_first(self, verb: Chunk, led: list[Chunk], own: list[Chunk]) -> Clause:
@@ -269,6 +272,9 @@ class ClauseReader(QuestionReader):
             )
             if last is None or part[last].noun is None or self._is_label(part[last]):
                 self._note_facts(part)
+                continue
+            if self.mentions and self.scan.has(part[last].start, "attribute.format"):
+                self.mentions[-1].attributes.append(part[last].start)
                 continue
             counted = any(one.kind is ChunkKind.COUNT for one in part)
             if self.mentions and get_chunk_kind(self.scan, part[last]) == "research":

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from toolkit.planning.reading.requests.mentions import get_kind
-from toolkit.planning.reading.requests.noun_reader import NounReader
+from toolkit.planning.reading.requests.part_reader import PartReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
@@ -14,7 +14,7 @@ from toolkit.planning.reading.spans.verbs import find_verb
 _MAX_LABEL = 4
 
 
-class JoinReader(NounReader):
+class JoinReader(PartReader):
     """Reader of what is asked for besides; `RequestFinder` walks the words."""
 
     def _reopen(self, i: int, *, strict: bool = False) -> tuple[int, Place] | None:

@@ -17,7 +17,7 @@ def link_mentions(
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
     kept = _drop_repeated(_merge_questions(list(mentions)), literal_places)
-    kept = _put_first(kept, names)
+    kept = _put_script_first(_put_first(kept, names), literal_places)
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -92,6 +92,20 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
             mention.refers = False
             for taker in takers:
                 _add_input(taker, mention)
+    return mentions
+
+
+def _put_script_first(mentions: list[Mention], literal_places: Sequence[int]) -> list[Mention]:
+    """Take a text that only its name asks for, after a speech without one, for its script."""
+    for here in range(1, len(mentions)):
+        speech, text = mentions[here - 1], mentions[here]
+        is_script = text.kind == "text" and text.act is None and _lacks_topic(text)
+        is_bare = speech.kind == "speech" and not (speech.refers or speech.inputs)
+        is_first = not literal_places and all(one.kind != "text" for one in mentions[:here])
+        if is_script and is_bare and is_first and text.count == 1:
+            mentions[here - 1], mentions[here] = text, speech
+            text.refers = False
+            _add_input(speech, text)
     return mentions
 
 

@@ -210,7 +210,9 @@ def _is_last_of_value(scan: Scan, i: int, *, is_counted: bool) -> bool:
     if is_counted:
         return scan.word(i) != "の" and not scan.has(i, "thing.", "creative")
     verbal = ("act.", "make", "polite", "bound.", "negation.")
-    return _stands_alone(scan, i) or scan.has(i, *verbal) or scan.owners[i] is not None
+    if _stands_alone(scan, i) or scan.word(i) in _TIMES:
+        return True
+    return scan.has(i, *verbal) or scan.owners[i] is not None
 
 
 def _stands_alone(scan: Scan, i: int) -> bool:

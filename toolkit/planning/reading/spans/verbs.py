@@ -5,6 +5,7 @@ from dataclasses import replace
 from toolkit.planning.reading.spans.noun_phrases import (
     UNAVAILABLE_NOUNS,
     find_head,
+    labels_quote,
     read_noun_phrase,
 )
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
@@ -30,6 +31,8 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     verb = scan.find(i, "act.", "make", "unavailable.")
     if verb is not None and verb.particle is not None:
         return verb
+    if verb is not None and verb.category == "unavailable.transcribe" and labels_quote(scan, verb):
+        return None  # "Untertitel: „…“" is no request to subtitle
     if verb is not None:
         verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
