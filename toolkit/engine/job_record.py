@@ -30,7 +30,7 @@ from toolkit.contract.jobs import (
 )
 from toolkit.contract.money import ZERO_USD
 from toolkit.contract.runs import Run
-from toolkit.engine.ranking import Ranking, StoredUsd, unpack_ranking
+from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_ranking
 
 
 def _read_ranking(stored: object) -> object:
@@ -142,7 +142,7 @@ class JobRecord:
     def _to_wire_members(self) -> dict[str, Any]:
         members = _STORED_JOB.dump_python(self, exclude_none=True, exclude={"routing"})
         if self.routing is not None:
-            members["routing"] = self.routing.unpacked
+            members["routing"] = self.routing.to_wire()
         return _make_wire_members(members)
 
 
@@ -177,5 +177,5 @@ def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
     if packed := stored.pop(PACKED_RANKING, None):
-        stored["routing"] = unpack_ranking(packed)
+        stored["routing"] = read_routing(packed)
     return stored

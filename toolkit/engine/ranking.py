@@ -93,9 +93,8 @@ class Ranking:
         return b64encode(zlib.compress(document)).decode()
 
     @cached_property
-    def unpacked(self) -> UnpackedRanking:
-        """The form in which the wire's is made of it; whoever reads it changes nothing."""
-        return _name_members(self.policy, self._rows)
+    def _wire(self) -> Routing:
+        return Routing.model_validate(_name_members(self.policy, self._rows))
 
     @cached_property
     def _rows(self) -> list[tuple[object, ...]]:
@@ -111,13 +110,22 @@ class Ranking:
         ]
 
     def to_wire(self) -> Routing:
-        """Make the decision that the wire shows."""
-        return Routing.model_validate(self.unpacked)
+        """Make the decision that the wire shows, once: whoever reads it changes nothing."""
+        return self._wire
 
 
-@lru_cache(maxsize=MAX_UNPACKED)
+@lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes
+def read_routing(packed: str) -> Routing:
+    """Read a packed decision as the wire shows it; whoever reads it changes nothing.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    return Routing.model_validate(unpack_ranking(packed))
+
+
 def unpack_ranking(packed: str) -> UnpackedRanking:
-    """Spell a packed decision out; whoever reads it changes nothing.
+    """Spell a packed decision out.
 
     Raises:
         ValueError: it is damaged.

@@ -51,9 +51,7 @@ def test_lists_are_spread_over_what_is_asked_of_each(objective: str, kinds: list
         ("雨の港、油絵風、シードは5。", "seed", 5),
     ],
 )
-def test_a_field_and_its_number_may_stand_apart(
-    objective: str, name: str, value: float
-) -> None:
+def test_a_field_and_its_number_may_stand_apart(objective: str, name: str, value: float) -> None:
     """Particles, verbs of setting, bounds and counters stand between the two."""
     (request,) = read_objective(objective, NAMES).requests
     assert [one.value for one in request.measures if one.name == name] == [value]
@@ -83,6 +81,7 @@ def test_the_voice_of_a_recording_that_gets_a_name_is_its_clone(objective: str) 
         ("猫はなぜ喉を鳴らすのでしょうか。三文で教えて。", ["text"]),
         ("雪の詩を書いて、その音声も付けて。", ["speech", "text"]),
         ("写一段茶的介绍，再把这段文字读出来。", ["speech", "text"]),
+        ("写一首诗，做成语音。", ["speech", "text"]),
         ("台本を書いて。録音はこっちでやる。", ["text"]),
         ("折り方を説明して。それを耳で聞けるようにもしてほしい。", ["speech", "text"]),
     ],

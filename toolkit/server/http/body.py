@@ -10,7 +10,7 @@ from itertools import count
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.engine.concurrency.pacing import Pacer
@@ -57,17 +57,23 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
+        ClientDisconnect: it did not come to its end.
     """
     declared = request.headers.get("content-length", "")
     # Too many digits are not converted: the number is too large in any case.
     if re.fullmatch(r"\d+", declared, re.A) and (len(declared) > 18 or int(declared) > limit):
         raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-    chunks, size = [], 0
-    async for chunk in request.stream():
+    chunks, size, is_whole = list[bytes](), 0, False
+    while not is_whole:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         chunks.append(chunk)
+        is_whole = not message.get("more_body", False)
     return b"".join(chunks)
 
 

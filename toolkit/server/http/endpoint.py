@@ -1,7 +1,6 @@
 """Operations over HTTP: a request is read, carried out and answered as the table says."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -59,38 +58,44 @@ class OperationResponder:
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
             key = None  # one that is no key was refused all the same
-        reads_body = operation.body is not None or key is not None
-        async with self._receive_body(operation, request, context, reads_body) as body:
-            if key is None:
-                return await self._answer(operation, request, context, query, body)
-            claim = await make_claim(request, context, key, operation.status, body)
-            claiming = replace(context, claim=claim)
-            return await self._idempotent.respond(
-                claim, lambda: self._answer(operation, request, claiming, query, body)
-            )
-
-    @asynccontextmanager
-    async def _receive_body(
-        self,
-        operation: ApiOperation[Any, Any],
-        request: Request,
-        context: RequestContext,
-        reads_body: bool,
-    ) -> AsyncIterator[Content]:
-        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
         if operation.uploads:
             async with self._uploads.receive(request, context) as file:
-                yield file
-            return
+                return await self._answer_once(operation, request, context, query, file, key)
+        body = await self._receive_body(operation, request, is_compared=key is not None)
+        return await self._answer_once(operation, request, context, query, body, key)
+
+    async def _receive_body(
+        self, operation: ApiOperation[Any, Any], request: Request, *, is_compared: bool
+    ) -> bytes:
+        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
         if operation.body is not None and not operation.may_omit_body:
             check_media_type(request)
-        limit = self._engine.settings.body_limit_bytes
-        body = await read_bytes(request, limit) if reads_body else b""
+        body = b""
+        if operation.body is not None or is_compared:
+            body = await read_bytes(request, self._engine.settings.body_limit_bytes)
         if operation.may_omit_body:
             if body:
                 check_media_type(request)
             body = body or b"{}"
-        yield body
+        return body
+
+    async def _answer_once(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        query: OperationQuery | None,
+        body: Content,
+        key: str | None,
+    ) -> Response:
+        """Answer a request, once for each of its idempotency keys."""
+        if key is None:
+            return await self._answer(operation, request, context, query, body)
+        claim = await make_claim(request, context, key, operation.status, body)
+        claiming = replace(context, claim=claim)
+        return await self._idempotent.respond(
+            claim, lambda: self._answer(operation, request, claiming, query, body)
+        )
 
     async def _answer(
         self,

@@ -107,6 +107,8 @@ def _read_chunk(scan: Scan, i: int, end: int, last: Chunk | None) -> Chunk:
         return count
     phrases = [one for one in scan.phrases(i) if one.end <= end]
     strong = [one for one in phrases if _is_strong(one) and _is_whole(scan, one, last)]
+    if last is not None and last.kind is not ChunkKind.TEXT and _leads_to_noun(scan, i, strong):
+        return Chunk(ChunkKind.WEAK, i, i + 1)  # "做|成|语音", and no idiom ("成语")
     longest = max((one.end for one in strong), default=i)
     weak = max((one.end for one in phrases if not _is_strong(one)), default=i)
     if longest > i and (longest >= weak or _becomes(scan, phrases, longest, weak)):
@@ -114,6 +116,13 @@ def _read_chunk(scan: Scan, i: int, end: int, last: Chunk | None) -> Chunk:
     if weak > i:
         return Chunk(ChunkKind.WEAK, i, weak)
     return Chunk(ChunkKind.TEXT, i, i + 1)
+
+
+def _leads_to_noun(scan: Scan, i: int, strong: Sequence[Phrase]) -> bool:
+    """Tell whether `成` after a verb stands by itself, as a longer noun begins after it."""
+    longest = max((one.end for one in strong), default=i)
+    nouns = (one for one in scan.phrases(i + 1) if one.category.startswith("thing."))
+    return scan.word(i) in BECOMING and any(one.end > longest > i + 1 for one in nouns)
 
 
 def _becomes(scan: Scan, phrases: Sequence[Phrase], end: int, last: int) -> bool:

@@ -47,9 +47,20 @@ def _drop_worded(state: RequestState) -> None:
         else:
             says = scan.word(one.start) in state.grammar.telling and one.end == one.start + 1
             to_asker = scan.word(one.end) in state.grammar.addressers
+            says = says or _opens_title(state, one)
             needless = says and not to_asker and _is_worded(state, one.start, one.end)
         if needless:
             state.unavailable.remove(one)
+
+
+def _opens_title(state: RequestState, one: UnavailableMention) -> bool:
+    """Tell whether an act may be a noun that opens a title: `email etiquette in five bullets`."""
+    scan, k = state.scan, one.end
+    if one.end != one.start + 1 or not scan.breaks[one.start] or k >= len(scan) or scan.breaks[k]:
+        return False
+    joined = any(scan.has(n, "join.and") for n in range(k, scan.find_sentence_end(k)))
+    bare = not scan.has(k, "article", "pronoun", "number", "function_word")
+    return bare and not joined and scan.tokens[k].text.islower()
 
 
 def _mask_words(state: RequestState) -> str:

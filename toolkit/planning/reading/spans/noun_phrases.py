@@ -7,6 +7,8 @@ from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_UNKNOWN_BEFORE_HEAD = 4
+# Languages whose compounds are written as words apart, the first of which says of what kind.
+_COMPOUNDS_APART = frozenset({"en"})
 _MAX_PHRASE_WORDS = 16
 _MAX_COUNT = 50
 # The lexicon's keys of nouns that ask for what nothing makes; the others are verbs.
@@ -112,6 +114,8 @@ def _is_modifier(scan: Scan, head: Phrase) -> bool:
     if not head.category.startswith("unavailable.") or k >= len(scan) or scan.breaks[k]:
         return False
     hyphens = any(scan.gap(n) == "-" for n in range(head.start + 1, k))
+    if scan.breaks[head.start] and not scan.is_known(k) and scan.tokens[k].text.islower():
+        return scan.lexicon.code in _COMPOUNDS_APART  # "website copy", "movie night"
     return hyphens and scan.is_free(k) and not scan.has(k, "function_word", "join.", "about")
 
 

@@ -77,12 +77,14 @@ def find_final_verb(scan: Scan, i: int) -> Phrase | None:
 def _opens_compound(scan: Scan, verb: Phrase) -> bool:
     """Tell whether a word is the first part of a work's name: `call sign ideas`."""
     k = verb.end
-    if not (verb.is_ambiguous and verb.category.startswith("unavailable.")) or k >= len(scan):
+    is_noun = verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous
+    may_be = is_noun or (verb.is_ambiguous and verb.category.startswith("unavailable."))
+    if not may_be or k >= len(scan):
         return False
     if scan.word(verb.start).endswith(get_grammar(scan.lexicon.code).gerund or ("\0",)):
         return not scan.has(k, "article", "pronoun", "number") and not scan.breaks[k]
     named = read_noun_phrase(scan, k) if not scan.breaks[k] else None
-    if named is None or named.has_article or not named.unknown or named.head is None:
+    if named is None or named.has_article or not (is_noun or named.unknown) or named.head is None:
         return False
     return not named.head.category.startswith("unavailable.")
 
