@@ -77,8 +77,7 @@ def test_what_is_stored_is_what_the_wire_shows(job: Job) -> None:
     members = json.loads(stored)
     assert isinstance(members.pop("ranking"), str)
     spelled_out = json.loads(earlier)
-    del spelled_out["routing"]
-    assert members == {**spelled_out, "from_artifacts": {}}
+    assert {**spelled_out, **members} == spelled_out  # what is at its default is left out
 
 
 def test_a_decision_is_stored_small() -> None:
@@ -154,7 +153,6 @@ def test_upstream_is_stored_apart_and_shown_in_the_input() -> None:
 def test_a_damaged_amount_is_refused(amount: str) -> None:
     """Given a document whose amount is none, then it cannot be read, as any other damaged one."""
     stored = json.loads(JobRecord("job_a", "a@1", {}, STARTED_AT).to_json())
-    del stored["cost_incurred_usd"]
     damaged = f'{json.dumps(stored)[:-1]}, "cost_incurred_usd": {amount}}}'
     with pytest.raises(ValidationError):
         read_job({"doc": damaged})

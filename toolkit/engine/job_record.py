@@ -125,8 +125,11 @@ class JobRecord:
     from_artifacts: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Write the document that is stored; none is each such member's default, and left out."""
-        return _STORED_JOB.dump_json(self, exclude_none=True, by_alias=True).decode()
+        """Write the document that is stored, without what is at its default."""
+        document = _STORED_JOB.dump_json(
+            self, exclude_none=True, exclude_defaults=True, by_alias=True
+        )
+        return document.decode()
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""

@@ -113,7 +113,7 @@ class RowReader:
         of = "job" if resource_id.startswith("job_") else "resource"
         given = {"of": resource_id, "after": after, "limit": limit}
         rows = self._fetch_rows(_build_events(of), given)
-        return [{**row, "data": json.loads(row["data"])} for row in rows]
+        return [{**row, "data": _read_event_data(row)} for row in rows]
 
     def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource; 0 before the first."""
@@ -186,6 +186,14 @@ class RowReader:
             return []
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _read_event_data(row: Row) -> dict[str, Any]:
+    """Read an event's data; the ids that its row has anyway are not stored in it again."""
+    known = {"id": row["resource_id"]}
+    if row["job_id"] is not None:
+        known["job_id"] = row["job_id"]
+    return {**known, **json.loads(row["data"])}
 
 
 def compile_statement(statement: ClauseElement) -> str:

@@ -10,10 +10,11 @@ T = TypeVar("T")
 class TurnMemo:
     """Remembers values that were read in a turn of the event loop, for the rest of that turn.
 
-    Many requests are often served in one turn, and ask for the same. What is served in a turn was
-    received before that turn's reading, so nobody is answered by what was changed before they
-    asked. And who waits for a commit of this process goes on in a later turn, after the memory is
-    gone, so they read what they wrote.
+    Many requests are often served in one turn, and ask for the same. The first reading puts its
+    own end into the loop's queue: all that runs before that was queued before the reading, so
+    nobody is answered by what had changed by the time they asked, and who waited for a commit reads
+    what it wrote. This needs requests to be queued when they are received (`call_soon`), as servers
+    do unless told to start tasks at once.
     """
 
     def __init__(self) -> None:
