@@ -27,6 +27,7 @@ from toolkit.planning.review.texts.word_lists import (
 _OPEN_MARKS = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
 _HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+\S")
 _BOLD_LINE = re.compile(r"^\s{0,3}\*\*[^*\n]{1,60}\*\*:?\s*$")
+_KISSES = re.compile(r"(?<=\w )[xX]{1,4}$")
 _BOLD_LEVEL, _BARE_LEVEL = 7, 8  # of headings, under those with signs
 _HEADING_WORDS, _DENSE_HEADING = 4, 12  # words; signs, where words are not set apart
 _ADDRESS = re.compile(r"https?://\S+$|(?<!\S)\S{1,80}@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
@@ -35,7 +36,7 @@ _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STRINGS = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
 _LAST_CHARS = 2_000  # of a last line
 _SIGNATURE_WORDS = 7  # of a line after a greeting
-_FRAGMENT_WORDS, _NOTICE_WORDS = 3, 15  # of last words that are no sentence, of their line
+_FRAGMENT_WORDS, _NOTICE_WORDS = 5, 15  # of last words that are no sentence, of their line
 _MIN_LAST_WORDS = 4  # of a last line that could be a sentence
 _MIN_LAST_CHARS = 12  # the same, where words are not set apart
 
@@ -101,6 +102,8 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
         or last.startswith(("|", "#", "http"))
     ):
         return ""
+    if _KISSES.search(last):
+        return ""
     if unicodedata.category(text[-1])[0] in "SM" and text[-1] not in "+<=>|~^`$":
         return ""  # an emoji
     if case.has_phrase("source_heads") and _follows_sources(lines):
@@ -109,9 +112,14 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
         return ""
     earlier = split_sentences(last)
     is_open = _OPEN_MARKS.search(last) is not None
-    if len(earlier) > 1 and not LIST_MARK.match(last):
-        if is_open or not _is_fragment(earlier[-1], last) or _ends_dangling(case, last):
-            return "ends without a full stop"
+    is_complete = (
+        len(earlier) > 1
+        and not is_open
+        and _is_fragment(earlier[-1], last)
+        and not _ends_dangling(case, last)
+    )
+    if len(earlier) > 1 and not LIST_MARK.match(last) and not is_complete:
+        return "ends without a full stop"
     if is_open and count_words(last) != 1:
         return "ends in the middle of a sentence"
     if (len(lines) > 1 or len(earlier) > 1) and _ends_dangling(case, last):

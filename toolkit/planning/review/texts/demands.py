@@ -111,8 +111,14 @@ class Demands:
     is_language_sure: bool = False
 
     def asks(self, name: str) -> bool:
-        """Tell whether the brief has a phrase of a word list."""
-        return find_phrase(name, self.folded) is not None
+        """Tell whether the brief has a phrase of a word list, of its language or of English.
+
+        Many an English word is at home elsewhere, but `di` says something else in each language.
+        """
+        if not self.is_language_sure or self.language not in CODES:
+            return find_phrase(name, self.folded) is not None
+        lists = {compile_phrases(name, code) for code in (self.language, "en")}
+        return any(phrases.search(self.folded) for phrases in lists)
 
     def compile(self, name: str) -> re.Pattern[str]:
         """Compile a word list of the brief's language, as its words may be others elsewhere."""

@@ -23,9 +23,8 @@ _STAGE = re.compile(r"^\s*[\[(（【*_]{1,2}[^\[\]()（）【】\n]{2,60}[\])）
 _SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」")
 # Addresses, options, paths and names of files: a text has them as its brief has.
-_LITERAL = re.compile(
-    r"https?://\S+|(?<!\S)--?\w[\w-]*|\S*[/\\_=|$@]\S*|(?<!\S)[\w-]+\.[a-z]\w{1,4}\b"
-)
+_RUN = re.compile(r"[!-~]{2,200}")  # of signs that addresses and commands are made of
+_LITERAL = re.compile(r"[/\\_=|$@]|^--?\w|\w\.[a-z]\w{1,4}\W*$")
 _OPENING_CHARS, _REFUSAL_CHARS, _SHORT_CHARS = 1_200, 300, 400
 _POSTSCRIPT = re.compile(r"\W*(?:p\W{0,2}s|p\W{0,2}d|n\W?b)\b", re.I)
 _NAME_WORDS = 4  # of a line that a letter is signed with
@@ -36,16 +35,21 @@ _FEW_TERMS = 4  # of a text that may be its brief in another order
 _MANY_LABELS = 4  # that nobody asked for: `Task:`, `Tone:`, `Length:`, `Language:`
 _MIN_TERMS = 15  # of a text that may say nothing but its brief
 _MIN_RULES = 5  # words of standing instructions
+_REMARK_START = 30  # characters before a remark on the text: `Note: this poem keeps …`
 _MAX_REASONING = 400  # of a line that may think
 _MAX_PREAMBLE = 160  # characters of a first line that only announces the rest
 
 
 def check_refusal(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text is not the model's word that it will not write one."""
-    if not case.is_instructed or case.is_code or case.asks("refusing"):
+    if not case.is_instructed or case.is_code:
         return
+    # A machine in a play may refuse, and so may a letter.
+    has_speaker = any(map(case.asks, ("fiction", "performed", "letters")))
     # A long text may tell of a refusal; a refusal comes first, and says little else.
     opening = fold_phrase(_QUOTED.sub(" ", case.text.strip()[:_OPENING_CHARS]))[:_REFUSAL_CHARS]
+    if has_speaker and case.asks("refusing") and not find_phrase("fiction", opening):
+        return
     found = find_phrase("refusals", opening)
     if not found and len(case.text) < _SHORT_CHARS and not case.demands.asks("letters"):
         found = find_phrase("weak_refusals", opening)
@@ -109,13 +113,19 @@ def _find_closer(case: TextCase, lines: list[str]) -> str:
     """Find last words that speak to whoever ordered the text."""
     if len(lines) < 2 and len(case.closing) < 80:
         return ""
+    if len(lines) > 1 and not find_phrase("remarks", case.demands.folded):
+        last = fold_phrase(_QUOTED.sub(" ", lines[-1][:_MAX_REASONING])).lstrip("(*_[ ")
+        remark = compile_phrases("remarks").search(last)
+        if remark and remark.start() < _REMARK_START:
+            return lines[-1]
     for at in range(max(0, len(lines) - 3), len(lines)):
         line = lines[at]
         found = find_phrase("closers", fold_phrase(_QUOTED.sub(" ", line[-300:])))
         if not found or find_phrase("closers", case.demands.folded):
             continue
         # "Let me know if you need a lift" belongs to an email, a word count does not.
-        is_letter = case.demands.asks("letters") and not _SEPARATOR.search(case.sample)
+        is_letter = any(map(case.demands.asks, ("letters", "notices")))
+        is_letter = is_letter and not _SEPARATOR.search(case.sample)
         if not is_letter or compile_phrases("counts").search(found):
             return line
         if at > 1 and _is_name(lines[at - 1]) and not _POSTSCRIPT.match(line):
@@ -132,7 +142,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text is not its own brief again, nor what a review added to that."""
     if not case.is_instructed or not case.text.strip():
         return
-    text = _WORD.findall(_LITERAL.sub(" ", case.folded))
+    text = _WORD.findall(_cut_literals(case.folded))
     spelled = f" {' '.join(text)} "
     is_data = case.asks("table") or case.asks("code") or len(_ROW.findall(case.sample)) > 1
     for sentence in case.item.instructions:  # it would else bring the words that a text lacks
@@ -144,7 +154,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
     for brief in dict.fromkeys(
         (case.demands.folded, case.wishes.folded, fold_phrase(given[:4000]))
     ):
-        words = _WORD.findall(_LITERAL.sub(" ", brief))
+        words = _WORD.findall(_cut_literals(brief))
         # Data that a brief has and wants laid out are no echo, its first words are.
         if is_data and " ".join(words[:_GRAM]) not in spelled:
             continue
@@ -153,6 +163,11 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
             told = "Write the text; do not repeat this request."
             yield case.report(message, 0.9, instruction=told)
             return
+
+
+def _cut_literals(text: str) -> str:
+    """Cut out what a text has as its brief has it: addresses, options, paths, names of files."""
+    return _RUN.sub(lambda run: " " if _LITERAL.search(run.group()) else run.group(), text)
 
 
 def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
