@@ -24,9 +24,8 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.server.auth import authenticate_request
 from toolkit.server.calls import check_scope
 from toolkit.server.errors import render_error
-from toolkit.server.middleware.cors import ExactOriginMiddleware
-from toolkit.server.middleware.lifecycle import DrainingMiddleware, RequestIdMiddleware
-from toolkit.server.middleware.limits import LimitsMiddleware
+from toolkit.server.http.paths import PathTable
+from toolkit.server.middleware.frame import RequestFrame
 
 
 def create_native_app(engine: Engine) -> FastAPI:
@@ -94,7 +93,5 @@ def create_native_app(engine: Engine) -> FastAPI:
         refused = RequestError(ErrorCode.INVALID_REQUEST, details=faults)
         return render_error(refused, request.state.request_id)
 
-    for middleware in (DrainingMiddleware, LimitsMiddleware, ExactOriginMiddleware):
-        app.add_middleware(middleware, engine=engine)
-    app.add_middleware(RequestIdMiddleware)
+    app.add_middleware(RequestFrame, engine=engine, table=PathTable[object]({}))
     return app

@@ -32,7 +32,7 @@ from toolkit.server.in_process import LocalOperations, takes_path
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from toolkit.sandbox import Faults
 
@@ -109,7 +109,7 @@ class EngineThread:
         cassette: str | Path | None,
         mode: CassetteMode,
         opened_for: OpenOptions,
-    ) -> tuple[Engine, "Starlette"]:
+    ) -> tuple[Engine, "ASGIApp"]:
         """Open the engine, and make its app on the thread that will run both."""
         engine = await open_engine(
             settings,

@@ -241,6 +241,11 @@ class Settings(BaseSettings):
 
     rate_limit_per_s: float = Field(default=50.0, gt=0, description="requests of one key")
     rate_limit_burst: int = Field(default=200, ge=1, description="of them at once")
+    max_admitting: int = Field(
+        default=512,
+        ge=1,
+        description="requests for work that are being accepted at once; more are told to ask again",
+    )
     max_queued: int = Field(
         default=10_000, ge=1, description="runs, jobs, workflows and tasks of one account, not done"
     )

@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -37,7 +37,7 @@ CHAIN = {
 class WatchedService:
     """A caller with a key and a vendor, and all that an operator sees of it."""
 
-    app: Starlette
+    app: ASGIApp
     http: httpx.AsyncClient
     engine: Engine
     metrics: MetricsObserver

@@ -47,8 +47,3 @@ class Run(Job):
     target: RunTarget = "capability"
     job_id: str | None = None
     task_id: str | None = None
-
-    @classmethod
-    def of(cls, job: Job) -> "Run":
-        """Return a job asked for alone, under its `run_` id."""
-        return cls.model_construct(**{**dict(job), "id": job.run_id, "job_id": job.id})

@@ -1,8 +1,10 @@
 """The version of the toolkit that is installed."""
 
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 
+@cache  # it is looked up in all of the environment's metadata, and stays for as long as the process
 def read_installed_version() -> str:
     """Read the version of the installed distribution; "0" where only its source is there."""
     try:

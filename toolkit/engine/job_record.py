@@ -7,75 +7,52 @@ the wire, as the specification says: so a node's input stays what its capability
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, GetPydanticSchema, PlainSerializer, TypeAdapter
+from pydantic import (
+    AliasChoices,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+)
 from pydantic_core import from_json
-from pydantic_core.core_schema import no_info_after_validator_function
 
-from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp, Usd
+from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp
 from toolkit.contract.jobs import (
     FROM_ARTIFACTS,
     AttemptStatus,
-    BreakerState,
     CostSource,
     Job,
     JobStatus,
     Options,
-    Routing,
 )
-from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
+from toolkit.contract.money import ZERO_USD
+from toolkit.contract.runs import Run
+from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_ranking
 
-# Read as the wire's number, and then exact.
-StoredUsd = Annotated[
-    Decimal,
-    GetPydanticSchema(
-        lambda _, handler: no_info_after_validator_function(from_wire_usd, handler(Usd))
+
+def _read_ranking(stored: object) -> object:
+    """Spell out the decision of this version's document; an earlier one's is already."""
+    return unpack_ranking(stored) if isinstance(stored, str) else stored
+
+
+def _pack_ranking(ranking: Ranking | None) -> str | None:
+    return None if ranking is None else ranking.packed
+
+
+# In documents of earlier versions it is spelled out, under its own name. They pass over a name that
+# they do not know, and show such a job without its decision.
+PACKED_RANKING = "ranking"
+StoredRanking = Annotated[
+    Ranking | None,
+    BeforeValidator(_read_ranking),
+    PlainSerializer(_pack_ranking, return_type=str | None),
+    Field(
+        validation_alias=AliasChoices("routing", PACKED_RANKING), serialization_alias=PACKED_RANKING
     ),
-    PlainSerializer(to_wire_usd, return_type=float),
 ]
-
-
-@dataclass(slots=True)
-class RankedCandidate:
-    """A candidate of the router, as `Candidate` describes it; the costs are exact."""
-
-    provider: str
-    reason: str
-    model: str | None = None
-    score: float | None = None
-    excluded: bool = False
-    allowed: bool = True
-    connected: bool = True
-    affordable: bool = True
-    healthy: bool = True
-    connection_id: str | None = None
-    estimated_cost_usd: StoredUsd | None = None
-    reservation_usd: StoredUsd | None = None
-    max_tokens: int | None = None
-    latency_p50_ms: float | None = None
-    latency_p95_ms: float | None = None
-    error_rate: float | None = None
-    breaker: BreakerState = "closed"
-    quality: int | None = None
-
-
-@dataclass(slots=True)
-class Ranking:
-    """The router's decision; the first candidate that is not excluded is called first."""
-
-    policy: str
-    candidates: list[RankedCandidate] = field(default_factory=list)
-
-    @property
-    def first_choice(self) -> RankedCandidate | None:
-        """The candidate that is called first; none where nobody may be called now."""
-        return next((c for c in self.candidates if not c.excluded), None)
-
-    def to_wire(self) -> Routing:
-        """Make the decision that the wire shows."""
-        return Routing.model_validate(_RANKING.dump_python(self, exclude_none=True))
 
 
 @dataclass(slots=True)
@@ -136,7 +113,7 @@ class JobRecord:
     cost_incurred_usd: StoredUsd = ZERO_USD
     cost_source: CostSource = "unknown"
     usage: JsonObject = field(default_factory=dict)
-    routing: Ranking | None = None
+    routing: StoredRanking = None
     attempts: list[AttemptRecord] = field(default_factory=list)
     retry_count: int = 0
     latency_ms: int | None = None
@@ -148,16 +125,28 @@ class JobRecord:
     from_artifacts: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
-        """Write the document that is stored; none is each such member's default, and left out."""
-        return _STORED_JOB.dump_json(self, exclude_none=True).decode()
+        """Write the document that is stored, without what is at its default."""
+        document = _STORED_JOB.dump_json(
+            self, exclude_none=True, exclude_defaults=True, by_alias=True
+        )
+        return document.decode()
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
-        return _make_wire_job(_STORED_JOB.dump_python(self, exclude_none=True))
+        return Job.model_validate(self._to_wire_members())
+
+    def to_run(self) -> Run:
+        """Make the run that the wire shows, of a job that was asked for alone."""
+        return Run.model_validate(_make_run_members(self._to_wire_members()))
+
+    def _to_wire_members(self) -> dict[str, Any]:
+        members = _STORED_JOB.dump_python(self, exclude_none=True, exclude={"routing"})
+        if self.routing is not None:
+            members["routing"] = self.routing.to_wire()
+        return _make_wire_members(members)
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
-_RANKING = TypeAdapter(Ranking)
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
@@ -170,11 +159,23 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
 
 def read_wire_job(row: Mapping[str, Any]) -> Job:
     """Read a row of the store as the wire shows it, for half of what reading a record costs."""
-    return _make_wire_job(from_json(row["doc"]))
+    return Job.model_validate(_make_wire_members(from_json(row["doc"])))
 
 
-def _make_wire_job(stored: dict[str, Any]) -> Job:
-    """Make the wire's job from the members of a stored document."""
+def read_wire_run(row: Mapping[str, Any]) -> Run:
+    """Read a row of the store, of a job that was asked for alone, as the wire shows its run."""
+    return Run.model_validate(_make_run_members(_make_wire_members(from_json(row["doc"]))))
+
+
+def _make_run_members(members: dict[str, Any]) -> dict[str, Any]:
+    """Make the members of the wire's run from those of its job."""
+    return {**members, "id": members["run_id"], "job_id": members["id"]}
+
+
+def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
+    """Make the members of the wire's job from those of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
-    return Job.model_validate(stored)
+    if packed := stored.pop(PACKED_RANKING, None):
+        stored["routing"] = read_routing(packed)
+    return stored

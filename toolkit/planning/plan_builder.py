@@ -35,7 +35,7 @@ class PlanBuilder:
     """Builder of one plan: plans each request together with the nodes that it needs before it."""
 
     def __init__(self, objective: str, reading: ObjectiveReading, graph: CapabilityGraph) -> None:
-        self._reading = reading
+        self._reading, self._questions = reading, load_lexicon(reading.language).questions
         self._graph = graph
         self._inputs = NodeInputBuilder(objective, reading, graph)
         self._notes = self._inputs.notes
@@ -83,18 +83,17 @@ class PlanBuilder:
         question = None if self._missing else self._reading.question
         if question is not None:
             return self._ask(question)
-        questions = load_lexicon(self._reading.language).questions
         delivered = [
             i
             for i, request in enumerate(self._requests)
             if request.is_delivered and request.kind not in self._reading.banned
         ]
         if not (delivered or self._missing):
-            return self._ask(questions["form"])
+            return self._ask(self._questions["form"])
         unsaid = [i for i in delivered if self._lacks_subject(self._requests[i])]
         if unsaid and unsaid == delivered and not self._missing:
             phrase = self._requests[unsaid[0]].phrase
-            return self._ask(questions["subject"].format(phrase=phrase))
+            return self._ask(self._questions["subject"].format(phrase=phrase))
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)

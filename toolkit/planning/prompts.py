@@ -203,7 +203,7 @@ def _state_measures(measures: Iterable[Measure], brief: str, language: str) -> I
         if not isinstance(value, int | float):
             continue
         if name in {"seconds", "minutes"}:
-            value = value * WORDS_A_SECOND * (60 if name == "minutes" else 1)
+            value = round(value * WORDS_A_SECOND * (60 if name == "minutes" else 1))
             name, bound = "words", "about"
         elif value == 1 or f"{value:g}" in folded:  # one is said by its unit: "a sentence"
             continue

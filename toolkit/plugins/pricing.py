@@ -35,8 +35,14 @@ def calculate_max_cost(
     The dearest tier that the input may reach counts, and no discount does.
     """
     bound = vendor.bounds.get(type(operation))
-    units = bound.units(operation, model) if bound is not None and model is not None else None
-    if model is None or units is None:
+    if bound is None or model is None:
+        return None
+    return calculate_dearest_cost(model, bound.units(operation, model))
+
+
+def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> Decimal | None:
+    """Calculate the cost of units in the dearest tier that they may reach; none if unknown."""
+    if units is None:
         return None
     if not model.tiers:
         return _sum_cost(model.prices, units)

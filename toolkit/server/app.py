@@ -1,22 +1,44 @@
-"""The app: routes of the operations, errors, middleware and the OpenAPI document put together."""
+"""The app: paths of the operations, errors, the frame and the OpenAPI document put together."""
 
+import logging
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from itertools import groupby
+from typing import Protocol
 
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
-from toolkit.server.errors import install_errors
-from toolkit.server.http.endpoint import OperationResponder, PathEndpoint
-from toolkit.server.middleware.cors import ExactOriginMiddleware
-from toolkit.server.middleware.lifecycle import DrainingMiddleware, RequestIdMiddleware
-from toolkit.server.middleware.limits import LimitsMiddleware
-from toolkit.server.middleware.telemetry import RequestObserver, TelemetryMiddleware
+from toolkit.server.errors import render_exception
+from toolkit.server.http.endpoint import OperationResponder, PathEndpoint, render_wrong_method
+from toolkit.server.http.paths import PathMatch, PathTable
+from toolkit.server.middleware.frame import RequestFrame
+from toolkit.server.middleware.telemetry import RequestObserver
+
+log = logging.getLogger(__name__)
+DOCUMENT_PATH = "/openapi.json"
+
+
+class Endpoint(Protocol):
+    """Whatever answers the requests for a path."""
+
+    async def respond(self, request: Request, /) -> Response:
+        """Answer one request."""
+
+
+class DocumentEndpoint:
+    """The endpoint of the OpenAPI document."""
+
+    async def respond(self, request: Request) -> Response:
+        """Answer one request."""
+        if request.method not in ("GET", "HEAD"):
+            return render_wrong_method(request, ("GET", "HEAD"))
+        return Response(_read_document(), media_type="application/json")
 
 
 @cache
@@ -24,33 +46,43 @@ def _read_document() -> bytes:
     return (files(__package__) / "openapi.json").read_bytes()
 
 
-async def _serve_document(_request: Request) -> Response:
-    return Response(_read_document(), media_type="application/json")
-
-
-def _build_routes(engine: Engine) -> list[Route]:
-    """Build a route for each path of the table, with all operations that it has."""
+def build_endpoints(engine: Engine) -> Mapping[str, Endpoint]:
+    """Build the endpoint of each path of the table, with all operations that it has."""
     responder = OperationResponder(engine)
     by_path = groupby(sorted(OPERATIONS, key=lambda one: one.path), key=lambda one: one.path)
-    return [Route(path, PathEndpoint(operations, responder)) for path, operations in by_path]
+    endpoints = {path: PathEndpoint(operations, responder) for path, operations in by_path}
+    return {**endpoints, DOCUMENT_PATH: DocumentEndpoint()}
 
 
-def create_app(engine: Engine, observer: RequestObserver | None = None) -> Starlette:
+def create_app(engine: Engine, observer: RequestObserver | None = None) -> RequestFrame:
     """Create the ASGI app that serves `/v1` for an engine, on the engine's own loop.
 
     Args:
         engine: the engine that is served.
         observer: the observer of requests; none by default.
     """
-    document = Route("/openapi.json", _serve_document, methods=["GET"])
-    app = Starlette(routes=[*_build_routes(engine), document])
-    app.router.redirect_slashes = False
-    install_errors(app)
-    app.add_middleware(DrainingMiddleware, engine=engine)
-    app.add_middleware(LimitsMiddleware, engine=engine)
-    app.add_middleware(ExactOriginMiddleware, engine=engine)
-    if observer is not None:
-        paths = {operation.path for operation in OPERATIONS}
-        app.add_middleware(TelemetryMiddleware, observer=observer, paths=paths)
-    app.add_middleware(RequestIdMiddleware)
-    return app
+    return RequestFrame(answer_request, engine, PathTable(build_endpoints(engine)), observer)
+
+
+async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one request by the endpoint of its path, as ASGI apps do.
+
+    Raises:
+        ValueError: for what is no HTTP request.
+    """
+    if scope["type"] != "http":
+        raise ValueError(f"Only HTTP is served, not {scope['type']}.")
+    match: PathMatch[Endpoint] | None = scope["state"]["match"]
+    request_id: str = scope["state"]["request_id"]
+    try:
+        if match is None:
+            raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
+        response = await match.endpoint.respond(Request(scope, receive))
+    except Exception as error:
+        response = render_exception(error, request_id)
+    try:
+        await response(scope, receive, send)
+    except Exception as error:
+        # An answer that has begun cannot say so: whoever serves the app breaks the connection.
+        log.error("%s failed", request_id, exc_info=error)
+        raise

@@ -1,13 +1,11 @@
-"""Exception handlers: the one place where an exception becomes a response."""
+"""The one place where an exception becomes a response."""
 
 import logging
 import math
 from collections.abc import Mapping
 
 from pydantic_core import to_json
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from toolkit.contract.base import ErrorEnvelope, ErrorInfo
@@ -56,49 +54,23 @@ def find_retry_after_s(error: ToolkitError) -> int | None:
     return math.ceil(error.retry_after or RETRY_AFTER_S)
 
 
-def install_errors(app: Starlette) -> None:
-    """Register handlers that render every exception by its code's status and sentence."""
-    app.add_exception_handler(ToolkitError, _handle_toolkit_error)
-    app.add_exception_handler(HTTPException, _handle_routing_error)
-    app.add_exception_handler(ClientDisconnect, _handle_disconnect)
-    app.add_exception_handler(Exception, _handle_unexpected)
-
-
-def _get_request_id(request: Request) -> str:
-    return str(request.state.request_id)
-
-
-async def _handle_toolkit_error(request: Request, error: Exception) -> Response:
-    if not isinstance(error, ToolkitError):
-        raise error
-    return render_error(error, _get_request_id(request))
-
-
-async def _handle_routing_error(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 500
-    codes = {404: ErrorCode.NOT_FOUND, 405: ErrorCode.METHOD_NOT_ALLOWED}
-    if status not in codes:
-        return await _handle_unexpected(request, error)
-    message = "There is no such path." if status == 404 else ""
-    headers = getattr(error, "headers", None)
-    return render_error(
-        RequestError(codes[status], message), _get_request_id(request), headers=headers
-    )
-
-
-async def _handle_disconnect(request: Request, _error: Exception) -> Response:
-    """Answer a caller who disconnected within a body, as logs and counts need an answer."""
-    error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
-    return render_error(error, _get_request_id(request))
-
-
-async def _handle_unexpected(request: Request, error: Exception) -> Response:
-    """Answer a fault of our own: the log has it by request id, the answer tells nothing."""
-    request_id = _get_request_id(request)
+def render_exception(error: Exception, request_id: str) -> Response:
+    """Render an exception that ended a request: ours by its code, any other as our own fault."""
+    match error:
+        case ToolkitError():
+            return render_error(error, request_id)
+        case ClientDisconnect():
+            # Nobody reads it, but logs and counts need an answer.
+            broken = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
+            return render_error(broken, request_id)
+    # The log has it by request id, the answer tells nothing.
     log.error("%s failed", request_id, exc_info=error)
-    response = render_error(
+    return render_error(
         ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE),
         request_id,
     )
-    response.headers["X-Request-Id"] = request_id
-    return response
+
+
+def make_draining_error() -> ServiceError:
+    """Make the error of new work that comes during shutdown."""
+    return ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")

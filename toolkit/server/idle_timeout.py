@@ -4,6 +4,7 @@ import asyncio
 from typing import Any, cast
 
 from toolkit.server.http400 import HTTP_PROTOCOL
+from toolkit.server.joining_transport import JoiningTransport
 from toolkit.settings import Settings
 
 # One read of a server may hold the end of a head and much of a body.
@@ -16,9 +17,13 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
     class Patient(HTTP_PROTOCOL):  # type: ignore[valid-type, misc]  # chosen at run time
         """One connection."""
 
+        cycle: Any
+        scope: Any
+        headers: Any
+
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             """Begin to wait for a request."""
-            super().connection_made(cast("asyncio.Transport", transport))
+            super().connection_made(JoiningTransport(cast("asyncio.Transport", transport)))
             self._last, self._head_bytes = self.cycle, 0
             self._wait(self.cycle)
 
@@ -32,6 +37,14 @@ def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
                 self.transport.close()
                 return
             super().data_received(data)
+
+        def on_response_complete(self) -> None:
+            """Forget the request that was answered: the connection may be idle for long."""
+            super().on_response_complete()
+            cycle = self.cycle
+            # With requests in a row, the scope is by now that of a later one.
+            if cycle.response_complete and self.scope is cycle.scope:
+                cycle.scope, self.scope, self.headers = {}, {}, []
 
         def connection_lost(self, exc: Exception | None) -> None:
             """Stop waiting."""

@@ -26,12 +26,16 @@ from toolkit.contract.operations.table import find_operation
 from toolkit.engine import Engine
 from toolkit.server.auth import authenticate_key
 from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
-from toolkit.server.errors import UNEXPECTED_MESSAGE, find_retry_after_s, find_status
+from toolkit.server.errors import (
+    UNEXPECTED_MESSAGE,
+    find_retry_after_s,
+    find_status,
+    make_draining_error,
+)
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.envelope import find_next_cursor
 from toolkit.server.http.query import parse_parameters
-from toolkit.server.middleware.lifecycle import make_draining_error
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"

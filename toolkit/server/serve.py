@@ -17,6 +17,8 @@ from toolkit.server.middleware.telemetry import RequestObserver
 
 GRACE_S = 10.0
 BACKLOG = 2048
+# New objects between two collections: by Python's own number there is one for every ten requests.
+YOUNG_OBJECTS = 10_000
 
 
 class _NotifyingServer(uvicorn.Server):
@@ -111,6 +113,7 @@ async def serve(
     # Objects that exist by now will stay: otherwise each full collection would visit all of them,
     # and block the loop for a tenth of a second and more.
     gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
     try:
         # Not `serve`, which would install its own signal handlers.
         await server._serve(sockets=[listener])

@@ -9,7 +9,7 @@ from sqlalchemy import ClauseElement, ColumnElement, bindparam, func, literal_co
 from sqlalchemy.dialects import sqlite
 
 from toolkit.store.configuration_version import READ_VERSION_SQL
-from toolkit.store.sqlite.connections import translate_errors
+from toolkit.store.sqlite.connections import make_unavailable_error
 from toolkit.store.tables import connections, events, metadata, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
@@ -113,7 +113,7 @@ class RowReader:
         of = "job" if resource_id.startswith("job_") else "resource"
         given = {"of": resource_id, "after": after, "limit": limit}
         rows = self._fetch_rows(_build_events(of), given)
-        return [{**row, "data": json.loads(row["data"])} for row in rows]
+        return [{**row, "data": _read_event_data(row)} for row in rows]
 
     def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource; 0 before the first."""
@@ -170,15 +170,30 @@ class RowReader:
 
     def get_configuration_version(self) -> int:
         """Return the version of the configuration: the same number means that nothing changed."""
-        with translate_errors():
+        try:
             (version,) = self._connection.execute(READ_VERSION_SQL).fetchone()
+        except (sqlite3.Error, OSError) as error:
+            raise make_unavailable_error(error) from error
         return int(version)
 
     def _fetch_rows(self, sql: str, given: dict[str, object]) -> list[Row]:
-        with translate_errors():
+        try:  # and not `translate_errors`: as a context manager it costs half a read
             cursor = self._connection.execute(sql, given)
-            names = [column[0] for column in cursor.description]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            found = cursor.fetchall()
+        except (sqlite3.Error, OSError) as error:
+            raise make_unavailable_error(error) from error
+        if not found:
+            return []
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def _read_event_data(row: Row) -> dict[str, Any]:
+    """Read an event's data; the ids that its row has anyway are not stored in it again."""
+    known = {"id": row["resource_id"]}
+    if row["job_id"] is not None:
+        known["job_id"] = row["job_id"]
+    return {**known, **json.loads(row["data"])}
 
 
 def compile_statement(statement: ClauseElement) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal, Self, cast
 
@@ -23,6 +24,7 @@ from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.tables import metadata
+from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
 
@@ -43,8 +45,6 @@ class Store:
         is_copy: whether the directory is a copy of another one.
         leases: the leases of roots.
     """
-
-    _configuration_version: int | None = None  # as it was read in this turn of the event loop
 
     def __init__(
         self,
@@ -155,26 +155,17 @@ class Store:
         """
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
+    @cached_property
+    def _turn(self) -> TurnMemo:
+        return TurnMemo()
+
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
-        self._forget_configuration_version()
         self._waiters.notify(events)
         self._checkpoints.checkpoint_if_due()
 
     def get_configuration_version(self) -> int:
-        """Return the version of the configuration (`configuration_version`), as of now.
-
-        It is read once in a turn of the event loop. What is served in a turn was received before
-        that turn's reading, so nobody is served by what was changed before they asked.
-        """
-        version = self._configuration_version
-        if version is None:
-            version = self._reader.get_configuration_version()
-            self._configuration_version = version
-            asyncio.get_running_loop().call_soon(self._forget_configuration_version)
-        return version
-
-    def _forget_configuration_version(self) -> None:
-        self._configuration_version = None
+        """Return the version of the configuration (`configuration_version`), as of now."""
+        return self._turn.find("configuration", self._reader.get_configuration_version)
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
@@ -251,7 +242,8 @@ class Store:
 
     async def count_open_roots(self, account_id: str, most: int) -> int:
         """Count the open roots of an account, up to `most`."""
-        return self._reader.count_open_roots(account_id, most)
+        count = partial(self._reader.count_open_roots, account_id, most)
+        return self._turn.find(("open_roots", account_id, most), count)
 
     async def count_rows(self, table: str, account_id: str) -> int:
         """Count an account's rows in a table."""
@@ -259,7 +251,8 @@ class Store:
 
     async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""
-        return self._reader.get_stored_bytes(account_id)
+        read = partial(self._reader.get_stored_bytes, account_id)
+        return self._turn.find(("stored_bytes", account_id), read)
 
     async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
         """Return a day's total spending, and the reservations that are part of it."""

@@ -50,13 +50,12 @@ def _build_artifact_size(table: str, row: str) -> str:
 
 
 def _build_increment(account: str, artifacts: str, records: str) -> str:
-    """Build the statements that add to an account's sums, whose row may not exist yet."""
+    """Build the statement that adds to an account's sums, whose row may not exist yet."""
     return (
-        f"INSERT INTO stored_bytes SELECT {account}, 0, 0"  # noqa: S608 - our names
-        f" WHERE {account} IS NOT NULL AND NOT EXISTS"
-        f" (SELECT 1 FROM stored_bytes WHERE id = {account});"
-        f" UPDATE stored_bytes SET artifacts = artifacts + {artifacts},"
-        f" records = records + {records} WHERE id = {account};"
+        f"INSERT INTO stored_bytes SELECT account, {artifacts}, {records}"  # noqa: S608 - our names
+        f" FROM (SELECT {account} AS account) WHERE account IS NOT NULL"
+        " ON CONFLICT (id) DO UPDATE SET artifacts = artifacts + excluded.artifacts,"
+        " records = records + excluded.records;"
     )
 
 

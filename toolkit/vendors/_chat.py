@@ -16,6 +16,7 @@ from toolkit.vendors._http import (
     Json,
     VendorResponse,
     build_bearer_headers,
+    build_json_request,
     clean_text,
     get_object,
     to_finite_number,
@@ -123,9 +124,7 @@ def ask_with_temperature_fallback(
 
 def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
     """Build a chat request."""
-    return httpx.Request(
-        "POST", access.url(path), json=fields, headers=build_bearer_headers(access)
-    )
+    return build_json_request(access.url(path), fields, build_bearer_headers(access))
 
 
 def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> TextReply:

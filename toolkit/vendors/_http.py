@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
@@ -214,6 +215,22 @@ def get_object(body: Json, name: str) -> Json:
     """Return a member that is an object; an empty one where it is missing or something else."""
     value = body.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def build_json_request(
+    url: str, fields: Mapping[str, object], headers: Mapping[str, str]
+) -> httpx.Request:
+    """Build a POST of a JSON object."""
+    return httpx.Request("POST", _parse_url(url), json=fields, headers=headers)
+
+
+@lru_cache(maxsize=256)
+def _parse_url(url: str) -> httpx.URL:
+    """Parse the address of a vendor's operation: there are few, and half a request's cost is this.
+
+    A URL never changes, so nothing invalidates it.
+    """
+    return httpx.URL(url)
 
 
 def send_probe(

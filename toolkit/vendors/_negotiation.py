@@ -173,7 +173,7 @@ def _choose_first_form(
         if name not in known
     )
     temperature = not known & {"temperature", f"temperature={operation.temperature}"}
-    digest = _digest_schema(operation)
+    digest = _digest_schema(operation) if len(rungs) > 1 else ""
     taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
     json_form = taken[0] if taken else rungs[-1]
     return RequestForm(operation, access.model, caps or CAP_FIELDS[1:], json_form, temperature)

@@ -1,7 +1,5 @@
 """Anthropic (V2): text by its messages API."""
 
-import httpx
-
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
@@ -19,6 +17,7 @@ from toolkit.vendors._http import (
     REFUSED,
     Json,
     VendorResponse,
+    build_json_request,
     check_header_safe,
     clean_text,
     get_object,
@@ -86,9 +85,7 @@ def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json
 
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
-    request = httpx.Request(
-        "POST", access.url("/v1/messages"), json=fields, headers=_build_headers(access)
-    )
+    request = build_json_request(access.url("/v1/messages"), fields, _build_headers(access))
     return VendorResponse("anthropic", access, (yield from send(request)))
 
 

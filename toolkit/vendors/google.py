@@ -1,7 +1,5 @@
 """Google (V3): text by the Gemini API."""
 
-import httpx
-
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import (
     Access,
@@ -20,6 +18,7 @@ from toolkit.vendors._http import (
     REFUSED,
     Json,
     VendorResponse,
+    build_json_request,
     check_header_safe,
     clean_text,
     get_object,
@@ -93,7 +92,7 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     # Aliases that move on to newer models are known to the beta version alone.
     version = "v1beta" if access.model.endswith("-latest") else "v1"
     path = f"/{version}/models/{quote_path_segment(access.model)}:generateContent"
-    request = httpx.Request("POST", access.url(path), json=fields, headers=_build_headers(access))
+    request = build_json_request(access.url(path), fields, _build_headers(access))
     return VendorResponse("google", access, (yield from send(request)))
 
 

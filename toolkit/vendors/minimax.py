@@ -34,6 +34,7 @@ from toolkit.vendors._http import (
     Json,
     VendorResponse,
     build_bearer_headers,
+    build_json_request,
     get_object,
     to_finite_number,
 )
@@ -205,9 +206,7 @@ def _upload_reference(operation: CloneRequest, access: Access) -> Flow[int]:
 
 
 def _post(access: Access, path: str, fields: Json) -> Flow[VendorResponse]:
-    request = httpx.Request(
-        "POST", access.url(path), json=fields, headers=build_bearer_headers(access)
-    )
+    request = build_json_request(access.url(path), fields, build_bearer_headers(access))
     return VendorResponse("minimax", access, (yield from send(request)))
 
 

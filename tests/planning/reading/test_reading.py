@@ -9,6 +9,7 @@ from toolkit.planning.reading.reader import read_objective
 NAMES = CapabilityNames(
     fields={"seed": "seed", "steps": "steps", "negative prompt": "negative_prompt"},
     fields_by_kind={"image": frozenset({"seed", "steps", "negative_prompt"})},
+    numbers=frozenset({"seed", "steps"}),
 )
 ARTIFACT = "art_01k6x10y6p52xn9zz1fyw2w77y"
 

@@ -133,7 +133,7 @@ class Accounts:
         if digest in self._local_keys:
             return self._local_keys[digest]
         record, context = await self._keys.find(digest)
-        if has_ended(record):
+        if has_ended(record):  # since it was loaded
             raise RequestError(ErrorCode.UNAUTHENTICATED)
         wait_s = self._requests.acquire_delay_s(record.id)
         if wait_s:
@@ -147,7 +147,7 @@ class Accounts:
         return context
 
     async def _load_key(self, digest: str) -> tuple[ApiKey, RequestContext]:
-        """Load the record of a key, and the context of requests by it; it may have ended."""
+        """Load the record of a key, and the context of requests by it."""
         account_id, record = await find_key(self._store, digest)
         allowance_id = None if record.max_cost_usd_per_day is None else record.allowance_id
         scopes = frozenset(record.scopes)

@@ -37,15 +37,17 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
     """Find the account id and the record of the key with a digest.
 
     Raises:
-        RequestError: `UNAUTHENTICATED` for an unknown one, and for one of a disabled account.
+        RequestError: `UNAUTHENTICATED` for an unknown, revoked or expired one, all alike, and for
+            one of a disabled account.
     """
     rows = await store.find_rows("api_keys", digest=digest)
     if not rows or not hmac.compare_digest(str(rows[0]["digest"]), digest):
         raise RequestError(ErrorCode.UNAUTHENTICATED)
     key = ApiKey.model_validate_json(str(rows[0]["doc"]))
+    if has_ended(key):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
     account_id = str(rows[0]["account_id"])
-    if not has_ended(key):  # whoever has one that ended is told no more
-        await check_enabled(store, account_id)
+    await check_enabled(store, account_id)
     return account_id, key
 
 

@@ -15,10 +15,11 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.provider_call import ProviderCall
-from toolkit.engine.job_record import AttemptRecord, RankedCandidate
+from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
 from toolkit.engine.money.call_bill import CallBill, find_cost, may_be_billed
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_gate import CircuitOpen, ConnectionGate
 from toolkit.engine.routing.connection_health import Permit
 from toolkit.engine.routing.model_offers import find_billed_model

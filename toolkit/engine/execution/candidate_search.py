@@ -18,9 +18,9 @@ from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun, write_detail
-from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import DailyLimit
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
 from toolkit.engine.routing.provider_pool import ProviderPool

@@ -62,6 +62,7 @@ class JobRun:
         started_monotonic: when this process began to run it, by the monotonic clock; none before.
         provider_and_model: those that were called last, as the router names them.
         on_failure: returns what else is to be written when it fails.
+        close_work_item: returns the change that closes its work item, where that ends with it.
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
     """
@@ -82,6 +83,7 @@ class JobRun:
     started_monotonic: float | None = None
     provider_and_model: tuple[str | None, str | None] = (None, None)
     on_failure: Callable[["JobRun"], list[Change]] | None = None
+    close_work_item: Callable[[], Change] | None = None
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
 
@@ -186,7 +188,8 @@ class JobRun:
         ended = make_usage_count(
             job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
         )
-        return [*self.collect_changes(status, job.completed_at), ended]
+        closing = [] if self.close_work_item is None else [self.close_work_item()]
+        return [*self.collect_changes(status, job.completed_at), ended, *closing]
 
     def _sum_costs(self, status: FinalStatus) -> None:
         """Sum up the job's cost: the calls that led to its result, or all if there is none."""

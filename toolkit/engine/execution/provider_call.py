@@ -133,9 +133,8 @@ class ProviderCall:
     async def _permit_request(self, request: httpx.Request) -> None:
         """Let a request be sent once it is covered, by the process that has the lease alone."""
         await self._bill.cover_request(request)
-        # The intent is durable, but this process may have been paused since it was written,
-        # and may be paused again while it connects: another may have the lease by now.
-        await self._check_lease()
+        # The intent is durable, but this process may have been paused since it was written, or may
+        # be paused while it connects: another may have the lease by then.
         request.extensions[SEND_CHECK] = self._check_lease
 
     async def _has_new_secret(self, refused: str) -> bool:

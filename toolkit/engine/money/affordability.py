@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
-from toolkit.engine.job_record import RankedCandidate, Ranking
+from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.plugins import Model, Operation, TextRequest, Vendor
 from toolkit.plugins.pricing import calculate_max_cost, calculate_time_cost
 

@@ -4,6 +4,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, JobCreate
 from toolkit.engine.context import EngineContext
+from toolkit.engine.job_record import JobRecord
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
@@ -50,6 +51,7 @@ class Jobs:
             capability.estimate(value),
             request.input,
             request.options.model_copy(update=pinned),
+            show=JobRecord.to_wire,
         )
 
     async def get(self, context: RequestContext, job_id: str) -> Job:

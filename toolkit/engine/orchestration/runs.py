@@ -8,6 +8,7 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
+from toolkit.engine.job_record import JobRecord, read_wire_run
 from toolkit.engine.orchestration.agent_runs import AgentRuns, to_run
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
@@ -36,15 +37,15 @@ class Runs:
         if request.target == "agent":
             return await self._agents.create(context, request)
         capability, operation = self._resolve_request(request)
-        job = await self._single_jobs.accept(
+        return await self._single_jobs.accept(
             context,
             capability,
             operation,
             request.input,
             request.options,
+            show=JobRecord.to_run,
             run_id=new_id(Prefix.RUN),
         )
-        return Run.of(job)
 
     async def get(self, context: RequestContext, run_id: str) -> Run:
         """Return one run.
@@ -52,9 +53,8 @@ class Runs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        jobs = self._core.records.jobs
-        for row in await jobs.find_rows(context.account_id, run_id=run_id):
-            return Run.of(jobs.read(row))
+        for row in await self._core.records.jobs.find_rows(context.account_id, run_id=run_id):
+            return read_wire_run(row)
         task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
@@ -69,7 +69,7 @@ class Runs:
             the run as it ended; none where it has to be read to know how it stands.
         """
         job = await self._single_jobs.wait_for_end(context, run_id, seconds)
-        return None if job is None else Run.of(job.to_wire())
+        return None if job is None else job.to_run()
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
         """Return a page of runs, newest first."""

@@ -1,14 +1,15 @@
 """Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from toolkit.contract.base import JsonObject, now
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.money import from_wire_usd
-from toolkit.contract.runs import Run
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.execution.job_executor import JobExecutor
@@ -21,6 +22,8 @@ from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.plugins import Capability, Operation
 from toolkit.store import Lease
+
+Shown = TypeVar("Shown", bound=Job)
 
 
 class SingleJobs:
@@ -48,13 +51,15 @@ class SingleJobs:
         given: JsonObject,
         options: Options,
         *,
+        show: Callable[[JobRecord], Shown],
         run_id: str | None = None,
-    ) -> Job:
+    ) -> Shown:
         """Accept a job; it is durable and under way when this returns.
 
         Args:
             operation: the vendor operation that it would need.
             given: the input.
+            show: makes what the caller gets, of the job as it was accepted.
             run_id: the id of the run that it is, if it is one.
 
         Raises:
@@ -79,13 +84,9 @@ class SingleJobs:
         )
         job_run = self._make_job_run(job, capability, lease)
         job_run.is_new = True
-        shown = job.to_wire()
-        await commit_accepted(
-            self._core,
-            context,
-            [inserted, *job_run.collect_changes()],
-            shown if run_id is None else Run.of(shown),
-        )
+        shown = show(job)
+        changes = [inserted, *job_run.collect_changes()]
+        await commit_accepted(self._core, context, changes, shown)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
         self._leases.start(lease)
@@ -117,9 +118,11 @@ class SingleJobs:
         value = validate_input(capability, given, frozenset(), "input")
         operation = capability.estimate(value)
         run_id = new_id(Prefix.RUN)
-        job = await self.accept(context, capability, operation, given, options, run_id=run_id)
+        run = await self.accept(
+            context, capability, operation, given, options, show=JobRecord.to_run, run_id=run_id
+        )
         await self._leases.wait(run_id)
-        row = await self._core.store.get_row("jobs", job.id)
+        row = await self._core.store.get_row("jobs", str(run.job_id))
         if row is None or row["status"] not in FINAL_STATUSES:
             raise ServiceError(ErrorCode.UNAVAILABLE, f"`{run_id}` is left to be resumed.")
         return read_job(row)
@@ -164,4 +167,5 @@ class SingleJobs:
             kind="run" if job.run_id else "job",
             budgets=(Budget(from_wire_usd(job.options.max_cost_usd), job.cost_incurred_usd),),
             is_simulated=self._core.settings.sandbox,
+            close_work_item=partial(self._core.store.leases.build_closing, lease),
         )

@@ -45,9 +45,7 @@ class ConnectionSet:
     def snapshot_health(self) -> Mapping[str, HealthSnapshot]:
         """Return the health of each connection, by its id; the same object while none changed."""
         found = [gate.snapshot_health() for gate in self._gates]
-        if len(found) != len(self._snapshots) or any(
-            now is not before for now, before in zip(found, self._snapshots, strict=True)
-        ):
+        if found != self._snapshots:
             self._snapshots = found
             self._health = {
                 one.id: self._complete_snapshot(one, snapshot)

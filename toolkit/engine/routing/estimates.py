@@ -8,9 +8,9 @@ from typing import Any
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, format_usd, to_wire_usd
 from toolkit.contract.plans import CostRange
-from toolkit.engine.job_record import RankedCandidate
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.amounts import sum_costs
+from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable, route

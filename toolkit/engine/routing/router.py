@@ -6,8 +6,8 @@ from toolkit.contract.base import now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Options
-from toolkit.engine.job_record import Ranking
 from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.ranking import Ranking
 from toolkit.engine.routing.provider_pool import MAX_TABLES, ProviderPool, resolve_pin
 from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.engine.routing.table_entries import list_entries, serves

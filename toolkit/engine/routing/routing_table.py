@@ -13,16 +13,16 @@ from typing import Any
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.engine.job_record import RankedCandidate, Ranking
 from toolkit.engine.money.affordability import (
     BudgetLeft,
     CostBound,
     explain_refusal,
     find_bound,
 )
+from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.plugins import Capability, Model, Operation, Vendor
-from toolkit.plugins.pricing import calculate_cost
+from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
 
 # Rankings that a table keeps, by what operations measure; a full one starts anew.
 MAX_RANKINGS = 256
@@ -89,6 +89,21 @@ class TableEntry:
         return None if found is None else found.p50
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredOperation:
+    """All of an operation that its costs depend on.
+
+    Attributes:
+        key: the same for operations that cost the same.
+        expected: the units that it is expected to be billed in.
+        most: the most units that it can be billed in, by each way of bounding it.
+    """
+
+    key: tuple[object, ...]
+    expected: Mapping[str, float]
+    most: Sequence[Mapping[str, float] | None]
+
+
 class RoutingTable:
     """The candidates of a capability under a policy, with all that no call changes.
 
@@ -117,7 +132,11 @@ class RoutingTable:
         self._groups = [(one.vendor.id, one.model_id) for one in self._entries]
         self._has_spares = len(set(self._groups)) < len(self._groups)
         self._shares_by: tuple[Sequence[int], list[FixedShares]] = ((), [])
-        self._measured_models = self._list_measured_models()
+        # One model for each way in which the vendors bound an operation, and which is whose.
+        bounded = {_find_limits(one): one for one in entries}
+        self._bounded = list(bounded.values())
+        ways = {limits: n for n, limits in enumerate(bounded)}
+        self._bound_of = [ways[_find_limits(one)] for one in entries]
         self._rankings: dict[object, Ranking] = {}
 
     def __len__(self) -> int:
@@ -129,43 +148,40 @@ class RoutingTable:
 
         A ranking is shared by all work that measures the same: nobody changes it.
         """
-        if budget_left.is_limited or operation is None:
-            return self._rank_anew(operation, budget_left)
-        measure = self._measure_operation(operation)
-        ranking = self._rankings.get(measure)
+        measured = None if operation is None else self._measure_operation(operation)
+        if budget_left.is_limited or measured is None:
+            return self._rank_anew(operation, measured, budget_left)
+        ranking = self._rankings.get(measured.key)
         if ranking is None:
-            ranking = self._rank_anew(operation, budget_left)
+            ranking = self._rank_anew(operation, measured, budget_left)
             if len(self._rankings) >= MAX_RANKINGS:
                 self._rankings.clear()
-            self._rankings[measure] = ranking
+            self._rankings[measured.key] = ranking
         return ranking
 
-    def _list_measured_models(self) -> list[tuple[Vendor, Model]]:
-        """List one model for each way in which the vendors bound an operation."""
-        found = {
-            (one.vendor.id, one.model.output_limit, one.model.reasons): (one.vendor, one.model)
-            for one in self._entries
-            if one.model is not None
-        }
-        return list(found.values())
-
-    def _measure_operation(self, operation: Operation[Any]) -> object:
+    def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
         """Measure all of an operation that its costs depend on."""
-        kind = type(operation)
-        most: list[object] = []
-        for vendor, model in self._measured_models:
-            bound = vendor.bounds.get(kind)
-            units = None if bound is None else bound.units(operation, model)
-            most.append(None if units is None else tuple(units.items()))
-        return kind, tuple(operation.units().items()), tuple(most)
+        kind, expected = type(operation), operation.units()
+        most: list[Mapping[str, float] | None] = []
+        key: list[object] = [kind, *expected.items()]
+        for one in self._bounded:
+            bound = one.vendor.bounds.get(kind)
+            units = (
+                None if bound is None or one.model is None else bound.units(operation, one.model)
+            )
+            most.append(units)
+            key.append(None if units is None else tuple(units.items()))
+        return MeasuredOperation(tuple(key), expected, most)
 
-    def _rank_anew(self, operation: Operation[Any] | None, budget_left: BudgetLeft) -> Ranking:
+    def _rank_anew(
+        self,
+        operation: Operation[Any] | None,
+        measured: MeasuredOperation | None,
+        budget_left: BudgetLeft,
+    ) -> Ranking:
         options, entries = self._options, self._entries
-        estimates = self._estimate_costs(operation)
-        bounds = [
-            find_bound(one.vendor, one.model, options, operation, budget_left, self._rate)
-            for one in entries
-        ]
+        estimates = self._estimate_costs(measured)
+        bounds = self._bound_costs(operation, measured, budget_left)
         affordable = [
             budget_left.covers(bound.usd) and (one.is_trusted or not budget_left.is_limited)
             for one, bound in zip(entries, bounds, strict=True)
@@ -199,15 +215,35 @@ class RoutingTable:
             key=lambda n: (excluded[n], *entries[n].rank_before, -ranks[n], *entries[n].rank_after),
         )
         policy = "pinned" if options.provider else options.optimize_for or "default"
-        ranking = Ranking(policy, [candidates[n] for n in order])
-        first = ranking.first_choice
-        if first is not None and options.provider is None:
-            first.reason = _explain_first(first, self._capability, options)
-        return ranking
+        if order and not excluded[order[0]] and options.provider is None:
+            first = candidates[order[0]]
+            reason = _explain_first(first, self._capability, options)
+            candidates[order[0]] = first._replace(reason=reason)
+        return Ranking(policy, [candidates[n] for n in order])
 
-    def _estimate_costs(self, operation: Operation[Any] | None) -> list[Decimal | None]:
+    def _bound_costs(
+        self,
+        operation: Operation[Any] | None,
+        measured: MeasuredOperation | None,
+        budget_left: BudgetLeft,
+    ) -> list[CostBound]:
+        """Find the most that one call of each candidate may cost."""
+        bounds = []
+        for n, one in enumerate(self._entries):
+            if measured is not None and one.model is not None and not one.is_placed:
+                most = calculate_dearest_cost(one.model, measured.most[self._bound_of[n]])
+                if budget_left.covers(most):
+                    bounds.append(CostBound(most))
+                    continue
+            # At a place of the caller's, or with a cap that may have to be lowered.
+            bounds.append(
+                find_bound(one.vendor, one.model, self._options, operation, budget_left, self._rate)
+            )
+        return bounds
+
+    def _estimate_costs(self, measured: MeasuredOperation | None) -> list[Decimal | None]:
         """Estimate what each candidate costs at the place where it is to run."""
-        units = None if operation is None else operation.units()
+        units = None if measured is None else measured.expected
         estimates: list[Decimal | None] = []
         for one in self._entries:
             if one.is_placed and self._options.compute_id is not None:
@@ -272,6 +308,14 @@ class RoutingTable:
         return [found[group] for group in self._groups]
 
 
+def _find_limits(entry: TableEntry) -> tuple[str, int | None, bool]:
+    """Find what a bound on a candidate's calls goes by: its vendor's, and its model's limits."""
+    model = entry.model
+    if model is None:
+        return entry.vendor.id, None, False
+    return entry.vendor.id, model.output_limit, model.reasons
+
+
 def _refuse_entry(
     entry: TableEntry,
     options: Options,
@@ -296,8 +340,8 @@ def _make_candidate(
     bounded: CostBound,
     score: float,
 ) -> RankedCandidate:
-    model, condition = entry.model, entry.condition
-    latency = condition.latency.get(model.id if model else "")
+    model, condition, connection = entry.model, entry.condition, entry.connection
+    latency = condition.latency.get(model.id) if model and condition.latency else None
     return RankedCandidate(
         provider=entry.vendor.id,
         model=model.id if model else None,
@@ -306,9 +350,9 @@ def _make_candidate(
         excluded=excluded,
         allowed=entry.allowed,
         affordable=affordable,
-        connected=entry.connection is not None,
+        connected=connection is not None,
         healthy=condition.wait_s <= 0,
-        connection_id=entry.connection.id if entry.connection else None,
+        connection_id=connection.id if connection else None,
         estimated_cost_usd=estimate,
         reservation_usd=bounded.usd,
         max_tokens=bounded.max_tokens,

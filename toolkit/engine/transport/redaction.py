@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
 from toolkit.plugins import Reply
@@ -14,11 +14,14 @@ CHUNK_CHARS = 8
 # Shorter pieces also occur in unrelated texts.
 MIN_PIECE_CHARS = 2 * CHUNK_CHARS
 R = TypeVar("R", bound=Reply)
+# The chunks of one form of a key, each with its offset; and all forms with theirs.
+Chunks: TypeAlias = list[tuple[int, str]]
+Forms: TypeAlias = list[tuple[str, Chunks]]
 
 
 def redact_reply(reply: R, secret: str) -> R:
     """Remove the key of the request from a reply: from every text and from bytes that are text."""
-    forms = list(_list_forms(secret))
+    forms = _split_forms(secret)
     if not forms:
         return reply
     changed: dict[str, Any] = {}
@@ -36,10 +39,10 @@ def redact_key(text: str, secret: str) -> str:
     >>> redact_key("it is k3y-with-sixteen-signs!", "k3y-with-sixteen-signs")
     'it is [key]!'
     """
-    return _redact_text(text, list(_list_forms(secret)))
+    return _redact_text(text, _split_forms(secret))
 
 
-def _redact_value(value: object, forms: list[str]) -> object:
+def _redact_value(value: object, forms: Forms) -> object:
     match value:
         case str():
             return _redact_text(value, forms)
@@ -60,20 +63,22 @@ def _redact_value(value: object, forms: list[str]) -> object:
     return value
 
 
-def _may_contain(data: bytes, forms: list[str]) -> bool:
-    return any(chunk.encode() in data for form in forms for _, chunk in _split_chunks(form))
+def _may_contain(data: bytes, forms: Forms) -> bool:
+    return any(chunk.encode() in data for _, chunks in forms for _, chunk in chunks)
 
 
-def _redact_text(text: str, forms: list[str]) -> str:
-    for form in forms:
-        text = _remove_form(text, form)
+def _redact_text(text: str, forms: Forms) -> str:
+    if len(text) < CHUNK_CHARS:
+        return text
+    for form, chunks in forms:
+        text = _remove_form(text, form, chunks)
     return text
 
 
-def _remove_form(text: str, form: str) -> str:
+def _remove_form(text: str, form: str, chunks: Chunks) -> str:
     """Remove every piece of a key from a text: each long enough piece contains one whole chunk."""
     shortest = min(MIN_PIECE_CHARS, len(form))
-    for offset, chunk in _split_chunks(form):
+    for offset, chunk in chunks:
         at = text.find(chunk)
         while at >= 0:
             start, end = _find_extent(text, at, form, offset)
@@ -97,10 +102,16 @@ def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     return start, end
 
 
-def _split_chunks(form: str) -> Iterator[tuple[int, str]]:
-    """Split a key into consecutive chunks, each with its offset."""
-    for offset in range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS):
-        yield offset, form[offset : offset + CHUNK_CHARS]
+def _split_forms(secret: str) -> Forms:
+    """Split each form of a key into consecutive chunks, each with its offset."""
+    return [
+        (form, [(at, form[at : at + CHUNK_CHARS]) for at in _list_chunk_starts(form)])
+        for form in _list_forms(secret)
+    ]
+
+
+def _list_chunk_starts(form: str) -> Iterable[int]:
+    return range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS)
 
 
 def _list_forms(secret: str) -> Iterator[str]:
@@ -118,6 +129,8 @@ def _list_forms(secret: str) -> Iterator[str]:
 
 
 def _list_secret_parts(secret: str) -> Iterable[str]:
+    if not secret.lstrip().startswith("{"):
+        return [secret]
     try:
         members = json.loads(secret)
     except ValueError:

@@ -41,11 +41,14 @@ def assemble_reading(
     without: frozenset[str] = frozenset(),
 ) -> ObjectiveReading:
     """Assemble what the passes found into a reading."""
+    _turn_pictures_to_cards(scan, finder.mentions, literals)
     places = [literal.start for literal in literals]
     _add_lent_voices(scan, finder.mentions, artifacts)
     _turn_voices_to_clones(finder.mentions, artifacts, literals)
     mentions = _drop_unreadable(scan, finder, addresses, artifacts)
     mentions = _add_implied_text(scan, mentions, measures)
+    if not mentions and not finder.unavailable:
+        mentions = _find_by_fields(scan, measures)
     mentions = _speak_quoted(scan, mentions, literals)
     mentions = mentions or _work_on_quoted(scan, finder, literals)
     mentions = _drop_baseless(scan, mentions, [*literals, *artifacts, *addresses])
@@ -90,7 +93,11 @@ def _choose_topics(
     scan: Scan, mention: Mention, mentions: Sequence[Mention], literals: Sequence[Literal]
 ) -> list[tuple[int, int]]:
     """Choose the words that a request is about; quoted ones name what is looked up."""
-    topics = [span for span in mention.topics if trim_topic(scan, *span)]
+    topics = [
+        span
+        for span in mention.topics
+        if trim_topic(scan, *span) and not scan.has(span[0], "negation.before")
+    ]
     if mention.kind != "research" and not mention.is_question:
         return topics
     topics = [span for span in topics if not names_source(scan, *span)]
@@ -143,6 +150,19 @@ def _add_implied_text(
     return list(mentions)
 
 
+def _find_by_fields(scan: Scan, measures: Sequence[PlacedMeasure]) -> list[Mention]:
+    """Take an objective that only describes for what has the fields it names: `…, seed 7`."""
+    owners = [
+        [kind for kind, fields in scan.names.fields_by_kind.items() if one.measure.name in fields]
+        for one in measures
+    ]
+    kinds = {kinds[0] for kinds in owners if len(kinds) == 1}
+    if len(kinds) != 1 or kinds & {"research", "clone"}:
+        return []
+    end = min(one.start for one in measures)
+    return [Mention(kinds.pop(), end, end, 0, topics=[(0, end)])] if end else []
+
+
 def _work_on_quoted(scan: Scan, finder: RequestState, literals: Sequence[Literal]) -> list[Mention]:
     """Take an unknown verb for one of words where it works on quoted ones: `conjugate “aller”`."""
     verb = finder.unknown_verb
@@ -159,6 +179,33 @@ def _drop_baseless(scan: Scan, mentions: list[Mention], given: Sequence[object])
     only = mentions[0]
     works = only.act in TRANSFORMING_ACTS and not only.form and not only.topics
     return [] if works and only.refers else mentions
+
+
+def _turn_pictures_to_cards(
+    scan: Scan, mentions: Sequence[Mention], literals: Sequence[Literal]
+) -> None:
+    """Read a picture that has texts of its own as a card: `a visual with a drawing and a text`."""
+    fields = scan.names.fields_by_kind.get("card", frozenset())
+    for here, mention in enumerate(mentions):
+        if mention.kind != "image" or mention.act is not None or not mention.form:
+            continue
+        end = scan.find_sentence_end(mention.start)
+        longest = scan.names.longest_field
+        quoted = [one.start for one in literals if mention.end <= one.start < end]
+        labels = {
+            scan.names.find_label([scan.word(k) for k in range(max(0, place - longest), place)])[0]
+            for place in quoted
+        }
+        parts = [one for one in mentions[here + 1 :] if one.start < end]
+        kinds = {one.kind for one in parts}
+        joined = bool(parts) and any(
+            scan.has(k, "join.with") or scan.gap(k).startswith(":")
+            for k in range(mention.end, parts[0].start + 1)
+        )
+        if len(labels & fields) > 1 or (joined and kinds == {"text", "image"}):
+            mention.kind = "card"
+            for part in parts:
+                part.join, part.is_part = "with", True
 
 
 def _add_lent_voices(

@@ -29,6 +29,8 @@ PASS_NAMES = frozenset(
         "joins",
         "counts",
         "spelling",
+        "frames",
+        "fragments",
     }
 )
 

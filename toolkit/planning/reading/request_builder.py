@@ -8,7 +8,7 @@ from toolkit.planning.reading.requests.fan_out import Copy
 from toolkit.planning.reading.requests.mentions import Mention
 from toolkit.planning.reading.spans.literals import Literal
 from toolkit.planning.reading.spans.measures import MEASURED_KINDS, PlacedMeasure, find_attribute
-from toolkit.planning.reading.spans.scan import KINDS, Scan
+from toolkit.planning.reading.spans.scan import KINDS, Break, Scan
 from toolkit.planning.reading.spans.topics import find_topic_text, trim_topic
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -90,7 +90,7 @@ class RequestBuilder:
         mention = copy.mention
         topic = self._topics[id(mention)]
         given = self._share_topic(mention) if not topic or mention.refers else ""
-        topic = ", ".join(part for part in (given, topic) if part)
+        topic = ", ".join(dict.fromkeys(part for part in (given, topic) if part))
         if copy.item is not None and copy.value is None:
             item = trim_topic(self._scan, *copy.item)
             topic = f"{topic}: {item}" if topic and item not in topic else item or topic
@@ -127,7 +127,7 @@ class RequestBuilder:
             elif not kept and first is not None:
                 stop = scan.tokens[k].start if k < len(scan) else len(scan.objective)
                 part = scan.objective[scan.tokens[first].start : stop].strip()
-                parts.append(part.removesuffix("(").rstrip())
+                parts.append(part.rstrip("(-–•").rstrip())
                 first = None
         if copy.item is not None:
             parts.append(scan.text(*copy.item))
@@ -174,9 +174,14 @@ class RequestBuilder:
             return following[0]
         clause = max((c for c in self._clauses if c <= placed.start), default=0)
         near = [one for one in able if one.clause == clause]
+        if all(one.kind == "research" for one in near):
+            near = [] if any(one.kind != "research" for one in able) else near
         before = [one for one in able if one.start <= placed.start]
         pool = near or before[-1:] or able[:1]
         best = min(pool, key=lambda one: (kinds.index(one.kind), abs(one.start - placed.start)))
+        written = [one for one in best.inputs if one.kind == "text" and not self._measures[id(one)]]
+        if name == "bullets" and best.kind == "card" and written:
+            return written[-1]  # the text that is laid out has the points
         if near:
             before_near = [one for one in near if one.start <= placed.start]
             return before_near[-1] if before_near else near[0]
@@ -209,11 +214,13 @@ class RequestBuilder:
 
     def _assign_literals(self, literals: Sequence[Literal]) -> None:
         """Give each literal to the request in whose clause it stands, or that refers to it."""
+        listed: set[int] = set()
         for literal in literals:
-            if self._scan.owners[literal.start] == "item":
+            if self._scan.owners[literal.start] == "item" or literal.start in listed:
                 continue
             first = max(0, literal.start - self._scan.names.longest_field)
             before = [self._scan.word(i) for i in range(first, literal.start)]
+            before = before[:-1] if before[-1:] in (["は"], ["を"], ["に"]) else before
             field, length = self._scan.names.find_label(before)
             owner = self._find_literal_owner(literal)
             if owner is None:
@@ -222,7 +229,9 @@ class RequestBuilder:
                 field, length = "body", 1
             own = self._scan.names.fields_by_kind.get(owner.kind, frozenset())
             if field in own and field not in {"title", "headline", "text"}:
-                measure = Measure(field, literal.text)
+                run = self._find_run(literal, literals) if field == "bullets" else [literal]
+                listed |= {one.start for one in run}
+                measure = Measure(field, "\n".join(one.text for one in run))
                 place = PlacedMeasure(literal.start - length, literal.start, measure)
                 self._scan.consume(literal.start - length, literal.start, "measure")
                 self._measures[id(owner)].append(place)
@@ -234,6 +243,15 @@ class RequestBuilder:
             if mention.kind in {"speech", "card"} and not mention.topics:
                 quoted = [one for one in literals if one.start < mention.start]
                 self._literals[id(mention)] = [quoted[-1] if quoted else literals[0]]
+
+    def _find_run(self, first: Literal, literals: Sequence[Literal]) -> list[Literal]:
+        """Find the quoted words that are listed together: `bullets “music”, “raffle”`."""
+        run, scan = [first], self._scan
+        for literal in literals:
+            near = literal.start >= run[-1].end and scan.breaks[literal.start] <= Break.COMMA
+            if near and all(scan.has(k, "join.and") for k in range(run[-1].end, literal.start)):
+                run.append(literal)
+        return run
 
     def _is_second_text(self, owner: Mention, literal: Literal) -> bool:
         """Tell whether quoted words are the running text of a card that has its title."""

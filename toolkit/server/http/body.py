@@ -10,7 +10,7 @@ from itertools import count
 from typing import NoReturn, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.engine.concurrency.pacing import Pacer
@@ -57,17 +57,23 @@ async def read_bytes(request: Request, limit: int) -> bytes:
 
     Raises:
         RequestError: `PAYLOAD_TOO_LARGE`.
+        ClientDisconnect: it did not come to its end.
     """
     declared = request.headers.get("content-length", "")
     # Too many digits are not converted: the number is too large in any case.
     if re.fullmatch(r"\d+", declared, re.A) and (len(declared) > 18 or int(declared) > limit):
         raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-    chunks, size = [], 0
-    async for chunk in request.stream():
+    chunks, size, is_whole = list[bytes](), 0, False
+    while not is_whole:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        chunk = message.get("body", b"")
         size += len(chunk)
         if size > limit:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         chunks.append(chunk)
+        is_whole = not message.get("more_body", False)
     return b"".join(chunks)
 
 
@@ -142,23 +148,38 @@ async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, o
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse("it is not UTF-8")
-    await _check_structure(text, sizes.values, pacer)
+    if _may_exceed_structure(text, sizes):
+        await _check_structure(text, sizes.values, pacer)
     try:
         with _pause_collector():
-            value = json.loads(
-                text,
-                parse_constant=lambda name: _refuse(f"{name} is no JSON number"),
-                parse_float=_parse_float,
-                parse_int=_parse_integer,
-                object_pairs_hook=_build_members,
-            )
+            value = _DECODER.decode(text)
     except ValueError:
         _refuse("it is not JSON")
     if not isinstance(value, dict):
         _refuse("it is not an object")
     await pacer.pause()
-    await _check_values(value, sizes, pacer)
+    if _may_hold_unfit_values(text, sizes):
+        await _check_values(value, sizes, pacer)
     return value
+
+
+def _may_exceed_structure(text: str, sizes: BodyLimits) -> bool:
+    """Tell whether a text is long enough, or has brackets enough, to be worth a closer look."""
+    return len(text) > sizes.values or text.count("[") + text.count("{") > MAX_DEPTH
+
+
+def _may_hold_unfit_values(text: str, sizes: BodyLimits) -> bool:
+    """Tell whether a text that is JSON is worth a closer look at its values.
+
+    None is longer than all of it, each member has a colon and each item but one a comma; and NUL
+    and lone surrogates can only be there escaped.
+    """
+    return (
+        len(text) > sizes.text
+        or text.count(":") > sizes.members
+        or text.count(",") >= sizes.items
+        or "\\u" in text
+    )
 
 
 async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
@@ -200,6 +221,18 @@ def _build_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(members) != len(pairs):
         _refuse("a member is named twice")
     return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    _refuse(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant,
+    parse_float=_parse_float,
+    parse_int=_parse_integer,
+    object_pairs_hook=_build_members,
+)
 
 
 async def _check_values(value: object, sizes: BodyLimits, pacer: Pacer) -> None:

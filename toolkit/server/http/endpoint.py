@@ -1,13 +1,11 @@
 """Operations over HTTP: a request is read, carried out and answered as the table says."""
 
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.definitions import ApiOperation
@@ -25,6 +23,7 @@ from toolkit.server.http.events import respond_events
 from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
 from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait, parse_query
 from toolkit.server.http.uploads import UploadReader
+from toolkit.server.load_shedding import LoadShedder
 from toolkit.store import Content, FileSection
 
 
@@ -40,6 +39,7 @@ class OperationResponder:
         self._idempotent = IdempotentResponder(engine)
         self._uploads = UploadReader(engine)
         self._downloads = DownloadReader(engine)
+        self._shedder = LoadShedder(engine.settings.max_admitting)
 
     async def respond(self, operation: ApiOperation[Any, Any], request: Request) -> Response:
         """Answer one request.
@@ -58,38 +58,44 @@ class OperationResponder:
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
             key = None  # one that is no key was refused all the same
-        reads_body = operation.body is not None or key is not None
-        async with self._receive_body(operation, request, context, reads_body) as body:
-            if key is None:
-                return await self._answer(operation, request, context, query, body)
-            claim = await make_claim(request, context, key, operation.status, body)
-            claiming = replace(context, claim=claim)
-            return await self._idempotent.respond(
-                claim, lambda: self._answer(operation, request, claiming, query, body)
-            )
-
-    @asynccontextmanager
-    async def _receive_body(
-        self,
-        operation: ApiOperation[Any, Any],
-        request: Request,
-        context: RequestContext,
-        reads_body: bool,
-    ) -> AsyncIterator[Content]:
-        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
         if operation.uploads:
             async with self._uploads.receive(request, context) as file:
-                yield file
-            return
+                return await self._answer_once(operation, request, context, query, file, key)
+        body = await self._receive_body(operation, request, is_compared=key is not None)
+        return await self._answer_once(operation, request, context, query, body, key)
+
+    async def _receive_body(
+        self, operation: ApiOperation[Any, Any], request: Request, *, is_compared: bool
+    ) -> bytes:
+        """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
         if operation.body is not None and not operation.may_omit_body:
             check_media_type(request)
-        limit = self._engine.settings.body_limit_bytes
-        body = await read_bytes(request, limit) if reads_body else b""
+        body = b""
+        if operation.body is not None or is_compared:
+            body = await read_bytes(request, self._engine.settings.body_limit_bytes)
         if operation.may_omit_body:
             if body:
                 check_media_type(request)
             body = body or b"{}"
-        yield body
+        return body
+
+    async def _answer_once(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        query: OperationQuery | None,
+        body: Content,
+        key: str | None,
+    ) -> Response:
+        """Answer a request, once for each of its idempotency keys."""
+        if key is None:
+            return await self._answer(operation, request, context, query, body)
+        claim = await make_claim(request, context, key, operation.status, body)
+        claiming = replace(context, claim=claim)
+        return await self._idempotent.respond(
+            claim, lambda: self._answer(operation, request, claiming, query, body)
+        )
 
     async def _answer(
         self,
@@ -100,20 +106,12 @@ class OperationResponder:
         body: Content,
     ) -> Response:
         """Have the operation carried out, and render what comes of it."""
-        taken: object = query
-        if isinstance(body, FileSection):
-            taken = await self._uploads.parse(request, body, context)
-        elif operation.body is not None:
-            account_id = context.account_id or None
-            taken = await parse_body(body, operation.body, self._engine, account_id)
-        call: ApiCall[Any] = ApiCall(
-            operation,
-            self._engine,
-            context,
-            taken,
-            id=request.path_params.get("id", ""),
-            address=request.client.host if request.client else "",
-        )
+        if operation.holds:
+            with self._shedder.take_place(context.account_id):
+                call = await self._make_call(operation, request, context, query, body)
+                accepted = await dispatch(call)
+            return await self._answer_accepted(request, call, accepted)
+        call = await self._make_call(operation, request, context, query, body)
         if operation.form == "events":
             return await respond_events(request, call)
         result = await dispatch(call)
@@ -122,16 +120,44 @@ class OperationResponder:
         if operation.form == "page":
             paged = query if isinstance(query, PageQuery) else None
             return await render_page(result, operation.status, paged)
-        seconds = parse_preferred_wait(request, MAX_WAIT_S) if operation.holds else None
+        return render_resource(result, operation.status)
+
+    async def _make_call(
+        self,
+        operation: ApiOperation[Any, Any],
+        request: Request,
+        context: RequestContext,
+        query: OperationQuery | None,
+        body: Content,
+    ) -> ApiCall[Any]:
+        taken: object = query
+        if isinstance(body, FileSection):
+            taken = await self._uploads.parse(request, body, context)
+        elif operation.body is not None:
+            account_id = context.account_id or None
+            taken = await parse_body(body, operation.body, self._engine, account_id)
+        return ApiCall(
+            operation,
+            self._engine,
+            context,
+            taken,
+            id=request.state.match.id,
+            address=request.client.host if request.client else "",
+        )
+
+    async def _answer_accepted(
+        self, request: Request, call: ApiCall[Any], accepted: Any
+    ) -> Response:
+        """Answer with work that was accepted: at once, or held as `Prefer: wait` asks for it."""
+        status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
         if seconds is None:
-            return render_resource(result, operation.status)
-        reached = await hold(call, result.id, seconds)
-        applied = {"Preference-Applied": f"wait={seconds}"}
-        return render_resource(reached, operation.status, applied)
+            return render_resource(accepted, status)
+        reached = await hold(call, accepted.id, seconds)
+        return render_resource(reached, status, {"Preference-Applied": f"wait={seconds}"})
 
 
 class PathEndpoint:
-    """ASGI app of one path: finds the operation by the method.
+    """The endpoint of one path: finds the operation by the method.
 
     Args:
         operations: those that have this path.
@@ -141,17 +167,26 @@ class PathEndpoint:
     def __init__(
         self, operations: Iterable[ApiOperation[Any, Any]], responder: OperationResponder
     ) -> None:
-        self._operations = {operation.method: operation for operation in operations}
+        self._operations: dict[str, ApiOperation[Any, Any]] = {
+            one.method: one for one in operations
+        }
         self._responder = responder
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        request = Request(scope, receive)
-        operation = self._operations.get(scope["method"])
+    async def respond(self, request: Request) -> Response:
+        """Answer one request.
+
+        Raises:
+            RequestError: for a request that is refused.
+            ServiceError: where it cannot be answered now.
+        """
+        operation = self._operations.get(request.method)
         if operation is not None:
-            response = await self._responder.respond(operation, request)
-        else:
-            error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
-            allowed = {"Allow": ", ".join(self._operations)}
-            response = render_error(error, request.state.request_id, headers=allowed)
-        await response(scope, receive, send)
+            return await self._responder.respond(operation, request)
+        return render_wrong_method(request, self._operations)
+
+
+def render_wrong_method(request: Request, allowed: Iterable[str]) -> Response:
+    """Render the refusal of a method that a path does not have."""
+    error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
+    headers = {"Allow": ", ".join(allowed)}
+    return render_error(error, request.state.request_id, headers=headers)

@@ -1,18 +1,17 @@
 """Telemetry of the server: observers are told of one exchange of request and response at a time."""
 
 import re
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Scope
 
 UNKNOWN_ROUTE = "unknown"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 STREAM_MEDIA_TYPE = "text/event-stream"
 _FAILED_STATUS = 500
+_OBSERVED_HEADERS = frozenset({b"authorization", b"traceparent", b"tracestate"})
 _ERROR_CODE = re.compile(rb'\{"error":\{"code":"([A-Z_]{1,64})"')
 _BEARER_KEY = re.compile(r"bearer sk_live_[\w-]{16,}([\w-]{4})", re.I | re.A)
 
@@ -57,83 +56,45 @@ class RequestObserver(Protocol):
         ...
 
 
-class PathTemplates:
-    """The served paths, matched by request: not every request reaches its route.
-
-    >>> PathTemplates(["/v1/runs", "/v1/runs/{id}"]).match("/v1/runs/run_01")
-    '/v1/runs/{id}'
-    """
-
-    def __init__(self, paths: Iterable[str]) -> None:
-        self._literal: set[str] = set()
-        self._templated: dict[int, list[tuple[str, list[str]]]] = {}
-        for path in paths:
-            parts = path.split("/")
-            if "{" in path:
-                self._templated.setdefault(len(parts), []).append((path, parts))
-            else:
-                self._literal.add(path)
-
-    def match(self, path: str) -> str:
-        """Return the template of a path; `unknown` for one that is not served."""
-        if path in self._literal:
-            return path
-        asked = path.split("/")
-        for template, parts in self._templated.get(len(asked), ()):
-            if all(p == a or (a and p[:1] == "{") for p, a in zip(parts, asked, strict=True)):
-                return template
-        return UNKNOWN_ROUTE
+def begin_exchange(scope: Scope, request_id: str, route: str) -> HttpExchange:
+    """Begin an exchange, of a request whose path has a route."""
+    given = {name: value for name, value in scope["headers"] if name in _OBSERVED_HEADERS}
+    peer = scope.get("client")
+    return HttpExchange(
+        peer=peer[0] if peer else None,
+        key_last4=_extract_last4(given.get(b"authorization", b"").decode("latin-1")),
+        request_id=request_id,
+        method=scope["method"] if scope["method"] in METHODS else "OTHER",
+        route=route,
+        traceparent=_decode(given.get(b"traceparent")),
+        tracestate=_decode(given.get(b"tracestate")),
+    )
 
 
-class TelemetryMiddleware:
-    """ASGI middleware that has an observer watch every exchange."""
+def record_message(exchange: HttpExchange, message: Message) -> None:
+    """Record a part of the response, as it is sent."""
+    if message["type"] == "http.response.start":
+        exchange.status = message["status"]
+        kind = dict(message["headers"]).get(b"content-type", b"")
+        exchange.streaming = kind.startswith(STREAM_MEDIA_TYPE.encode())
+        return
+    body = message.get("body", b"")
+    if exchange.status >= 400 and not exchange.bytes_out:
+        exchange.error_code = _find_error_code(body)
+    exchange.bytes_out += len(body)
 
-    def __init__(self, app: ASGIApp, observer: RequestObserver, paths: Iterable[str]) -> None:
-        self._app = app
-        self._observer = observer
-        self._templates = PathTemplates([*paths, "/openapi.json"])
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        exchange = self._begin_exchange(scope)
+def end_exchange(exchange: HttpExchange, scope: Scope) -> None:
+    """Record how an exchange ended, and whose it was; without an answer, it failed."""
+    exchange.status = exchange.status or _FAILED_STATUS
+    exchange.streaming = False
+    caller = scope["state"].get("caller")
+    if caller is not None:
+        exchange.account_id, exchange.key_id = caller.account_id, caller.key_id
 
-        async def count_and_send(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                exchange.status = message["status"]
-                kind = Headers(raw=message["headers"]).get("content-type", "")
-                exchange.streaming = kind.startswith(STREAM_MEDIA_TYPE)
-            else:
-                if exchange.status >= 400 and not exchange.bytes_out:
-                    exchange.error_code = _find_error_code(message.get("body", b""))
-                exchange.bytes_out += len(message.get("body", b""))
-            await send(message)
 
-        with self._observer.request(exchange):
-            try:
-                await self._app(scope, receive, count_and_send)
-            finally:
-                # An exception is answered further out, as our own fault.
-                exchange.status = exchange.status or _FAILED_STATUS
-                exchange.streaming = False
-                caller = scope["state"].get("caller")
-                if caller is not None:
-                    exchange.account_id, exchange.key_id = caller.account_id, caller.key_id
-
-    def _begin_exchange(self, scope: Scope) -> HttpExchange:
-        headers = Headers(scope=scope)
-        peer = scope.get("client")
-        return HttpExchange(
-            peer=peer[0] if peer else None,
-            key_last4=_extract_last4(headers.get("authorization", "")),
-            request_id=scope["state"]["request_id"],
-            method=scope["method"] if scope["method"] in METHODS else "OTHER",
-            route=self._templates.match(scope["path"]),
-            traceparent=headers.get("traceparent"),
-            tracestate=headers.get("tracestate"),
-        )
+def _decode(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("latin-1")
 
 
 def _find_error_code(body: bytes) -> str | None:

@@ -169,7 +169,7 @@ _MODELS: tuple[BaseModel, ...] = (
         targets=["capability"],
     ),
     RunCreate(target="capability", name="research.gather", version="1", input=_TOPIC),
-    Run.of(_JOB),
+    Run.model_validate({**_JOB.model_dump(), "id": _JOB.run_id, "job_id": _JOB.id}),
     Route(
         capability="research.gather@1",
         policy="default",

@@ -40,6 +40,8 @@ class LeaseStore:
         self._changes = changes
         self._owner = owner
         self._lease_s = lease_s
+        # Those that are closed by what was written last; each is released soon after.
+        self._closed: set[Lease] = set()
 
     def build_root(
         self,
@@ -158,16 +160,25 @@ class LeaseStore:
         if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
             raise LeaseLost(lease.root_id)
 
+    def build_closing(self, lease: Lease) -> UpdateRow:
+        """Build the change that closes a root and releases its lease.
+
+        It belongs in the last write under the lease, which still has to be released then.
+        """
+        self._closed.add(lease)
+        return _make_closing(lease)
+
     async def release(self, lease: Lease, *, done: bool) -> None:
         """Release the lease on a root; `done` closes it, else the next process claims it.
 
         Raises:
             LeaseLost: it was not this process's any more.
         """
-        freed = {"owner": None, "open": not done}
+        is_closed = lease in self._closed
+        self._closed.discard(lease)
         if done:
-            closing = UpdateRow("roots", lease.root_id, freed)
-            await self._writer.submit([closing], lease, eager=False)
+            if not is_closed:
+                await self._writer.submit([_make_closing(lease)], lease, eager=False)
             return
         # Not by the writer, which may refuse everything under this lease by now.
         await self._changes.execute(
@@ -177,7 +188,7 @@ class LeaseStore:
                 roots.c.owner == self._owner.id,
                 roots.c.fence == lease.fence,
             )
-            .values(**freed)
+            .values(owner=None)
         )
 
     async def request_cancel(self, root_id: str) -> None:
@@ -188,3 +199,7 @@ class LeaseStore:
     async def list_cancel_requests(self) -> set[str]:
         """Return the roots that this process works on and that are to be cancelled."""
         return self._reader.list_cancel_requests(self._owner.id)
+
+
+def _make_closing(lease: Lease) -> UpdateRow:
+    return UpdateRow("roots", lease.root_id, {"owner": None, "open": False})

@@ -372,7 +372,7 @@ class ChangeWriter:
                 "n": self._next_number("resource_id", "n", event.resource_id),
                 "type": event.type,
                 "at": event.at,
-                "data": to_json(event.data).decode(),
+                "data": to_json(_omit_known(event)).decode(),
                 "job_id": event.job_id,
                 "job_n": event.job_id and self._next_number("job_id", "job_n", event.job_id),
             }
@@ -395,6 +395,16 @@ class ChangeWriter:
     def invalidate_numbers(self) -> None:
         """Forget the remembered numbers: another process may have added events."""
         self._last_n.clear()
+
+
+def _omit_known(event: AppendEvent) -> Mapping[str, object]:
+    """Return an event's data without the ids that its row has anyway; readers add them."""
+    data = dict(event.data)
+    if data.get("id") == event.resource_id:
+        del data["id"]
+    if event.job_id is not None and data.get("job_id") == event.job_id:
+        del data["job_id"]
+    return data
 
 
 def _fail_submission(submission: Submission, error: Exception) -> None:

@@ -36,10 +36,11 @@ class ChunkFinder(ClauseReader):
             before = len(self.mentions) + len(self.unavailable)
             self._resolve_chunks(chunks)
             chunks = self._take_negated(self._take_named_voice(chunks))
-            for clause in self._split_clauses(chunks):
+            is_open = self._is_open_question(chunks, end)
+            for clause in () if is_open else self._split_clauses(chunks):
                 self._read_clause(clause)
             asked = len(self.mentions) + len(self.unavailable) > before
-            if not asked and self._asks_question(chunks, end):
+            if is_open or (not asked and self._asks_question(chunks, end)):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
             self._check_question(start, end)
@@ -54,6 +55,18 @@ class ChunkFinder(ClauseReader):
             return False
         after = self.scan.objective[self.scan.tokens[end - 1].end :][:2]
         return after.startswith(("?", "？", "か"))
+
+    def _is_open_question(self, chunks: Sequence[Chunk], end: int) -> bool:
+        """Tell whether a sentence asks why or how, so that its verbs ask for nothing else."""
+        asks = [n for n, chunk in enumerate(chunks) if chunk.word == "question"]
+        if not asks or any(chunk.word == "polite" for chunk in chunks):
+            return False
+        closed = self._has_question_mark() or self.scan.text(start=end - 4, end=end).endswith(
+            ("でしょう", "でしょうか", "ですか")
+        )
+        led = any(chunk.kind is ChunkKind.VERB for chunk in chunks[: asks[0]])
+        says = any(self._says_something(chunk) for chunk in chunks[asks[0] + 1 :])
+        return closed and says and not led
 
     # Negations.
 
@@ -104,6 +117,8 @@ class ChunkFinder(ClauseReader):
         verb = clause.verb
         if verb is not None and verb.act == "clone" and self._has_clone():
             return  # "その声で": the one that is made
+        if self._is_done_by_others(clause.chunks):
+            return
         self._clause = min(
             (one.start for one in (*clause.chunks[:1], *([verb] if verb else ()))),
             default=self._clause,
@@ -111,8 +126,7 @@ class ChunkFinder(ClauseReader):
         self._note_facts(clause.chunks)
         if verb is not None and verb.verb is not None:
             if verb.verb.category.startswith("unavailable."):
-                if not self._is_done_by_others(clause):
-                    self._add_unavailable(verb.verb)
+                self._add_unavailable(verb.verb)
                 return
             self.scan.consume(verb.start, verb.end, "act")
         refers = any(one.word == "pronoun" for one in clause.chunks)
@@ -162,10 +176,6 @@ class ChunkFinder(ClauseReader):
     def _speaks_of_given(self, voice: Chunk) -> bool:
         """Tell whether a voice is one that was spoken of: `この声`."""
         return voice.noun is not None and voice.noun.category == "thing.clone"
-
-    def _is_done_by_others(self, clause: Clause) -> bool:
-        words = [self.scan.text(one.start, one.end) for one in clause.chunks]
-        return words[-1:] == ["が"] or bool({"自分で", "自己"} & {*words})
 
     def _ask_for_things(self, clause: Clause, *, refers: bool) -> None:
         for chunk in clause.objects:
@@ -328,12 +338,23 @@ class ChunkFinder(ClauseReader):
         if quoted and mention.kind == "research":
             topics = [(quoted[0].start, quoted[-1].end)]
         mention.topics = topics
+        if mention.kind in {"image", "text"} and self._opens_with_part(mention.clause):
+            self._join = "with"
         self._refers, self._refers_to, self._each = False, None, False
         self._add(mention)
         self._join = "and"
         spoken = [one.value for one in chunks if one.word == "language"]
         for code in spoken[1:]:
             self._add(replace(mention, language=code, inputs=[], topics=list(topics)))
+
+    def _opens_with_part(self, clause: int) -> bool:
+        """Tell whether words are about a part of a card mentioned before: `背景には…描いて`."""
+        start = clause
+        while start > 0 and not self.scan.breaks[start]:
+            start -= 1
+        text = self.scan.text(start, self.scan.find_sentence_end(start))
+        has_card = any(one.kind == "card" for one in self.mentions)
+        return has_card and text.startswith(self.grammar.parts_of_card)
 
     def _is_source(self, chunk: Chunk) -> bool:
         return chunk.noun is not None and get_chunk_kind(self.scan, chunk) == "research"

@@ -10,6 +10,7 @@ from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.spans.verbs import NOUNS_ONLY
 
+BECOMING = frozenset("成为為作进進到")  # after a Chinese verb, before what its object becomes
 _HAN = ("\u3400", "\u9fff")
 _NOUNS = ("kind", "thing.", "creative", *UNAVAILABLE_NOUNS)
 _VERBS = ("act.", "make", "unavailable.")
@@ -106,13 +107,29 @@ def _read_chunk(scan: Scan, i: int, end: int, last: Chunk | None) -> Chunk:
         return count
     phrases = [one for one in scan.phrases(i) if one.end <= end]
     strong = [one for one in phrases if _is_strong(one) and _is_whole(scan, one, last)]
+    if last is not None and last.kind is not ChunkKind.TEXT and _leads_to_noun(scan, i, strong):
+        return Chunk(ChunkKind.WEAK, i, i + 1)  # "做|成|语音", and no idiom ("成语")
     longest = max((one.end for one in strong), default=i)
     weak = max((one.end for one in phrases if not _is_strong(one)), default=i)
-    if longest > i and longest >= weak:
+    if longest > i and (longest >= weak or _becomes(scan, phrases, longest, weak)):
         return _make_chunk([one for one in strong if one.end == longest])
     if weak > i:
         return Chunk(ChunkKind.WEAK, i, weak)
     return Chunk(ChunkKind.TEXT, i, i + 1)
+
+
+def _leads_to_noun(scan: Scan, i: int, strong: Sequence[Phrase]) -> bool:
+    """Tell whether `成` after a verb stands by itself, as a longer noun begins after it."""
+    longest = max((one.end for one in strong), default=i)
+    nouns = (one for one in scan.phrases(i + 1) if one.category.startswith("thing."))
+    return scan.word(i) in BECOMING and any(one.end > longest > i + 1 for one in nouns)
+
+
+def _becomes(scan: Scan, phrases: Sequence[Phrase], end: int, last: int) -> bool:
+    """Tell whether a verb and what its object becomes are one word: `写成`, `做成`."""
+    joins = any(one.category == "join.as" and one.end == last for one in phrases)
+    acts = any(one.category.startswith(("act.", "make")) and one.end == end for one in phrases)
+    return joins and acts and end == last - 1 and scan.word(end) in BECOMING
 
 
 def _is_strong(phrase: Phrase) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from toolkit.planning.reading.requests.chunks import (
+    BECOMING,
     Chunk,
     ChunkKind,
     get_chunk_kind,
@@ -23,8 +24,9 @@ _INFLECTED = re.compile("て|で(?!す)|た(?!め)|る|ま[しす]|よう|ろ|�
 _NOUNISH = "(?:の[はもがをにで]|とき|時|ため|場合|人|[一-鿿ァ-ヺA-Za-z0-9「『])"
 _RELATIVE = re.compile(f"(?:し|さ|て|で|い|られ|れ|せ|でき)*[るたす]{_NOUNISH}")
 _DICTIONARY_FORM = re.compile(f"[るうくすつぬぶむぐただ]{_NOUNISH}")
-_BECOMES = re.compile("に(?:し|す)")
-_BECOMING = frozenset("成为為作进進到")
+_BECOMES = re.compile("(?:よう)?に[もは]?(?:し|す)")
+_MAX_LABEL = 12
+_WITH = frozenset("用以拿")
 _FRONTING = frozenset("把将將被")  # what stands before the verb after them is its object
 _COPULAS = frozenset("はが是就")
 _LAST_MARKS = frozenset({"", "を", "も", "お", "だ", "で", "と", "请", "請"})
@@ -104,7 +106,7 @@ class ClauseReader(QuestionReader):
 
     def _becomes(self, chunk: Chunk) -> bool:
         """Tell whether Japanese words say that the noun before them is what is made."""
-        text = self.scan.objective[self.scan.tokens[chunk.start].start :][:3]
+        text = self.scan.objective[self.scan.tokens[chunk.start].start :][:6]
         return self.scan.lexicon.code == "ja" and _BECOMES.match(text) is not None
 
     def _is_verb_last(self, chunks: Sequence[Chunk], n: int) -> bool | None:
@@ -132,6 +134,9 @@ class ClauseReader(QuestionReader):
             return not self._is_only_noun(chunks, n)
         if before.kind is ChunkKind.COUNT or self.scan.word(before.end - 1) == "的":
             return None if chunk.noun is None else False
+        after = chunks[n + 1] if n + 1 < len(chunks) else None
+        if before.word == "measure" and after is not None and after.noun is not None:
+            return None  # "一段科普播客"
         added = chunks[n - 2] if n > 1 and before.kind is ChunkKind.WEAK else before
         if "with" in {before.word, added.word} and chunk.noun is not None:
             return False
@@ -200,15 +205,21 @@ class ClauseReader(QuestionReader):
             return True
         if after < len(self.scan) and self.scan.has(after, "function_word"):
             after += 1
-        is_title = self.scan.has(chunk.start, "title") or self.mentions
+        words = [self.scan.word(k) for k in range(max(0, chunk.end - _MAX_LABEL), chunk.end)]
+        is_field = self.scan.names.find_label(words)[0] is not None
+        is_title = self.scan.has(chunk.start, "title") or is_field or self.mentions
         return bool(is_title) and after < len(self.scan) and self.scan.owners[after] == "literal"
 
     def _make_verb_first(self, verb: Chunk, led: list[Chunk], own: list[Chunk]) -> Clause:
         heads = [chunk for chunk in own if chunk.noun is not None and not self._is_label(chunk)]
         objects = self._choose_heads(own, heads)
         led = self._take_last_part(led, verb)
-        fronted = [one for one in led if one.noun is not None and not self._is_label(one)]
-        becomes = self.scan.word(verb.end - 1) in _BECOMING or self._has_becoming(verb.end)
+        fronted = [
+            one
+            for one in led
+            if one.noun is not None and not self._is_label(one) and not self._is_manner(led, one)
+        ]
+        becomes = self.scan.word(verb.end - 1) in BECOMING or self._has_becoming(verb.end)
         if becomes and objects:
             return Clause(verb, [*led, *own], fronted[-1:], objects)
         if not objects:
@@ -217,6 +228,11 @@ class ClauseReader(QuestionReader):
         before = [one for one in led if one.word] if says else led
         return Clause(verb, [*before, *own], objects, [])
 
+    def _is_manner(self, led: Sequence[Chunk], noun: Chunk) -> bool:
+        """Tell whether a voice is what something is said with: `用慢一点的声音读出来`."""
+        is_voice = self.scan.text(noun.start, noun.end) in self.grammar.voices
+        return is_voice and any(self.scan.word(one.end - 1) in _WITH for one in led)
+
     def _take_last_part(self, chunks: list[Chunk], verb: Chunk) -> list[Chunk]:
         """Take what stands before a verb without a comma between."""
         breaks = self.scan.breaks
@@ -224,7 +240,7 @@ class ClauseReader(QuestionReader):
         return [one for one in chunks if not last or one.start >= last[-1]]
 
     def _has_becoming(self, i: int) -> bool:
-        return i < len(self.scan) and self.scan.word(i) in _BECOMING and not self.scan.breaks[i]
+        return i < len(self.scan) and self.scan.word(i) in BECOMING and not self.scan.breaks[i]
 
     def _choose_heads(self, chunks: Sequence[Chunk], heads: list[Chunk]) -> list[Chunk]:
         """Choose the last noun, and those before a conjunction: modifiers stand before a head."""
@@ -249,13 +265,16 @@ class ClauseReader(QuestionReader):
                 parts.append([])
             parts[-1].append(chunk)
         for part in parts:
-            if self._says_what_is_given(part):
+            if self._says_what_is_given(part) or self._is_done_by_others(part):
                 continue
             last = next(
                 (n for n in range(len(part) - 1, -1, -1) if self._says_something(part[n])), None
             )
             if last is None or part[last].noun is None or self._is_label(part[last]):
                 self._note_facts(part)
+                continue
+            if self.mentions and self.scan.has(part[last].start, "attribute.format"):
+                self.mentions[-1].attributes.append(part[last].start)
                 continue
             counted = any(one.kind is ChunkKind.COUNT for one in part)
             if self.mentions and get_chunk_kind(self.scan, part[last]) == "research":
@@ -270,6 +289,12 @@ class ClauseReader(QuestionReader):
         """Tell whether a part says what an artifact is: `art_…は祖父の録音です`, `art_…是…`."""
         given = [n for n, one in enumerate(part[:-1]) if one.word == "artifact"]
         return any(self.scan.word(part[n + 1].start) in _COPULAS for n in given)
+
+    def _is_done_by_others(self, chunks: Sequence[Chunk]) -> bool:
+        """Tell whether somebody else does what a clause says: `録音はこっちでやる`."""
+        words = [self.scan.text(one.start, one.end) for one in chunks]
+        text = self.scan.text(chunks[0].start, chunks[-1].end) if chunks else ""
+        return words[-1:] == ["が"] or any(own in text for own in self.grammar.ourselves)
 
     def _says_something(self, chunk: Chunk) -> bool:
         return chunk.kind in {ChunkKind.NOUN, ChunkKind.TEXT, ChunkKind.VERB}

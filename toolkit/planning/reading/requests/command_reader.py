@@ -57,11 +57,11 @@ class CommandReader(QuestionReader):
             return None
         if verb.category != "make" or phrase.end >= self._end or scan.breaks[phrase.end]:
             return None
-        word = scan.word(phrase.end)
-        compares = word in self.grammar.comparing or (
-            len(word) > 3 and word.endswith(self.grammar.comparative)
-        )
-        if not compares or not self.grammar.comparative or scan.has(phrase.end, "join.", "about"):
+        if (
+            not self._compares(phrase.end)
+            or not self.grammar.comparative
+            or scan.has(phrase.end, "join.", "about")
+        ):
             return None
         return _EDITED.get(get_kind(scan, phrase.head) or "")
 
@@ -109,6 +109,30 @@ class CommandReader(QuestionReader):
     def _is_same(self, phrase: NounPhrase) -> bool:
         """Tell whether a phrase without a noun stands for what was made: `the same`."""
         return phrase.head is None and self.scan.word(phrase.end - 1) in self.grammar.same
+
+    def _converts_given(self) -> bool:
+        """Tell whether a verb turns what is given into something else."""
+        verb = self._verb
+        return verb is not None and self.scan.word(verb.start) in self.grammar.converting
+
+    def _change_text(self, i: int) -> tuple[int, Place] | None:
+        """Read how a text made before is to be made again: `make it shorter`."""
+        scan, last = self.scan, self.mentions[-1] if self.mentions else None
+        if last is None or last.kind != "text" or self._verb is None or i >= self._end:
+            return None
+        if self._verb.category != "make" or scan.breaks[i] or not self._compares(i):
+            return None
+        self._verb = None
+        self._add(Mention("text", i, i + 1, self._clause, act="rewrite"))
+        return i + 1, Place.TOPIC
+
+    def _compares(self, i: int) -> bool:
+        """Tell whether an adjective in the comparative begins at a word."""
+        word = self.scan.word(i)
+        ends = self.grammar.comparative
+        return word in self.grammar.comparing or bool(
+            ends and len(word) > 3 and word.endswith(ends)
+        )
 
     def _turn_given(self, i: int) -> tuple[int, Place] | None:
         """Read what something given is turned into: `turn “…” into speech`, `into plain words`."""

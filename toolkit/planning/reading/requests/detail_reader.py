@@ -17,12 +17,14 @@ class DetailReader(RequestState):
         if negation is None or "negations" in self._without:
             return None
         second = scan.find(negation.end, "negation.before") if negation.end < self._end else None
-        if second is not None and not scan.breaks[negation.end]:
+        again = scan.word(negation.end) in self.grammar.concord
+        if second is not None and not scan.breaks[negation.end] and not again:
             scan.consume(i, second.end, "negation")
             self._verb, self._join = None, "with"
             return second.end, Place.OBJECT
         end = scan.find_sentence_end(negation.end - 1, Break.COMMA)
-        kinds, last = self._find_negated(negation.end, min(end, self._end))
+        start = second.end if second is not None and again else negation.end
+        kinds, last = self._find_negated(start, min(end, self._end))
         if last is None:
             nothing = scan.word(i) in self.grammar.nothing and self._current is not None
             return (end, Place.AFTER) if nothing else None
@@ -50,7 +52,7 @@ class DetailReader(RequestState):
                 last = k = named.end
                 continue
             if last is not None:
-                if not scan.find(k, "join.and") and scan.word(k) not in {"or", "nor"}:
+                if not scan.find(k, "join.and") and scan.word(k) not in self.grammar.concord:
                     break
                 k += 1
                 continue

@@ -20,23 +20,32 @@ class FragmentFinder(RequestFinder):
     def find(self) -> None:
         """Walk through all sentences, and once more where they asked for nothing."""
         super().find()
-        find_framed_acts(self)
-        if self._has_found() or "artifact" in self.scan.owners:
+        if "frames" not in self._without:
+            find_framed_acts(self)
+        skipped = "fragments" in self._without or "artifact" in self.scan.owners
+        if skipped or self._has_found():
             return
-        for start, end in self.scan.find_sentences():
-            self._read_fragment(start, end)
-            if self._has_found():
-                self._read_rest(end)
-                return
+        for inner in (False, True):
+            for start, end in self.scan.find_sentences():
+                self._read_fragment(start, end, inner=inner)
+                if self._has_found():
+                    self._read_rest(end)
+                    return
 
     def _has_found(self) -> bool:
         return bool(self.mentions or self.unavailable)
 
-    def _read_fragment(self, start: int, end: int) -> None:
-        """Read a sentence from the first word that can begin a request."""
+    def _read_fragment(self, start: int, end: int, *, inner: bool) -> None:
+        """Read a sentence from the first word that can begin a request.
+
+        Args:
+            start: the sentence's first word.
+            end: where it ends.
+            inner: whether a noun inside of another's phrase counts: `the words of a lullaby`.
+        """
         k = start
         while k < end and not self._has_found():
-            if self._can_begin(k, start, end):
+            if self._can_begin(k, start, end, inner=inner):
                 self._read_sentence(k, end)
                 self._note_before(start, k)
             k += 1
@@ -46,7 +55,7 @@ class FragmentFinder(RequestFinder):
             if first >= start:
                 self._read_sentence(first, last)
 
-    def _can_begin(self, k: int, start: int, end: int) -> bool:
+    def _can_begin(self, k: int, start: int, end: int, *, inner: bool) -> bool:
         """Tell whether an act, or a noun that names something to be made, begins at a word."""
         scan = self.scan
         if not scan.is_free(k):
@@ -62,7 +71,7 @@ class FragmentFinder(RequestFinder):
             return False
         if k > start and scan.has(k - 1, "article", "negation.") and not scan.breaks[k]:
             return False
-        return self._is_named(phrase, opens, end)
+        return inner or self._is_named(phrase, opens, end)
 
     def _is_asked_aside(self, verb: Phrase, opens: bool) -> bool:
         """Tell whether a verb asks for something: `it is late, so write …`, `read this out`."""

@@ -1,10 +1,6 @@
 """Acts that nothing here does, by the construction that asks for them."""
 
-from toolkit.planning.reading.requests.mentions import (
-    UNAVAILABLE_IDS,
-    Mention,
-    UnavailableMention,
-)
+from toolkit.planning.reading.requests.mentions import UNAVAILABLE_IDS, UnavailableMention
 from toolkit.planning.reading.requests.request_state import RequestState
 from toolkit.planning.reading.spans.scan import Break
 from toolkit.planning.reading.words.frames import load_frames
@@ -39,13 +35,32 @@ def find_framed_acts(state: RequestState) -> None:
 
 
 def _drop_worded(state: RequestState) -> None:
-    """Drop acts of saying something to somebody where a text is asked for that says it."""
-    telling = state.grammar.telling
+    """Drop acts that a text does where one is asked for beside them.
+
+    `Invite the street, wording only` is done by words, and of `promote the new line with a slogan`
+    what comes after the verb says what is to be made.
+    """
+    scan = state.scan
     for one in list(state.unavailable):
-        says = state.scan.word(one.start) in telling and one.end == one.start + 1
-        to_asker = state.scan.word(one.end) in {"me", "us"}
-        if says and not to_asker and state.mentions and _is_worded(state, one.start, one.end):
+        if one.key == "handle":
+            needless = _is_worded(state, one.start, one.end, first=one.end)
+        else:
+            says = scan.word(one.start) in state.grammar.telling and one.end == one.start + 1
+            to_asker = scan.word(one.end) in state.grammar.addressers
+            says = says or _opens_title(state, one)
+            needless = says and not to_asker and _is_worded(state, one.start, one.end)
+        if needless:
             state.unavailable.remove(one)
+
+
+def _opens_title(state: RequestState, one: UnavailableMention) -> bool:
+    """Tell whether an act may be a noun that opens a title: `email etiquette in five bullets`."""
+    scan, k = state.scan, one.end
+    if one.end != one.start + 1 or not scan.breaks[one.start] or k >= len(scan) or scan.breaks[k]:
+        return False
+    joined = any(scan.has(n, "join.and") for n in range(k, scan.find_sentence_end(k)))
+    bare = not scan.has(k, "article", "pronoun", "number", "function_word")
+    return bare and not joined and scan.tokens[k].text.islower()
 
 
 def _mask_words(state: RequestState) -> str:
@@ -70,21 +85,24 @@ def _list_openings(state: RequestState, start: int, end: int) -> list[int]:
             for n in range(max(start, k - 6), k)
             for phrase in scan.phrases(n)
         )
-        if opens or polite:
+        if opens or (polite and scan.gap(k) != "-"):
             found.append(k)
     return found
 
 
-def _is_worded(state: RequestState, start: int, end: int) -> bool:
-    """Tell whether words are asked for in a form, beside those that say who they are for."""
+def _is_worded(state: RequestState, start: int, end: int, first: int = 0) -> bool:
+    """Tell whether a sentence asks for a work, or a length, outside of some of its words.
+
+    Args:
+        state: what was found.
+        start: the first of those words.
+        end: where they end.
+        first: where to look from, in that sentence.
+    """
     scan = state.scan
-    first, last = start, scan.find_sentence_end(start)
-    while first > 0 and scan.breaks[first] < Break.SENTENCE:
-        first -= 1
-    beside = [k for k in range(first, last) if not start <= k < end]
-
-    def is_form(one: Mention) -> bool:
-        return bool(one.form) and one.start in beside
-
+    opens, last = start, scan.find_sentence_end(start)
+    while opens > 0 and scan.breaks[opens] < Break.SENTENCE:
+        opens -= 1
+    beside = {k for k in range(max(opens, first), last) if not start <= k < end}
     measured = any(scan.owners[k] == "measure" for k in beside)
-    return measured or any(is_form(one) for one in state.mentions)
+    return measured or any(one.form and one.start in beside for one in state.mentions)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from toolkit.planning.reading.requests.mentions import get_kind
-from toolkit.planning.reading.requests.noun_reader import NounReader
+from toolkit.planning.reading.requests.part_reader import PartReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
 from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
@@ -14,7 +14,7 @@ from toolkit.planning.reading.spans.verbs import find_verb
 _MAX_LABEL = 4
 
 
-class JoinReader(NounReader):
+class JoinReader(PartReader):
     """Reader of what is asked for besides; `RequestFinder` walks the words."""
 
     def _reopen(self, i: int, *, strict: bool = False) -> tuple[int, Place] | None:
@@ -53,7 +53,7 @@ class JoinReader(NounReader):
             self._start_clause(i, "and")
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
             return pronoun.end, Place.SUBJECT
-        another = self._read_another(i, k) if k > i and join == "and" else None
+        another = self._read_another(k) if join == "and" and (k > i or self._counts_one()) else None
         if another is not None:
             return another
         join = "with" if join == "and" and self._continues_with(i) else join
@@ -64,26 +64,48 @@ class JoinReader(NounReader):
         current, k = self._current, i
         while k > 0 and self.scan.owners[k - 1] == "literal":
             k -= 1
-        if current is None or current.kind != "card" or k == i:
+        if current is None or current.kind != "card":
+            return False
+        if self._verb_place is None and current.start == self._start_of_sentence(i):
+            return bool(self.scan.breaks[i])  # "Card, titled “…”, a picture of a parrot"
+        if k == i:
             return False
         return any(
             self.scan.has(n, "join.with") for n in range(max(current.end, k - _MAX_LABEL), k)
         )
 
-    def _read_another(self, i: int, k: int) -> tuple[int, Place] | None:
+    def _start_of_sentence(self, i: int) -> int:
+        while i > 0 and self.scan.breaks[i] < Break.SENTENCE:
+            i -= 1
+        return i
+
+    def _read_another(self, k: int) -> tuple[int, Place] | None:
         """Read a pronoun for one more of the same: `a picture of a cat and one of a dog`."""
-        scan, current = self.scan, self._current
-        if current is None or not current.form or not current.topics:
+        scan = self.scan
+        same = self._current or (self.mentions[-1] if self.mentions else None)
+        if same is None or not same.form or not same.topics:
             return None
+        if scan.has(k, "article") and scan.word(k + 1) in self.grammar.further:
+            k += 2  # "a second one"
         about = scan.find(k + 1, "about") if scan.word(k) in self.grammar.another else None
         if about is None or about.end >= self._end or scan.breaks[k + 1]:
             return None
-        same = scan.word(k + 1) == scan.word(current.topics[0][0] - 1)
-        if not same or scan.word(about.end) in self.grammar.possessive:
+        is_alike = scan.word(k + 1) == scan.word(same.topics[0][0] - 1)
+        if not is_alike or scan.word(about.end) in self.grammar.possessive:
             return None
-        self._start_clause(i, "and")
-        self._add(replace(current, start=k, end=k + 1, clause=i, topics=[], inputs=[]))
+        self._start_clause(k, "and")
+        self._add(replace(same, start=k, end=k + 1, clause=k, topics=[], inputs=[]))
         return about.end, Place.TOPIC
+
+    def _counts_one(self) -> bool:
+        """Tell whether the last noun was counted: `one picture of a pear, one of a plum`."""
+        current = self._current
+        return current is not None and self.scan.word(current.start - 1) in self.grammar.another
+
+    def _says_how(self, verb: Phrase) -> bool:
+        """Tell whether a verb after a comma says how something is heard: `audio, read slowly`."""
+        is_heard = self._current is not None and self._current.kind == "speech"
+        return is_heard and verb.category == "act.speak" and bool(self.scan.breaks[verb.start])
 
     def _try_request(
         self, i: int, k: int, join: str, *, firm: bool, strict: bool
@@ -95,6 +117,8 @@ class JoinReader(NounReader):
         if verb is not None and self._is_asked(verb, join, firm, strict):
             if self._is_detail(verb, join):
                 return None
+            if k == i and self._says_how(verb):
+                return verb.end, Place.STATEMENT
             self._start_clause(i, "and")
             return self._open_verb(verb)
         # After a comma alone, a verb at the end is that of a relative clause.
@@ -122,6 +146,8 @@ class JoinReader(NounReader):
         if join == "with" and phrase.head is None:
             return self._try_participle(i, phrase)
         if phrase.head is None or len(phrase.unknown) > 3:
+            return None
+        if self._is_content(phrase, phrase.head):
             return None
         if strict and not scan.has(phrase.end, "polite"):
             return None  # in a statement, only "audio please" asks for a thing

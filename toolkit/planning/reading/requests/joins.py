@@ -17,7 +17,7 @@ def link_mentions(
         literal_places: tokens where quoted words stand, which need no earlier mention.
     """
     kept = _drop_repeated(_merge_questions(list(mentions)), literal_places)
-    kept = _put_first(kept, names)
+    kept = _put_script_first(_put_first(kept, names), literal_places)
     for here, mention in enumerate(kept):
         earlier = kept[:here]
         has_literal = _has_literal(mention, kept[here + 1 :], literal_places)
@@ -52,7 +52,7 @@ def _merge_questions(mentions: list[Mention]) -> list[Mention]:
             mention.topics = list(question.topics)
             kept.insert(kept.index(question), mention)
             continue
-        elif question is not None and mention.kind == "text" and _lacks_topic(mention):
+        elif question is not None and mention.kind == "text" and _answers(mention):
             mention.topics = [*question.topics, *mention.topics]
             mention.clause = min(mention.clause, question.clause)
             mention.needs_facts = mention.needs_facts or question.needs_facts
@@ -81,7 +81,7 @@ def _drop_repeated(mentions: list[Mention], literal_places: Sequence[int]) -> li
 
 def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]:
     """Put what is to be made first before what is made of it: `Record it. Write it first.`"""
-    for mention in [one for one in mentions if one.is_earlier]:
+    for mention in [one for one in mentions if one.is_earlier or _checks(one, mentions)]:
         before = mentions[: mentions.index(mention)]
         takers = [one for one in before if names.can_feed(mention.kind, one.kind)]
         if not takers or (mention.kind == "text" and all(one.kind == "text" for one in takers)):
@@ -93,6 +93,32 @@ def _put_first(mentions: list[Mention], names: CapabilityNames) -> list[Mention]
             for taker in takers:
                 _add_input(taker, mention)
     return mentions
+
+
+def _put_script_first(mentions: list[Mention], literal_places: Sequence[int]) -> list[Mention]:
+    """Take a text that only its name asks for, after a speech without one, for its script."""
+    for here in range(1, len(mentions)):
+        speech, text = mentions[here - 1], mentions[here]
+        is_script = text.kind == "text" and text.act is None and _lacks_topic(text)
+        is_bare = speech.kind == "speech" and not (speech.refers or speech.inputs)
+        is_first = not literal_places and all(one.kind != "text" for one in mentions[:here])
+        if is_script and is_bare and is_first and text.count == 1:
+            mentions[here - 1], mentions[here] = text, speech
+            text.refers = False
+            _add_input(speech, text)
+    return mentions
+
+
+def _answers(mention: Mention) -> bool:
+    """Tell whether a text says how a question is to be answered: `List seven points.`"""
+    lists = mention.act in {"list", "explain", "answer"} and not mention.form
+    return _lacks_topic(mention) or (lists and not mention.inputs)
+
+
+def _checks(mention: Mention, mentions: list[Mention]) -> bool:
+    """Tell whether facts are looked up for the text before: `a text on Ann Lee; look her up`."""
+    last = mention.kind == "research" and mention.refers and mention.act == "research"
+    return last and all(one.kind != "text" for one in mentions[mentions.index(mention) :])
 
 
 def _lacks_topic(mention: Mention) -> bool:

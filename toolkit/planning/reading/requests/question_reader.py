@@ -53,6 +53,7 @@ class QuestionReader(DetailReader):
         """Take a sentence that asks for nothing else, and for this moment, for live data."""
         text = self.scan.text(start, end).casefold()
         asks = any(self.scan.has(k, "question") for k in range(start, end))
+        asks = asks or (not self.scan.lexicon.separator and self._has_question_mark())
         if asks and any(now in text for now in self.grammar.now):
             self.unavailable.append(UnavailableMention("live_data", start, end))
 
@@ -76,6 +77,8 @@ class QuestionReader(DetailReader):
 
     def _ask_whole_sentence(self, start: int, end: int) -> None:
         """Take a sentence with a question mark for a question, if it has words of its own."""
+        if self._only_calls_for_help(start, end):
+            return
         known = [k for k in range(start, end) if self.scan.has(k, "function_word", "question")]
         weak = ("polite", "function_word", "pronoun")
         says = any(not self.scan.has(k, *weak) for k in range(start, end))
@@ -84,11 +87,23 @@ class QuestionReader(DetailReader):
             self._open_question(start)
             self._note_topic(start, end)
 
+    def _only_calls_for_help(self, start: int, end: int) -> bool:
+        """Tell whether a question has nothing but set phrases: `can you help me with this?`"""
+        k = start
+        while k < end:
+            phrase = self.scan.find(k, "polite")
+            if phrase is None:
+                break
+            k = phrase.end
+        return k > start and (k >= end or self.scan.has(k, "join.with"))
+
     def _check_objects(self, start: int, end: int) -> None:
         """Look for what nothing here does in a sentence that asks for something unknown."""
         scan = self.scan
         stating = self.grammar.subject | self.grammar.finite
-        if self._verb_place is None or any(scan.word(k) in stating for k in range(start, end)):
+        if self._verb_place is None or any(
+            scan.word(k).partition("'")[0] in stating for k in range(start, end)
+        ):
             return
         for k in range(self._verb_place, end):
             head = find_head(scan, k)

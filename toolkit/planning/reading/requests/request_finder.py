@@ -6,7 +6,7 @@ from toolkit.planning.reading.requests.wish_reader import WishReader
 from toolkit.planning.reading.spans.lists import find_each
 from toolkit.planning.reading.spans.noun_phrases import find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break
-from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb
+from toolkit.planning.reading.spans.verbs import find_verb, is_unknown_verb, names_label
 
 # What says how something is made, wherever it stands.
 _DETAILS = ("join.", "attribute.", "language", "act.clone")
@@ -76,6 +76,9 @@ class RequestFinder(WishReader):
                 if any(is_same_kind(kind, one) for one in self.mentions):
                     self._refers, self._refers_to = True, kind
                     return phrase.end, Place.OPEN
+            part = scan.find(each.end, "join.with") if each.end < self._end else None
+            if part is not None:
+                return part.end, Place.OPEN  # "each with its own audio"
             return self._skip_each(each.end), Place.OPEN
         verb = find_verb(scan, i)
         if verb is not None:
@@ -92,6 +95,10 @@ class RequestFinder(WishReader):
             self._is_only = True
             if only.end - i > 1 and find_head(scan, only.end - 1) is not None:
                 return i + 1, Place.OPEN
+            heard = find_head(scan, i)
+            if heard is not None and heard.end < only.end:  # "audio only"
+                self._add_noun(read_noun_phrase(scan, i), heard)
+                return only.end, Place.AFTER
             limited = read_noun_phrase(scan, only.end) if only.end < self._end else None
             if limited is not None and limited.head is not None:
                 kind = get_kind(scan, limited.head)
@@ -170,12 +177,20 @@ class RequestFinder(WishReader):
             self._refers, self._refers_to = True, self._get_reference_kind(pronoun)
             if self._makes_of_it(pronoun.end):
                 return pronoun.end, Place.OBJECT
-            turned = self._turn_given(pronoun.end)
+            turned = self._turn_given(pronoun.end) or self._change_text(pronoun.end)
             if turned is not None:
                 return turned
             self._hands_over = self._verb is None or self._verb.category == "make"
             self._finish_verb()
             return pronoun.end, Place.AFTER
+        another = self._read_another(i)
+        if another is not None:
+            self._verb = None
+            return another
+        told = self._verb is not None and self._verb.category == "act.speak" and self._is_by(i)
+        if told and "artifact" not in scan.owners:
+            self._finish_verb()
+            return i + 1, Place.STATEMENT  # "spoken by a child" says how
         each = find_each(scan, i) if self.mentions else None
         opened = self._open_own(each) if each is not None else None
         if opened is not None:
@@ -193,6 +208,9 @@ class RequestFinder(WishReader):
         turned = self._turn_given(phrase.end) if phrase.is_definite else None
         if turned is not None:
             return turned
+        is_label = phrase.is_definite and "literal" in self.scan.owners[phrase.end : phrase.end + 1]
+        if is_label and self._verb is not None and self._converts_given():
+            return phrase.end, Place.OBJECT
         lacking = self._find_command(phrase)
         if lacking is not None:
             self._verb = self._current = None
@@ -304,6 +322,7 @@ class RequestFinder(WishReader):
         if opened is not None:
             return opened
         verb = find_verb(scan, i) or scan.find(i, "act.speak", "act.translate", "unavailable.")
+        verb = None if names_label(scan, i) else verb
         refers_to = self._refers_to
         if verb is not None and verb.category != "make":
             if verb.category.startswith("unavailable."):
@@ -332,6 +351,9 @@ class RequestFinder(WishReader):
     def _read_statement(self, i: int, place: Place = Place.STATEMENT) -> tuple[int, Place]:
         """Step through a clause that asks for nothing until one does."""
         scan = self.scan
+        fact = scan.find(i, "fact")
+        if fact is not None and fact.end - i > 1:
+            self.facts.append(i)
         polite = scan.find(i, "polite")
         wants = polite is None and self._is_wanted(i)
         if polite is not None or wants:

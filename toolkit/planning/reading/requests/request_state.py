@@ -8,6 +8,7 @@ from toolkit.planning.reading.requests.mentions import (
     UnavailableMention,
     get_kind,
 )
+from toolkit.planning.reading.spans.measures import read_quantity
 from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.spans.verbs import find_verb
@@ -106,7 +107,12 @@ class RequestState:
 
     def _is_mentioned(self, phrase: NounPhrase) -> bool:
         """Tell whether a definite noun names what was asked for before."""
-        if not phrase.is_definite or phrase.head is None or phrase.count > 1:
+        if phrase.head is None or phrase.count > 1:
+            return False
+        # "one text per language" says again of what was asked for how it is spread.
+        number, _ = read_quantity(self.scan, phrase.start)
+        again = number == 1 and self.scan.has(phrase.end, "join.for_each")
+        if not phrase.is_definite and not again:
             return False
         kind = get_kind(self.scan, phrase.head)
         return any(is_same_kind(kind, one) for one in self.mentions)

@@ -93,8 +93,8 @@ class VerbReader(CommandReader):
             return i + 2  # "Before you draw it, write …"
         if not scan.find(i, "about", "join.from", "join.as", "join.with"):
             return None
-        if scan.find(i, "join.from"):
-            self._refers = True
+        if scan.find(i, "join.from", "join.with"):
+            self._refers = self._refers or scan.find(i, "join.from") is not None
             last = scan.find_sentence_end(i, Break.COMMA)
             self.facts += [k for k in range(i, last) if scan.has(k, "fact")][:1]
         end = scan.find_sentence_end(i, Break.COMMA)
@@ -103,6 +103,12 @@ class VerbReader(CommandReader):
             verb = find_verb(scan, k) if scan.owners[k - 1] == "artifact" else None
             if verb is not None and not verb.is_ambiguous:
                 return k
+        # "For my project I need …": no comma, but somebody asks.
+        for k in range(i + 1, min(end, self._end)):
+            if scan.word(k) in self.grammar.subject | self.grammar.addressees:
+                asks = scan.find(k, "polite") or (k + 1 < self._end and self._is_wanted(k + 1))
+                if asks:
+                    return k
         if end < self._end:
             self._clause = i
             return end
@@ -133,6 +139,8 @@ class VerbReader(CommandReader):
         """Tell whether something is made of what a pronoun stands for: `make it a card`."""
         if self._verb is None or self._verb.category != "make" or i >= self._end:
             return False
+        if self._compares(i):
+            return False  # "make it more polite"
         return not self.scan.breaks[i] and self.scan.has(i, "article")
 
     def _only_sounds_like(self, verb: Phrase) -> bool:
@@ -237,6 +245,8 @@ class VerbReader(CommandReader):
                 return True
             return verb.end - verb.start > 1 or self.scan.owners[verb.start - 1] is not None
         scan = self.scan
+        if verb.category == "act.speak" and scan.breaks[verb.start] and self._is_by(k):
+            return True  # "a rhyme, spoken by a child"
         joined = scan.find(k, "join.and")
         made = verb.category in {"act.speak", "act.draw"} and bool(scan.breaks[verb.start])
         if made and joined and joined.end < self._end and scan.find(joined.end, "act."):
@@ -252,6 +262,9 @@ class VerbReader(CommandReader):
         if verb.category.startswith("unavailable."):
             return not verb.is_ambiguous or verb.end - verb.start > 1
         return has_object(scan, k) and not verb.is_ambiguous and not self._current_is_topic()
+
+    def _is_by(self, k: int) -> bool:
+        return self.scan.word(k) in self.grammar.means
 
     def _has_requested_object(self, k: int) -> bool:
         if k >= self._end or self.scan.breaks[k]:

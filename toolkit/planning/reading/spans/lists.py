@@ -125,8 +125,9 @@ def _find_apposed(scan: Scan, start: int, end: int) -> ItemList | None:
     phrase = find_each(scan, start)
     if phrase is None or _names_item(scan, phrase.end):
         return None
-    stop = next((k for k in range(phrase.end, end) if scan.breaks[k] == Break.CLAUSE), end)
     first = scan.find_sentence_end(start, Break.COMMA)
+    # "each of the winds – bora, sirocco – …": the items stand between dashes.
+    stop = next((k for k in range(first + 1, end) if scan.breaks[k] == Break.CLAUSE), end)
     parts = split_items(scan, first, stop) if first < stop else []
     asked = next((n for n, part in enumerate(parts) if _is_asked(scan, *part)), len(parts))
     items = parts[:asked]

@@ -167,6 +167,8 @@ def _find_colon_literals(scan: Scan) -> list[Literal]:
             for phrase in scan.phrases(k)
         )
         acts = any(scan.find(k, *_COLON_ACTS) for k in range(opening, i))
+        if not is_title and "literal" in scan.owners[opening:i]:
+            continue  # what is read is quoted already
         if not (acts or is_title) or _announces_items(scan, opening, i):
             continue
         labelled, _ = scan.names.find_label([scan.word(i - 1)])

@@ -103,6 +103,7 @@ def _read_sides(scan: Scan, i: int) -> list[PlacedMeasure]:
     k = i
     while scan.word(k).isdigit() and int(scan.word(k)) >= _LEAST_PIXELS:
         place = k + 1 if scan.word(k + 1) in sides else _skip_unit(scan, k + 1, "unit.pixels")
+        place += scan.word(place) in get_grammar(scan.lexicon.code).partitive
         name = sides.get(scan.word(place))
         if name is None:
             # "800 pixels wide" may be one unit of the lexicon
@@ -112,7 +113,7 @@ def _read_sides(scan: Scan, i: int) -> list[PlacedMeasure]:
             break
         found.append(PlacedMeasure(i, place + 1, Measure(name, int(scan.word(k)))))
         k = place + 1
-        if scan.find(k, "join.and"):
+        if scan.find(k, "join.and") or scan.word(k) in _BETWEEN:
             k += 1
     last = found[-1].end if found else i
     return [replace(one, end=last) for one in found]
@@ -145,6 +146,8 @@ def _read_field(scan: Scan, i: int) -> list[PlacedMeasure]:
 
 def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure | None:
     """Read the value beside the name of a field: after a colon, or a number by itself."""
+    if scan.has(i, "thing.image", "thing.speech"):
+        return None  # "Image: a bicycle" asks for one
     if end < len(scan) and scan.is_free(end) and scan.gap(end).strip() in {":", "="}:
         last = scan.find_sentence_end(end)
         value: float | str | None = read_quantity(scan, end)[0]
@@ -156,9 +159,11 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
     # "seed = 99", "seed of 99", "language de"
     skip = end + (scan.word(end) in _OF)
     number, last = read_quantity(scan, skip)
-    if number is not None and not any(scan.breaks[end : skip + 1]) and _stands_alone(scan, last):
+    is_number = name in scan.names.numbers and not any(scan.breaks[end : skip + 1])
+    if number is not None and is_number and _stands_alone(scan, last):
         return PlacedMeasure(i, last, Measure(name, number))
-    if len(scan.word(end)) == 2 and not scan.has(end, "function_word") and scan.is_free(end):
+    is_code = len(scan.word(end)) == 2 and scan.word(end).isalpha() and scan.is_free(end)
+    if is_code and not scan.breaks[end] and not scan.has(end, "function_word"):
         return PlacedMeasure(i, end + 1, Measure(name, scan.word(end)))
     choices = scan.names.choices.get(name, frozenset())
     if scan.word(skip) in choices and not any(scan.breaks[end : skip + 1]):
@@ -166,7 +171,7 @@ def _read_field_value(scan: Scan, i: int, end: int, name: str) -> PlacedMeasure 
     if i > 0 and scan.word(i - 1) in choices and scan.is_free(i - 1) and not scan.breaks[i]:
         return PlacedMeasure(i - 1, end, Measure(name, scan.word(i - 1)))
     before, _ = read_quantity(scan, i - 1) if i > 0 else (None, 0)
-    if before is not None and _stands_alone(scan, end):
+    if before is not None and name in scan.names.numbers and _stands_alone(scan, end):
         return PlacedMeasure(i - 1, end, Measure(name, before, _find_bound(scan, i - 1)))
     return None
 
@@ -205,7 +210,9 @@ def _is_last_of_value(scan: Scan, i: int, *, is_counted: bool) -> bool:
     if is_counted:
         return scan.word(i) != "の" and not scan.has(i, "thing.", "creative")
     verbal = ("act.", "make", "polite", "bound.", "negation.")
-    return _stands_alone(scan, i) or scan.has(i, *verbal) or scan.owners[i] is not None
+    if _stands_alone(scan, i) or scan.word(i) in _TIMES:
+        return True
+    return scan.has(i, *verbal) or scan.owners[i] is not None
 
 
 def _stands_alone(scan: Scan, i: int) -> bool:
@@ -226,7 +233,7 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
     other = None
     if end < len(scan) and _RANGE.fullmatch(scan.gap(end)):  # "100–120 words"
         upper, last = read_quantity(scan, end)
-        if upper is not None and upper > number:
+        if upper is not None and upper > number and scan.word(i)[:1].isdigit():
             other, end = upper, last
     unit = _find_unit(scan, end)
     if unit is not None and number in _YEARS and not scan.gap(end):

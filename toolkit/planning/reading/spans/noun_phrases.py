@@ -7,6 +7,8 @@ from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
 _MAX_UNKNOWN_BEFORE_HEAD = 4
+# Languages whose compounds are written as words apart, the first of which says of what kind.
+_COMPOUNDS_APART = frozenset({"en"})
 _MAX_PHRASE_WORDS = 16
 _MAX_COUNT = 50
 # The lexicon's keys of nouns that ask for what nothing makes; the others are verbs.
@@ -79,7 +81,7 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
             best is None or best.category.startswith("unavailable")
         ):
             best = phrase
-    if best is not None and scan.has(i, "title") and _is_quoted(scan, best.end):
+    if best is not None and labels_quote(scan, best):
         return None  # "Title: “…”" says what is quoted
     if best is not None and best.end < len(scan) and scan.gap(best.end) == "-":
         return None  # "a chart-topping singer"
@@ -88,6 +90,8 @@ def find_head(scan: Scan, i: int) -> Phrase | None:
     if best is not None and _is_progressive(scan, best):
         return None
     hiding = scan.find(i, "polite", "title", "unit.", "language")
+    if best is not None and best.category == "thing.text":
+        hiding = hiding or scan.find(i, "attribute.")  # "tema chiaro" is no essay
     if best is not None and hiding is not None and hiding.end > best.end:
         return None
     return best
@@ -110,11 +114,19 @@ def _is_modifier(scan: Scan, head: Phrase) -> bool:
     if not head.category.startswith("unavailable.") or k >= len(scan) or scan.breaks[k]:
         return False
     hyphens = any(scan.gap(n) == "-" for n in range(head.start + 1, k))
+    if scan.breaks[head.start] and not scan.is_known(k) and scan.tokens[k].text.islower():
+        return scan.lexicon.code in _COMPOUNDS_APART  # "website copy", "movie night"
     return hyphens and scan.is_free(k) and not scan.has(k, "function_word", "join.", "about")
 
 
-def _is_quoted(scan: Scan, i: int) -> bool:
-    return i < len(scan) and scan.owners[i] == "literal"
+def labels_quote(scan: Scan, head: Phrase) -> bool:
+    """Tell whether a noun is what quoted words after it are on something, such as its subtitle."""
+    if head.end >= len(scan) or scan.owners[head.end] != "literal":
+        return False
+    if scan.has(head.start, "title"):
+        return True
+    is_field = scan.names.find_label([scan.word(head.end - 1)])[0] is not None
+    return is_field and head.category.startswith(("unavailable.", "act."))
 
 
 def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
@@ -143,8 +155,11 @@ def read_noun_phrase(scan: Scan, i: int) -> NounPhrase:
             found.unknown.append(k)
             k += 1
             continue
+        has_article = found.has_article
         step = _read_modifier(scan, k, found, grammar.definite, grammar.possessive)
         if step is not None:
+            if found.head is None and has_article and found.unknown and scan.has(k, "article"):
+                break  # "a baker finds a map" is a clause
             k = step
             continue
         if _stops_phrase(scan, k):
@@ -232,6 +247,9 @@ def _stops_phrase(scan: Scan, k: int) -> bool:
     """Tell whether a word belongs to another phrase: a preposition, a conjunction, a verb."""
     if scan.has(k, "function_word", "polite", "pronoun", "question"):
         return True
+    subject, contracts, _ = scan.word(k).partition("'")
+    if contracts and subject in get_grammar(scan.lexicon.code).subject:
+        return True  # "she'll print it"
     if scan.find(k, "about", "join.", "negation.", "title", "bound."):
         return True
     verb = scan.find(k, "act.", "make", "unavailable.")

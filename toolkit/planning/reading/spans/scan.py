@@ -77,7 +77,7 @@ class Scan:
         # The lexicon looks at punctuation, too; the passes count in words.
         self._marked = lexicon.split_conjunctions(_split_objective(objective, lexicon.code))
         if mends:
-            self._marked = mend_tokens(self._marked, lexicon.code)
+            self._marked = mend_tokens(self._marked, lexicon.code, names.field_openings)
         kept = [i for i, token in enumerate(self._marked) if _is_kept(token)]
         self.tokens = [self._marked[i] for i in kept]
         self.owners: list[str | None] = [None] * len(self.tokens)
@@ -129,7 +129,7 @@ class Scan:
 
     def is_free(self, i: int) -> bool:
         """Tell whether no pass has read a word yet."""
-        return i < len(self.owners) and self.owners[i] is None
+        return 0 <= i < len(self.owners) and self.owners[i] is None
 
     def find_sentence_start(self, i: int) -> int:
         """Return the index of the first word of a word's sentence."""
@@ -197,7 +197,7 @@ class Scan:
         return bool(self.phrases(i))
 
     def _list_phrases(self, i: int) -> tuple[Phrase, ...]:
-        if i >= len(self.tokens):
+        if not 0 <= i < len(self.tokens):
             return ()
         limit = self._find_break(i)
         found = []

@@ -27,16 +27,18 @@ def find_values(scan: Scan) -> list[ItemList]:
 def _read_values(scan: Scan, i: int, end: int) -> ItemList | None:
     """Read `light, dark and forest`, after the preposition or the name that leads to them."""
     led = _find_lead(scan, i)
+    times = get_grammar(scan.lexicon.code).times
+    i += scan.word(i) in times  # "once slow, once fast"
     first = _read_value(scan, i, None if led is None else _name_field(scan, i))
     if led is None or first is None:
         return None
     items, values = [(led, first[1])], [first[0]]
     while len(items) < _MAX_VALUES:
         k = items[-1][1]
-        joined = k < end and (scan.breaks[k] == Break.COMMA or scan.find(k, "join.and") is not None)
-        both = scan.find(k, "join.and") if joined else None
+        both = scan.find(k, "join.then", "join.and") if k < end else None
+        joined = k < end and (scan.breaks[k] == Break.COMMA or both is not None)
         k = both.end if both is not None else k
-        if joined and scan.word(k) == scan.word(led):
+        if joined and (scan.word(k) == scan.word(led) or scan.word(k) in times):
             k += 1
         following = _read_value(scan, k, first[0].name) if joined and k < end else None
         if following is None:

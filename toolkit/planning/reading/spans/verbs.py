@@ -2,7 +2,12 @@
 
 from dataclasses import replace
 
-from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS, find_head
+from toolkit.planning.reading.spans.noun_phrases import (
+    UNAVAILABLE_NOUNS,
+    find_head,
+    labels_quote,
+    read_noun_phrase,
+)
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.words.grammar import get_grammar
 
@@ -21,9 +26,13 @@ VERB_CATEGORIES = ("act.", "make", "unavailable.", "kind")
 def find_verb(scan: Scan, i: int) -> Phrase | None:
     """Return the verb at a word, if a verb can stand there; its parts may stand apart."""
     apart = _find_separated_verb(scan, i)
+    if names_label(scan, i):
+        return None
     verb = scan.find(i, "act.", "make", "unavailable.")
     if verb is not None and verb.particle is not None:
         return verb
+    if verb is not None and verb.category == "unavailable.transcribe" and labels_quote(scan, verb):
+        return None  # "Untertitel: „…“" is no request to subtitle
     if verb is not None:
         verb = _add_manner(scan, verb)
     if apart is not None and (verb is None or verb.end - verb.start < 2):
@@ -36,6 +45,8 @@ def find_verb(scan: Scan, i: int) -> Phrase | None:
     if has_clitic(scan, verb) or _has_pronoun_inside(scan, verb):
         return _prefer_available(scan, verb)
     if _may_be_noun(scan, verb) and not has_object(scan, verb.end):
+        return None
+    if _opens_compound(scan, verb):
         return None
     labels = verb.is_ambiguous and verb.category.startswith("unavailable.")
     if labels and verb.end < len(scan) and scan.breaks[verb.end] == Break.CLAUSE:
@@ -63,6 +74,21 @@ def find_final_verb(scan: Scan, i: int) -> Phrase | None:
     return verb if is_verb and verb is not None and not verb.is_tail else None
 
 
+def _opens_compound(scan: Scan, verb: Phrase) -> bool:
+    """Tell whether a word is the first part of a work's name: `call sign ideas`."""
+    k = verb.end
+    is_noun = verb.category in UNAVAILABLE_NOUNS and not verb.is_ambiguous
+    may_be = is_noun or (verb.is_ambiguous and verb.category.startswith("unavailable."))
+    if not may_be or k >= len(scan):
+        return False
+    if scan.word(verb.start).endswith(get_grammar(scan.lexicon.code).gerund or ("\0",)):
+        return not scan.has(k, "article", "pronoun", "number") and not scan.breaks[k]
+    named = read_noun_phrase(scan, k) if not scan.breaks[k] else None
+    if named is None or named.has_article or not (is_noun or named.unknown) or named.head is None:
+        return False
+    return not named.head.category.startswith("unavailable.")
+
+
 def _is_hyphenated(scan: Scan, verb: Phrase) -> bool:
     """Tell whether a verb is a part of a noun: `pay-what-you-can notice`, `sign-up blurb`."""
     if verb.end >= len(scan) or scan.breaks[verb.end]:
@@ -76,6 +102,17 @@ def _is_hyphenated(scan: Scan, verb: Phrase) -> bool:
         and not scan.has(verb.end, "article", "pronoun", "function_word")
     )
     return scan.gap(verb.end) == "-" or before_noun
+
+
+def names_label(scan: Scan, i: int) -> bool:
+    """Tell whether a word that may be a verb is a noun: `its text`, `Card: …, text “…”`."""
+    noun = next((one for one in scan.phrases(i) if one.category == "thing.text"), None)
+    if noun is None or not noun.is_ambiguous:
+        return False
+    led = i > 0 and not scan.breaks[i] and scan.has(i - 1, "article")
+    k = noun.end
+    quoted = k < len(scan) and scan.owners[k] == "literal"
+    return led or (quoted and (scan.breaks[i] == Break.COMMA or scan.breaks[k] >= Break.CLAUSE))
 
 
 def _add_manner(scan: Scan, verb: Phrase) -> Phrase:

@@ -58,10 +58,15 @@ class Grammar:
         momentary: words of what is so today, and may be another tomorrow.
         retracting: what takes back that something was asked for.
         saying: verbs after which quoted words are said, and no name.
+        ourselves: words for who asks as the one who does something.
+        parts_of_card: nouns of what a card consists of, as a clause about them opens.
         voices: nouns of what a recording has of who speaks.
         reasons: words that ask for a reason.
         manner: those that ask in what way, unless one of `measuring` follows.
         measuring: words after those that make them ask for a state or a number: `how long`.
+        gerund: the ending of a verb that stands as a noun: `a booking system`.
+        addressers: pronouns of who asks, as an object.
+        inflections: endings of verbs by which they state and do not ask.
         telling: verbs of what is done by words alone: `invite`.
         giving: verbs that give somebody something: `give the shop a name`.
         placing: prepositions of a part's place on the whole.
@@ -70,11 +75,13 @@ class Grammar:
         imagining: verbs of thinking of a thing, as a scene for what is asked for.
         nothing: pronouns for nothing at all.
         emphatic: auxiliaries that stress an imperative.
+        further: adjectives before such a pronoun: `a second one`.
         another: pronouns for one more of what was named.
         periods: nouns of time, which come again.
         partitive: prepositions between `each` and what there are several of.
         plural: endings of a noun that stands for many.
         sides: words after a number for the side of a picture that it measures.
+        concord: words by which a negation is said again: `no quiero ni dibujos`.
         progressive: endings of a verb that goes on, and is no noun before an object.
     """
 
@@ -127,18 +134,25 @@ class Grammar:
     measuring: frozenset[str] = frozenset()
     giving: frozenset[str] = frozenset()
     telling: frozenset[str] = frozenset()
+    gerund: tuple[str, ...] = ()
+    inflections: tuple[str, ...] = ()
+    addressers: frozenset[str] = frozenset()
     saying: frozenset[str] = frozenset()
+    ourselves: tuple[str, ...] = ()
+    parts_of_card: tuple[str, ...] = ()
     voices: frozenset[str] = frozenset()
     verb_final: frozenset[str] = frozenset()
     recipients: frozenset[str] = frozenset()
     imagining: frozenset[str] = frozenset()
     nothing: frozenset[str] = frozenset()
     emphatic: frozenset[str] = frozenset()
+    further: frozenset[str] = frozenset()
     another: frozenset[str] = frozenset()
     periods: frozenset[str] = frozenset()
     partitive: frozenset[str] = frozenset()
     plural: tuple[str, ...] = ()
     sides: Mapping[str, str] = field(default_factory=dict)
+    concord: frozenset[str] = frozenset()
     progressive: tuple[str, ...] = ()
 
 
@@ -148,6 +162,7 @@ def _words(text: str) -> frozenset[str]:
 
 GRAMMARS: Mapping[str, Grammar] = {
     "en": Grammar(
+        concord=_words("or nor"),
         definite=_words("the this that these those its all both"),
         possessive=_words("my our your his her their"),
         finite=_words(
@@ -243,14 +258,18 @@ GRAMMARS: Mapping[str, Grammar] = {
             "is are much many long late soon often far busy bad full cold warm hot high low deep "
             "crowded about come"
         ),
-        telling=_words("invite warn alert remind notify inform"),
+        gerund=("ing",),
+        inflections=("ed",),
+        addressers=_words("me us"),
+        telling=_words("invite warn alert remind notify inform advertise sell"),
         giving=_words("give hand offer lend grant find get"),
         retracting=("scrap that", "forget that", "cancel that", "strike that", "ignore that"),
         recipients=_words("for"),
         progressive=("ing",),
-        imagining=_words("imagine picture suppose"),
+        imagining=_words("imagine suppose"),
         nothing=_words("nothing none"),
         emphatic=_words("do"),
+        further=_words("second third fourth further different other new"),
         periods=_words(
             "second minute hour day night morning afternoon evening week weekend fortnight month "
             "quarter season term year decade time monday tuesday wednesday thursday friday "
@@ -578,6 +597,11 @@ GRAMMARS: Mapping[str, Grammar] = {
     "ja": Grammar(
         now=(
             "今の",
+            "今、",
+            "今は",
+            "今って",
+            "いま、",
+            "ただいま",
             "現在の",
             "いまの",
             "今すぐ",
@@ -591,8 +615,11 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今朝",
         ),
         listed=_words(
-            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案"
+            "名前 ネーミング 言葉 キーワード ハッシュタグ 質問 アイデア 案 候補 タイトル案 "
+            "タイトル 見出し キャッチコピー コピー スローガン 標語 ヒント コツ 豆知識"
         ),
+        parts_of_card=("背景", "本文", "中央", "真ん中", "挿絵", "左に", "右に", "上に", "下に"),
+        ourselves=("自分で", "自分たちで", "こっちで", "こちらで", "うちで", "私がや", "私がす"),
         voices=_words("声 音声 ボイス 声色"),
     ),
     "zh": Grammar(
@@ -614,9 +641,24 @@ GRAMMARS: Mapping[str, Grammar] = {
             "今日",
         ),
         listed=_words(
-            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議"
+            "名字 名称 名稱 关键词 關鍵詞 标签 標籤 问题 問題 点子 點子 词语 詞語 建议 建議 "
+            "标题 標題 标语 標語 口号 口號 广告语 廣告語 广告词 廣告詞 谜语 謎語 "
+            "脑筋急转弯 腦筋急轉彎"
         ),
         saying=_words("说 說 説 讲 講 念 唸 读 讀"),
+        parts_of_card=(
+            "背景",
+            "正文",
+            "中间",
+            "中間",
+            "配图",
+            "配圖",
+            "插图",
+            "插圖",
+            "底图",
+            "底圖",
+        ),
+        ourselves=("我自己", "自己来", "自己來", "自己做", "我来", "我來", "我们自己", "我們自己"),
         voices=_words("声音 聲音 嗓音 嗓子 音色 语音 語音 声线 聲線"),
     ),
 }

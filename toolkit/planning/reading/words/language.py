@@ -24,7 +24,9 @@ LETTERS = {"ß": "de", "ä": "de", "ö": "de", "ü": "de es fr pt", "ñ": "es", 
            "ã": "pt", "õ": "pt", "ç": "fr pt", "ê": "fr pt", "â": "fr pt", "ô": "fr pt",
            "è": "fr it", "ù": "fr it", "ò": "it", "ì": "it", "à": "fr it pt", "î": "fr",
            "û": "fr", "œ": "fr", "á": "es pt", "í": "es pt", "ó": "es pt",
-           "ú": "es pt"}  # fmt: skip
+           "ú": "es pt",
+           # Romance languages have these in names and words from elsewhere only.
+           "k": "de en", "w": "de en"}  # fmt: skip
 FOLDED_WEIGHT = 0.5  # of a function word without its accents
 VOCABULARY_WEIGHT = 0.5  # of any other word of a lexicon
 ARTICLE_WEIGHT = 0.3  # of an article above that

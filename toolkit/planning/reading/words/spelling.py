@@ -1,6 +1,6 @@
 """Misspelled words of an objective, mended by the words of its language."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -30,17 +30,20 @@ SLANTS = ("qaz", "wsx", "edc", "rfv", "tgb", "yhn", "ujm", "ik", "ol", "wa", "es
 SOUNDS = ("aei", "ou", "iy", "csz", "ckq", "vw", "bp", "dt", "mn", "gj", "fv", "bv")
 
 
-def mend_tokens(tokens: Sequence[Token], code: str) -> list[Token]:
+def mend_tokens(
+    tokens: Sequence[Token], code: str, known: Container[str] = frozenset()
+) -> list[Token]:
     """Give misspelled words of an objective the keys of what they mean; names stay as they are.
 
     Args:
         tokens: of the objective; their texts and places stay.
         code: of its language.
+        known: words that are right though the lexicon does not have them.
     """
     mended = []
     for i, token in enumerate(tokens):
         is_name = i > 0 and tokens[i - 1].is_word and token.text[0].isupper()
-        is_left = is_name and code not in CAPITALIZING
+        is_left = (is_name and code not in CAPITALIZING) or token.key in known
         is_left = is_left or bool(load_lexicon(code).find_entries([token], 0))
         key = None if is_left else mend_word(token.key, code)
         mended.append(replace(token, key=key) if key else token)

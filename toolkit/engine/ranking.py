@@ -1,0 +1,143 @@
+"""The router's decision: the candidates in order, and the compact form in which it is stored.
+
+Nearly all of a decision is the same words again and again, for some twenty candidates. Stored as it
+is shown it would be most of a job's record, so it is packed: a row of values for each candidate,
+without the names of the members, compressed. It is spelled out when somebody reads the job.
+"""
+
+import zlib
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property, lru_cache
+from typing import Annotated, NamedTuple, TypedDict
+
+from pydantic import GetPydanticSchema, PlainSerializer
+from pydantic_core import from_json, to_json
+from pydantic_core.core_schema import no_info_after_validator_function
+
+from toolkit.contract.base import Usd
+from toolkit.contract.jobs import BreakerState, Routing
+from toolkit.contract.money import from_wire_usd, to_wire_usd
+
+# Read as the wire's number, and then exact.
+StoredUsd = Annotated[
+    Decimal,
+    GetPydanticSchema(
+        lambda _, handler: no_info_after_validator_function(from_wire_usd, handler(Usd))
+    ),
+    PlainSerializer(to_wire_usd, return_type=float),
+]
+MAX_UNPACKED = 64  # decisions that are kept spelled out: work that measures the same shares one
+
+
+class RankedCandidate(NamedTuple):
+    """A candidate of the router, as `Candidate` describes it; the costs are exact.
+
+    It is stored as a row of these members, in this order. A later one goes to the end: rows that
+    lack it have its default, and earlier versions do not look for it.
+    """
+
+    provider: str
+    reason: str
+    model: str | None = None
+    score: float | None = None
+    excluded: bool = False
+    allowed: bool = True
+    connected: bool = True
+    affordable: bool = True
+    healthy: bool = True
+    connection_id: str | None = None
+    estimated_cost_usd: StoredUsd | None = None
+    reservation_usd: StoredUsd | None = None
+    max_tokens: int | None = None
+    latency_p50_ms: float | None = None
+    latency_p95_ms: float | None = None
+    error_rate: float | None = None
+    breaker: BreakerState = "closed"
+    quality: int | None = None
+
+
+PACKED_MEMBERS = RankedCandidate._fields
+_FIRST_AMOUNT = PACKED_MEMBERS.index("estimated_cost_usd")
+_PAST_AMOUNTS = PACKED_MEMBERS.index("reservation_usd") + 1
+
+
+class UnpackedRanking(TypedDict):
+    """A decision as `Routing` describes it, in plain values."""
+
+    policy: str
+    candidates: list[dict[str, object]]
+
+
+@dataclass
+class Ranking:
+    """The router's decision; the first candidate that is not excluded is called first.
+
+    Jobs share it: nobody changes one that was made.
+    """
+
+    policy: str
+    candidates: list[RankedCandidate] = field(default_factory=list)
+
+    @cached_property
+    def first_choice(self) -> RankedCandidate | None:
+        """The candidate that is called first; none where nobody may be called now."""
+        return next((c for c in self.candidates if not c.excluded), None)
+
+    @cached_property
+    def packed(self) -> str:
+        """The form in which it is stored."""
+        document = to_json([self.policy, self._rows])
+        return b64encode(zlib.compress(document)).decode()
+
+    @cached_property
+    def _wire(self) -> Routing:
+        return Routing.model_validate(_name_members(self.policy, self._rows))
+
+    @cached_property
+    def _rows(self) -> list[tuple[object, ...]]:
+        """The candidates, with amounts as the wire has them."""
+        return [
+            (
+                *one[:_FIRST_AMOUNT],
+                to_wire_usd(one.estimated_cost_usd),
+                to_wire_usd(one.reservation_usd),
+                *one[_PAST_AMOUNTS:],
+            )
+            for one in self.candidates
+        ]
+
+    def to_wire(self) -> Routing:
+        """Make the decision that the wire shows, once: whoever reads it changes nothing."""
+        return self._wire
+
+
+@lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes
+def read_routing(packed: str) -> Routing:
+    """Read a packed decision as the wire shows it; whoever reads it changes nothing.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    return Routing.model_validate(unpack_ranking(packed))
+
+
+def unpack_ranking(packed: str) -> UnpackedRanking:
+    """Spell a packed decision out.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        policy, rows = from_json(zlib.decompress(b64decode(packed, validate=True)))
+        return _name_members(policy, rows)
+    except (zlib.error, TypeError, ValueError) as error:
+        raise ValueError("the packed ranking is damaged") from error
+
+
+def _name_members(policy: str, rows: Iterable[Iterable[object]]) -> UnpackedRanking:
+    """Give the values of each row the names of their members."""
+    candidates = [dict(zip(PACKED_MEMBERS, row, strict=False)) for row in rows]
+    return {"policy": policy, "candidates": candidates}

@@ -1,0 +1,50 @@
+"""The paths that are served: found by one look-up, or by their number of parts."""
+
+from collections.abc import Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+E = TypeVar("E")
+
+
+class PathMatch(NamedTuple, Generic[E]):
+    """What a path was found to be.
+
+    Attributes:
+        template: the path as the table has it, such as `/v1/runs/{id}`.
+        endpoint: what answers it.
+        id: what stands in the place of `{id}`; empty where there is none.
+    """
+
+    template: str
+    endpoint: E
+    id: str = ""
+
+
+class PathTable(Generic[E]):
+    """The endpoint of each path that is served.
+
+    >>> PathTable({"/v1/runs": 1, "/v1/runs/{id}": 2}).find("/v1/runs/run_01")
+    PathMatch(template='/v1/runs/{id}', endpoint=2, id='run_01')
+    """
+
+    def __init__(self, endpoints: Mapping[str, E]) -> None:
+        self.paths = tuple(endpoints)
+        self._literals: dict[str, PathMatch[E]] = {}
+        self._templates: dict[int, list[tuple[list[str], PathMatch[E]]]] = {}
+        for path, endpoint in endpoints.items():
+            match, parts = PathMatch(path, endpoint), path.split("/")
+            if "{id}" in parts:
+                self._templates.setdefault(len(parts), []).append((parts, match))
+            else:
+                self._literals[path] = match
+
+    def find(self, path: str) -> PathMatch[E] | None:
+        """Find what a path is; none for one that is not served."""
+        if path in self._literals:
+            return self._literals[path]
+        asked = path.split("/")
+        for parts, match in self._templates.get(len(asked), ()):
+            at = parts.index("{id}")
+            if asked[at] and parts[:at] == asked[:at] and parts[at + 1 :] == asked[at + 1 :]:
+                return PathMatch(match.template, match.endpoint, asked[at])
+        return None

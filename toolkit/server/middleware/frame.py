@@ -1,0 +1,116 @@
+"""The frame around every request: what each needs, in one pass and not in layers."""
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.contract.errors import ToolkitError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.engine import Engine
+from toolkit.server.errors import make_draining_error, render_error
+from toolkit.server.http.paths import PathTable
+from toolkit.server.middleware.cors import make_cors_app
+from toolkit.server.middleware.limits import TimedBody, check_head
+from toolkit.server.middleware.telemetry import (
+    UNKNOWN_ROUTE,
+    HttpExchange,
+    RequestObserver,
+    begin_exchange,
+    end_exchange,
+    record_message,
+)
+
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
+_CLOSE = (b"connection", b"close")
+
+
+class RequestFrame:
+    """ASGI middleware that does for each request what is done for all.
+
+    It gives the request its `req_` id, which every response carries, and has an observer watch it;
+    it lets browsers ask from the origins that the operator names, refuses heads that are too large
+    and, during shutdown, new work, and cuts bodies that are too slow.
+
+    Args:
+        app: what answers; its scope has the id and the path's match in `state`.
+        engine: the engine that is served.
+        table: the paths that are served.
+        observer: the observer of requests; none by default.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        engine: Engine,
+        table: PathTable[object],
+        observer: RequestObserver | None = None,
+    ) -> None:
+        self._app = app
+        self._engine = engine
+        self._settings = engine.settings
+        self._table = table
+        self._observer = observer
+        self._origins = {origin.encode() for origin in engine.settings.cors_origins}
+        self._cors_app = make_cors_app(self._answer, engine.settings.cors_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = new_id(Prefix.REQUEST)
+        match = self._table.find(scope["path"].removeprefix(scope.get("root_path", "")))
+        scope.setdefault("state", {}).update(request_id=request_id, match=match)
+        app = self._cors_app if self._has_allowed_origin(scope) else self._answer
+        if self._observer is None:
+            await app(scope, receive, _ResponseSender(send, scope, None))
+            return
+        exchange = begin_exchange(scope, request_id, match.template if match else UNKNOWN_ROUTE)
+        with self._observer.request(exchange):
+            try:
+                await app(scope, receive, _ResponseSender(send, scope, exchange))
+            finally:
+                end_exchange(exchange, scope)
+
+    def _has_allowed_origin(self, scope: Scope) -> bool:
+        """Tell whether a web page asks that the operator has named."""
+        if not self._origins:
+            return False
+        asking = (value for name, value in scope["headers"] if name == b"origin")
+        return next(asking, b"") in self._origins
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request, or have it answered."""
+        method = scope["method"]
+        try:
+            check_head(scope, self._settings)
+            if method == "POST" and self._engine.is_draining:
+                raise make_draining_error()
+        except ToolkitError as error:
+            await render_error(error, scope["state"]["request_id"])(scope, receive, send)
+            return
+        if method not in ("GET", "HEAD"):
+            receive = scope["state"]["body"] = TimedBody(receive, self._settings.body_timeout_s)
+        await self._app(scope, receive, send)
+
+
+class _ResponseSender:
+    """Sends the parts of a response, with the headers that every one has."""
+
+    __slots__ = ("_exchange", "_send", "_state")
+
+    def __init__(self, send: Send, scope: Scope, exchange: HttpExchange | None) -> None:
+        self._send = send
+        self._state = scope["state"]
+        self._exchange = exchange
+
+    async def __call__(self, message: Message) -> None:
+        """Send one part."""
+        if message["type"] == "http.response.start":
+            request_id = self._state["request_id"].encode()
+            headers = [*message["headers"], (b"x-request-id", request_id), _NOSNIFF]
+            body: TimedBody | None = self._state.get("body")
+            if body is not None and body.is_late:
+                headers.append(_CLOSE)
+            message["headers"] = headers
+        if self._exchange is not None:
+            record_message(self._exchange, message)
+        await self._send(message)
