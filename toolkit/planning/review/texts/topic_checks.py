@@ -40,7 +40,7 @@ def check_topic(case: TextCase) -> Iterator[ReviewIssue]:
     if not wanted or any(term in there or _is_compound(term, terms) for term in wanted):
         return
     is_free = (
-        not case.demands.informs
+        (not case.demands.informs and (case.asks("describing") or not case.wishes.informs))
         or case.demands.is_creative
         or any(map(case.asks, ("fiction", "one_line")))
         or (measure_overlap(terms, material) >= case.thresholds.material_share)
