@@ -10,7 +10,8 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Annotated, NamedTuple, TypedDict
 
 from pydantic import GetPydanticSchema, PlainSerializer
@@ -64,6 +65,16 @@ _FIRST_AMOUNT = PACKED_MEMBERS.index("estimated_cost_usd")
 _PAST_AMOUNTS = PACKED_MEMBERS.index("reservation_usd") + 1
 
 
+@cache
+def _load_words() -> bytes:
+    """Load the words that decisions are made of, which are referred to instead of stored.
+
+    The file never changes: what was packed with it could not be read with another one.
+    """
+    text = (Path(__file__).parent / "ranking_words.txt").read_text(encoding="utf-8")
+    return text.replace("\n", "").encode()
+
+
 class UnpackedRanking(TypedDict):
     """A decision as `Routing` describes it, in plain values."""
 
@@ -90,7 +101,8 @@ class Ranking:
     def packed(self) -> str:
         """The form in which it is stored."""
         document = to_json([self.policy, self._rows])
-        return b64encode(zlib.compress(document)).decode()
+        packer = zlib.compressobj(zdict=_load_words())
+        return b64encode(packer.compress(document) + packer.flush()).decode()
 
     @cached_property
     def _wire(self) -> Routing:
@@ -131,7 +143,8 @@ def unpack_ranking(packed: str) -> UnpackedRanking:
         ValueError: it is damaged.
     """
     try:
-        policy, rows = from_json(zlib.decompress(b64decode(packed, validate=True)))
+        unpacker = zlib.decompressobj(zdict=_load_words())
+        policy, rows = from_json(unpacker.decompress(b64decode(packed, validate=True)))
         return _name_members(policy, rows)
     except (zlib.error, TypeError, ValueError) as error:
         raise ValueError("the packed ranking is damaged") from error
