@@ -12,9 +12,10 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
+from tests.support.embedded import open_in_process
 from toolkit import Client
 from toolkit.contract.errors import ToolkitError
-from toolkit.local import LOCAL_URL, LoopChannel, LoopTransport
+from toolkit.local import LOCAL_URL, LoopTransport
 from toolkit.settings import Settings
 
 UNKNOWN_RUN = "run_01k23tfp431g22yas787jwqrky"
@@ -74,11 +75,11 @@ def nest(depth: int) -> object:
 
 def open_ways(server: Server, key: str) -> dict[str, Client]:
     """Clients with a key, one for each way to one engine."""
-    over_asgi, in_process = (
-        Client(LOCAL_URL, key, transport=LoopTransport(server.thread)) for _ in range(2)
-    )
-    in_process._http.attach_channel(LoopChannel(server.thread))
-    return {"in process": in_process, "asgi": over_asgi, "socket": Client(server.url, key)}
+    return {
+        "in process": open_in_process(server.thread, key),
+        "asgi": Client(LOCAL_URL, key, transport=LoopTransport(server.thread)),
+        "socket": Client(server.url, key),
+    }
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@
 import httpx
 
 from toolkit import Client
-from toolkit.local import EngineThread, LoopTransport
+from toolkit.local import LOCAL_URL, EngineThread, LoopChannel, LoopTransport
 
 
 def find_thread(client: Client) -> EngineThread | None:
@@ -27,3 +27,10 @@ def make_transport(client: Client) -> httpx.BaseTransport | None:
 def with_key(client: Client, api_key: str) -> Client:
     """Make a client of the same service with another key."""
     return Client(client.access.base_url, api_key, transport=make_transport(client))
+
+
+def open_in_process(thread: EngineThread, api_key: str) -> Client:
+    """Open a client of an engine that it does not own, without any HTTP between them."""
+    client = Client(LOCAL_URL, api_key, transport=LoopTransport(thread))
+    client._http.attach_channel(LoopChannel(thread))
+    return client

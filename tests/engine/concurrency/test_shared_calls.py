@@ -5,6 +5,7 @@ import asyncio
 import httpx
 import pytest
 
+from tests.support.timing import yield_turns
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.transport.driver import Driver
 from toolkit.engine.transport.worker_pool import WorkerPool
@@ -51,7 +52,7 @@ async def test_a_call_goes_on_while_somebody_waits() -> None:
         return "done"
 
     first, second = (asyncio.create_task(calls.share("a", call())) for _ in range(2))
-    await asyncio.sleep(0)
+    await yield_turns()
     first.cancel()
     with pytest.raises(asyncio.CancelledError):
         await first
@@ -71,8 +72,7 @@ async def test_a_call_that_nobody_waits_for_is_cancelled() -> None:
             cancelled.set()
 
     only = asyncio.create_task(calls.share("a", call()))
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)  # the call's own task has begun
+    await yield_turns(2)  # the call's own task has begun
     only.cancel()
     with pytest.raises(asyncio.CancelledError):
         await only

@@ -16,8 +16,9 @@ from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.money.call_bill import CallBill
 from toolkit.engine.routing.model_offers import find_model
-from toolkit.engine.transport.driver import MAX_INLINE_BYTES, SEND_CHECK, FlowHooks, measure_size
+from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.engine.transport.redaction import redact_reply
+from toolkit.engine.transport.send_check import SEND_CHECK
 from toolkit.plugins import Access, Operation, ProviderError, Reply, Submitted, TextReply, Vendor
 from toolkit.settings import Timeouts
 from toolkit.store import Repository, UpdateRow

@@ -12,7 +12,7 @@ import httpx
 from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.transport import map_aiohttp_exceptions
 
-from toolkit.engine.transport.driver import SEND_CHECK, SendCheck
+from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 
 CHUNK_BYTES = 64 * 1024
 # Vendors close a connection that is idle after a minute or more: one that is taken just then would

@@ -15,6 +15,7 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.network import NetworkTransport
+from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.worker_pool import CpuExecutor
 from toolkit.plugins import (
     RECORDED_MODEL,
@@ -36,7 +37,6 @@ OnPause = Callable[[str | None], None]
 OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
 OnRequest = Callable[[httpx.Request], Awaitable[None]]
-SendCheck = Callable[[], Awaitable[None]]
 # The address, the headers and the timeouts of what is asked of a public service.
 PublicLookup = tuple[str, tuple[tuple[bytes, bytes], ...], Timeouts]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
@@ -81,9 +81,6 @@ NO_HOOKS = FlowHooks()
 NO_TIMEOUTS = Timeouts()
 # Public services have no vendor limits: the encyclopedia asks for at most three at once.
 MAX_PUBLIC_REQUESTS = 3
-# In a request's extensions: the check that has to pass right before it is sent, made as late as
-# the transport can.
-SEND_CHECK = "toolkit.check"
 MAX_THREADS = 4  # for quick steps
 _BODY_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
