@@ -120,6 +120,7 @@ class TextThresholds(BaseModel):
         packed_share: the least that a text may be packed to; less says nothing new.
         echo_share: the share of a brief that a text repeats to be an echo of it.
         old_share: the share of a text's words in its brief from which on it says nothing else.
+        said_share: the share of a brief's words that a text of nothing else has to be an echo.
         heading_characters: texts shorter than that need no headings.
         hidden_share: the most of a text that may be signs that are not seen.
         material_share: the least share of a text's words that stand in its material.
@@ -140,6 +141,7 @@ class TextThresholds(BaseModel):
     packed_share: Share = 0.15
     echo_share: Share = 0.6
     old_share: Share = 0.8
+    said_share: Share = 0.8
     heading_characters: int = Field(default=600, ge=0)
     hidden_share: Share = 0.02
     material_share: Share = 0.15

@@ -21,8 +21,9 @@ async def test_a_value_is_read_once_a_turn() -> None:
     assert memo.find("b", read) == 2
     memo.forget()
     assert memo.find("a", read) == 3
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    await turned.wait()
     assert memo.find("a", read) == 4
 
 

@@ -15,6 +15,7 @@ AccountId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ACCOUNT))]
 Members = Everyone | Annotated[list[AccountId], Field(min_length=1, max_length=100)]
 
 _VARIABLE_PATTERN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
+_CAPITALS_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*")
 _KEY_SHAPES = re.compile(
     r"^(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)|[A-Za-z0-9+/=_\-]{40,}$", re.I
 )
@@ -34,7 +35,7 @@ def looks_like_key(text: str) -> bool:
     >>> looks_like_key("MINIMAX_API_KEY")
     False
     """
-    if text.startswith("arn:aws") or re.fullmatch(r"[A-Z][A-Z0-9_]*", text):
+    if text.startswith("arn:aws") or _CAPITALS_PATTERN.fullmatch(text):
         return False
     return _KEY_SHAPES.search(text) is not None
 

@@ -25,6 +25,7 @@ from toolkit.engine.routing.connection_health import HealthSnapshot
 from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
 
@@ -53,6 +54,7 @@ class EngineContext(ProviderContext):
     is_reproducible: bool = False
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
+    _rankings: RankingCache = field(default_factory=RankingCache)
     _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 
     @cached_property
@@ -104,6 +106,7 @@ class EngineContext(ProviderContext):
             connections=connections,
             health=health,
             usd_per_s=usd_per_s,
+            rankings=self._rankings,
         )
 
     def _make_connection_set(

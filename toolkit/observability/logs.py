@@ -27,6 +27,7 @@ LogLine = MutableMapping[str, Any]
 
 _ROOT_LOGGER = "toolkit"
 _SERVED_LOGGER = "toolkit.served"
+_PLAIN_TYPES = frozenset({bool, int, float})  # nothing to redact
 _UNAUTHORIZED = 401
 _PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
 
@@ -186,7 +187,11 @@ class _LineFormatter(logging.Formatter):
         fields = record.msg
         if not isinstance(fields, dict):
             return self._foreign_formatter.format(record)
-        line = {name: _redact_value(value) for name, value in fields.items() if value is not None}
+        line = {
+            name: value if type(value) in _PLAIN_TYPES else _redact_value(value)
+            for name, value in fields.items()
+            if value is not None
+        }
         line["level"] = record.levelname.lower()
         line["logger"] = record.name
         at = datetime.fromtimestamp(record.created, UTC)

@@ -6,13 +6,16 @@ No line that is known to hold one is logged; this is for secrets that were overl
 import re
 
 from toolkit.contract.connections import looks_like_key
+from toolkit.contract.ids import Prefix
 
 REDACTED = "[redacted]"
 
 _BEARER = re.compile(r"\b(bearer|basic)\s+[^\s\"',;]+", re.I)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]+")
 _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
-# One word that is no address: most values of our own lines, such as ids, states and paths.
+# An id that the service made. None of these prefixes is one of a key.
+_OWN_ID = re.compile(rf"(?:{'|'.join(Prefix)})_[0-7][0-9a-hjkmnp-tv-z]{{25}}")
+# One word that is no address: most values of our own lines, such as states and paths.
 _SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 
 
@@ -22,6 +25,8 @@ def redact_text(text: str) -> str:
     >>> redact_text("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'
     """
+    if _OWN_ID.fullmatch(text):
+        return text
     if _SINGLE_WORD.fullmatch(text):
         return REDACTED if looks_like_key(text) else text
     text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))

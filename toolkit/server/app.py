@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 DOCUMENT_PATH = "/openapi.json"
 
 
-class Endpoint(Protocol):
+class RequestEndpoint(Protocol):
     """Whatever answers the requests for a path."""
 
     async def respond(self, request: Request, /) -> Response:
@@ -46,7 +46,7 @@ def _read_document() -> bytes:
     return (files(__package__) / "openapi.json").read_bytes()
 
 
-def build_endpoints(engine: Engine) -> Mapping[str, Endpoint]:
+def build_endpoints(engine: Engine) -> Mapping[str, RequestEndpoint]:
     """Build the endpoint of each path of the table, with all operations that it has."""
     responder = OperationResponder(engine)
     by_path = groupby(sorted(OPERATIONS, key=lambda one: one.path), key=lambda one: one.path)
@@ -72,7 +72,7 @@ async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
     """
     if scope["type"] != "http":
         raise ValueError(f"Only HTTP is served, not {scope['type']}.")
-    match: PathMatch[Endpoint] | None = scope["state"]["match"]
+    match: PathMatch[RequestEndpoint] | None = scope["state"]["match"]
     request_id: str = scope["state"]["request_id"]
     try:
         if match is None:

@@ -1,6 +1,5 @@
 """The router, as a pure function of what it is told."""
 
-import itertools
 from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
@@ -13,12 +12,11 @@ from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine import Registry
-from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot, Latency
 from toolkit.engine.routing.provider_pool import MAX_CONNECTIONS, MAX_TABLES, ProviderPool
+from toolkit.engine.routing.ranking_cache import MAX_RANKINGS
 from toolkit.engine.routing.router import find_soonest_s, route
-from toolkit.engine.routing.routing_table import MAX_RANKINGS
 from toolkit.plugins import Model, TextRequest, Vendor
 
 REGISTRY = Registry.load()
@@ -297,7 +295,6 @@ def test_tables_and_rankings_are_bounded() -> None:
     for n in range(2 * MAX_TABLES):
         route(CAPABILITY, Options(provider=f"p{n}"), ASKED, world)
     assert len(world.tables) <= MAX_TABLES
-    (table,) = itertools.islice(world.tables.values(), 1)
     for n in range(MAX_RANKINGS + 2):
-        table.rank(replace(ASKED, max_tokens=n + 1), BudgetLeft())
-    assert len(table) <= MAX_RANKINGS
+        route(CAPABILITY, Options(), replace(ASKED, max_tokens=n + 1), world)
+    assert len(world.rankings) <= MAX_RANKINGS

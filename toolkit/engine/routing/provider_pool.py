@@ -8,6 +8,7 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.jobs import Options
 from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.routing.routing_table import RoutingTable
 from toolkit.plugins import Model, Vendor
 
@@ -31,6 +32,7 @@ class ProviderPool:
         failed_ids: the ids of the connections that have failed this job.
         pinned_id: the id of the only connection that may be used; none where any may.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
+        rankings: keeps the rankings of its tables.
         tables: the routing tables that were compiled from it, by capability, policy, pin and day;
             another pool has none of them.
     """
@@ -42,6 +44,7 @@ class ProviderPool:
     failed_ids: frozenset[str] = frozenset()
     pinned_id: str | None = None
     usd_per_s: Decimal | None = None
+    rankings: RankingCache = field(default_factory=RankingCache, repr=False, compare=False)
     tables: dict[tuple[object, ...], RoutingTable] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

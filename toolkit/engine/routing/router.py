@@ -108,7 +108,7 @@ def _find_table(capability: Capability, options: Options, providers: ProviderPoo
     if table is None:
         pinned, among = resolve_pin(options, providers)
         entries = list(list_entries(capability, pinned, among, today))
-        table = RoutingTable(capability, pinned, entries, among.usd_per_s)
+        table = RoutingTable(capability, pinned, entries, providers.rankings, among.usd_per_s)
         if len(providers.tables) >= MAX_TABLES:
             providers.tables.clear()
         providers.tables[key] = table

@@ -8,6 +8,7 @@ follows from them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from toolkit.contract.connections import Connection
@@ -21,11 +22,9 @@ from toolkit.engine.money.affordability import (
 )
 from toolkit.engine.ranking import RankedCandidate, Ranking
 from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.plugins import Capability, Model, Operation, Vendor
 from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
-
-# Rankings that a table keeps, by what operations measure; a full one starts anew.
-MAX_RANKINGS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +106,14 @@ class MeasuredOperation:
 class RoutingTable:
     """The candidates of a capability under a policy, with all that no call changes.
 
-    Its rankings are kept by what an operation measures (units expected, and units at most): work
-    that measures the same is ranked the same. They go with the table, and so with the pool.
+    Work that measures the same (units expected, and units at most) is ranked the same, and shares a
+    ranking where no budget limits it.
 
     Args:
         capability: the capability to serve.
         options: name the policy, the pin and the place, where there is one.
         entries: the candidates.
+        rankings: keeps those that were made lately.
         usd_per_s: US dollars a second of a worker at the endpoint that the options name, if known.
     """
 
@@ -122,6 +122,7 @@ class RoutingTable:
         capability: Capability,
         options: Options,
         entries: Sequence[TableEntry],
+        rankings: RankingCache,
         usd_per_s: Decimal | None = None,
     ) -> None:
         self._capability = capability
@@ -137,11 +138,7 @@ class RoutingTable:
         self._bounded = list(bounded.values())
         ways = {limits: n for n, limits in enumerate(bounded)}
         self._bound_of = [ways[_find_limits(one)] for one in entries]
-        self._rankings: dict[object, Ranking] = {}
-
-    def __len__(self) -> int:
-        """Return how many rankings are kept."""
-        return len(self._rankings)
+        self._rankings = rankings
 
     def rank(self, operation: Operation[Any] | None, budget_left: BudgetLeft) -> Ranking:
         """Rank the candidates for an operation; the first that is not excluded is called first.
@@ -151,13 +148,8 @@ class RoutingTable:
         measured = None if operation is None else self._measure_operation(operation)
         if budget_left.is_limited or measured is None:
             return self._rank_anew(operation, measured, budget_left)
-        ranking = self._rankings.get(measured.key)
-        if ranking is None:
-            ranking = self._rank_anew(operation, measured, budget_left)
-            if len(self._rankings) >= MAX_RANKINGS:
-                self._rankings.clear()
-            self._rankings[measured.key] = ranking
-        return ranking
+        make = partial(self._rank_anew, operation, measured, budget_left)
+        return self._rankings.find((self, measured.key), make)
 
     def _measure_operation(self, operation: Operation[Any]) -> MeasuredOperation:
         """Measure all of an operation that its costs depend on."""

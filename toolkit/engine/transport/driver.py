@@ -12,6 +12,7 @@ import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.worker_pool import CpuExecutor
@@ -36,6 +37,8 @@ OnSubmitted = Callable[[Submitted], Awaitable[None]]
 OnOperation = Callable[[Operation[Any]], Awaitable[Reply]]
 OnRequest = Callable[[httpx.Request], Awaitable[None]]
 SendCheck = Callable[[], Awaitable[None]]
+# The address, the headers and the timeouts of what is asked of a public service.
+PublicLookup = tuple[str, tuple[tuple[bytes, bytes], ...], Timeouts]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
 
 
@@ -109,6 +112,7 @@ class Driver:
         self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_PUBLIC_REQUESTS)
         )
+        self._lookups: SharedCalls[PublicLookup, httpx.Response] = SharedCalls()
 
     def _get_transport(self, via: str) -> httpx.AsyncBaseTransport:
         transport = self._transports.get(via)
@@ -240,8 +244,15 @@ class Driver:
         """
         if via:
             return await self._send_request(request, timeouts, via)
+        if request.method != "GET":
+            return await self._send_public(request, timeouts)
+        # Work that begins together often looks the same up.
+        asked = str(request.url), tuple(request.headers.raw), timeouts
+        return await self._lookups.share(asked, self._send_public(request, timeouts))
+
+    async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
-            return await self._send_request(request, timeouts, via)
+            return await self._send_request(request, timeouts, "")
 
     async def _send_request(
         self, request: httpx.Request, timeouts: Timeouts, via: str

@@ -9,12 +9,19 @@ from toolkit.planning.review.texts.completeness_checks import (
     check_emptiness,
     check_ending,
     check_numbering,
+    check_sections,
     check_truncation,
 )
 from toolkit.planning.review.texts.encoding_checks import (
     check_encoding,
     check_hidden,
     check_secrets,
+)
+from toolkit.planning.review.texts.fact_checks import (
+    check_addressee,
+    check_facts,
+    check_sources,
+    check_translation,
 )
 from toolkit.planning.review.texts.form_checks import (
     check_code,
@@ -40,18 +47,14 @@ from toolkit.planning.review.texts.manner_checks import (
 )
 from toolkit.planning.review.texts.repetition_checks import check_repetition
 from toolkit.planning.review.texts.residue_checks import check_markup, check_placeholders
-from toolkit.planning.review.texts.topic_checks import (
-    check_facts,
-    check_sources,
-    check_topic,
-    check_translation,
-)
+from toolkit.planning.review.texts.topic_checks import check_topic
 
 TEXT_CHECKS: tuple[TextCheck, ...] = (
     check_emptiness,
     check_truncation,
     check_ending,
     check_numbering,
+    check_sections,
     check_language,
     check_words,
     check_characters,
@@ -76,6 +79,7 @@ TEXT_CHECKS: tuple[TextCheck, ...] = (
     check_secrets,
     check_topic,
     check_facts,
+    check_addressee,
     check_translation,
     check_sources,
 )

@@ -25,12 +25,18 @@ from toolkit.planning.review.texts.word_lists import (
 )
 
 _OPEN_MARKS = re.compile(r"[,;:–—(\[{«„“‘\-、，；：（「『]$")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+\S")
+_BOLD_LINE = re.compile(r"^\s{0,3}\*\*[^*\n]{1,60}\*\*:?\s*$")
+_KISSES = re.compile(r"(?<=\w )[xX]{1,4}$")
+_BOLD_LEVEL, _BARE_LEVEL = 7, 8  # of headings, under those with signs
+_HEADING_WORDS, _DENSE_HEADING = 4, 12  # words; signs, where words are not set apart
 _ADDRESS = re.compile(r"https?://\S+$|(?<!\S)\S{1,80}@\S+$|[#@]\w+$|\d[\d\s/()+-]{5,}$")
 _ASIDE = re.compile(r"\s*[(\[（【][^()\[\]（）【】]{1,80}[)\]）】]\s*$")  # of its own, at the end
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 _STRINGS = re.compile(r"\"\"\"|'''|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'")
 _LAST_CHARS = 2_000  # of a last line
 _SIGNATURE_WORDS = 7  # of a line after a greeting
+_FRAGMENT_WORDS, _NOTICE_WORDS = 5, 15  # of last words that are no sentence, of their line
 _MIN_LAST_WORDS = 4  # of a last line that could be a sentence
 _MIN_LAST_CHARS = 12  # the same, where words are not set apart
 
@@ -75,7 +81,7 @@ def check_ending(case: TextCase) -> Iterator[ReviewIssue]:
     if not lines:
         return
     fault = _find_open_end(case, text, lines)
-    if fault and not case.asks("unfinished"):
+    if fault and not case.asks("unfinished") and not case.asks("marks"):
         yield case.report(
             f"The text breaks off: {quote(lines[-1][-50:])} {fault}.",
             criterion="output_completeness",
@@ -96,6 +102,8 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
         or last.startswith(("|", "#", "http"))
     ):
         return ""
+    if _KISSES.search(last):
+        return ""
     if unicodedata.category(text[-1])[0] in "SM" and text[-1] not in "+<=>|~^`$":
         return ""  # an emoji
     if case.has_phrase("source_heads") and _follows_sources(lines):
@@ -103,17 +111,33 @@ def _find_open_end(case: TextCase, text: str, lines: list[str]) -> str:
     if _is_signature(lines) or _is_farewell(lines):
         return ""
     earlier = split_sentences(last)
-    if len(earlier) > 1 and not LIST_MARK.match(last):
+    is_open = _OPEN_MARKS.search(last) is not None
+    is_complete = (
+        len(earlier) > 1
+        and not is_open
+        and _is_fragment(earlier[-1], last)
+        and not _ends_dangling(case, last)
+    )
+    if len(earlier) > 1 and not LIST_MARK.match(last) and not is_complete:
         return "ends without a full stop"
-    if _OPEN_MARKS.search(last) and count_words(last) != 1:
+    if is_open and count_words(last) != 1:
         return "ends in the middle of a sentence"
-    if len(lines) > 1 and _ends_dangling(case, last):
+    if (len(lines) > 1 or len(earlier) > 1) and _ends_dangling(case, last):
         return "ends on a word that needs another"
     # The last of a list often has no stop, but then it seldom ends on a function word.
     is_item = LIST_MARK.match(last) is not None and count_words(last) is not None
     if is_item and fold_text(last.split()[-1]) not in load_function_words():
         return ""
     return _compare_with_others(last, lines)
+
+
+def _is_fragment(text: str, line: str) -> bool:
+    """Tell whether the last words of a short line can do without a stop: `Doors 8 pm`."""
+    words, all_words = count_words(text), count_words(line)
+    if words is None or all_words is None or all_words > _NOTICE_WORDS:
+        return False
+    ends_in_number = text.rstrip()[-1:].isdigit()
+    return words <= (_SIGNATURE_WORDS if ends_in_number else _FRAGMENT_WORDS)
 
 
 def _leaves_bracket(text: str) -> bool:
@@ -172,6 +196,43 @@ def _compare_with_others(last: str, lines: list[str]) -> str:
     if is_long and len(finished) >= 2 and len(finished) * 4 >= len(others) * 3:
         return "ends without a full stop, unlike the lines before"
     return ""
+
+
+def check_sections(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that no heading stands over nothing where others stand over something."""
+    lines = split_lines(case.sample)
+    if case.is_code or case.asks("templates") or case.asks("contents"):
+        return
+    levels = [_find_level(line, case) for line in lines]
+    empty = [
+        line
+        for at, (line, level) in enumerate(zip(lines, levels, strict=True))
+        if level and (at + 1 == len(lines) or 0 < levels[at + 1] <= level)
+    ]
+    full = sum(bool(level) for level in levels) - len(empty)
+    if empty and full:
+        message = f"Nothing stands under the heading {quote(empty[0])}."
+        told = "Write something under each heading."
+        yield case.report(message, 0.7, criterion="output_completeness", instruction=told)
+
+
+def _find_level(line: str, case: TextCase) -> int:
+    """Find the level of a heading; none of other lines.
+
+    Without mark-up, what the brief names is a heading where it stands by itself.
+    """
+    if match := _HEADING.match(line):
+        return len(match.group(1))
+    if _BOLD_LINE.match(line):
+        return _BOLD_LEVEL
+    bare = line.strip().rstrip(":：")
+    words = count_words(bare)
+    is_short = len(bare) <= _DENSE_HEADING if words is None else words <= _HEADING_WORDS
+    if not is_short or is_finished(bare) or LIST_MARK.match(line):
+        return 0
+    named = rf"(?<!\w){re.escape(fold_phrase(bare))}(?!\w)"
+    briefs = f"{case.demands.folded} {case.wishes.folded}"
+    return _BARE_LEVEL if case.asks("headings") and re.search(named, briefs) else 0
 
 
 def check_numbering(case: TextCase) -> Iterator[ReviewIssue]:

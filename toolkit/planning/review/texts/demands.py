@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from toolkit.planning.reading.capability_names import CapabilityNames
@@ -12,7 +12,7 @@ from toolkit.planning.reading.spans.scan import Scan
 from toolkit.planning.reading.words.language import detect_language
 from toolkit.planning.reading.words.lexicon import CODES, load_lexicon
 from toolkit.planning.review.texts.languages import detect_text_language
-from toolkit.planning.review.texts.word_lists import find_phrase, fold_phrase
+from toolkit.planning.review.texts.word_lists import compile_phrases, find_phrase, fold_phrase
 
 Unit = Literal["words", "characters", "sentences", "paragraphs", "lines", "items", "seconds"]
 _UNITS: dict[str, Unit] = {
@@ -86,7 +86,7 @@ class Quantity:
         return f"about {self.most:g} {self.unit}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Demands:
     """What a brief demands.
 
@@ -111,8 +111,42 @@ class Demands:
     is_language_sure: bool = False
 
     def asks(self, name: str) -> bool:
-        """Tell whether the brief has a phrase of a word list."""
-        return find_phrase(name, self.folded) is not None
+        """Tell whether the brief has a phrase of a word list, of its language or of English.
+
+        Many an English word is at home elsewhere, but `di` says something else in each language.
+        """
+        if not self.is_language_sure or self.language not in CODES:
+            return find_phrase(name, self.folded) is not None
+        lists = {compile_phrases(name, code) for code in (self.language, "en")}
+        return any(phrases.search(self.folded) for phrases in lists)
+
+    def compile(self, name: str) -> re.Pattern[str]:
+        """Compile a word list of the brief's language, as its words may be others elsewhere."""
+        return compile_phrases(name, self.language if self.language in CODES else None)
+
+    @cached_property
+    def informs(self) -> bool:
+        """Tell whether the text is to tell of its topic, and not only to hang on it.
+
+        A slogan for a bakery and a picture in words need not name it, an article on it has to.
+
+        Example:
+            >>> read_demands("Explain the tides.").informs
+            True
+            >>> read_demands("Write a welcome text for a cottage.").informs
+            False
+        """
+        if self.compile("informing").search(self.folded):
+            return True
+        if self.compile("describing").search(self.folded):
+            return False
+        topic = fold_phrase(self.topic)
+        words = self.compile("about")
+        before, found, _ = self.folded.partition(topic) if topic else (self.folded, "", "")
+        if not found:  # what it is about was not told from the rest
+            return words.search(self.folded) is not None
+        ends = [match.end() for match in words.finditer(self.folded)]
+        return any(not self.folded[end : len(before)].strip() for end in ends if end <= len(before))
 
 
 @lru_cache(maxsize=256)
@@ -173,8 +207,11 @@ def _read_quantities(scan: Scan) -> dict[Unit, Quantity]:
 
 def _is_of_part(scan: Scan, placed: PlacedMeasure) -> bool:
     """Tell whether a measure is of a part: "and two examples", "one sentence on each"."""
-    if any(scan.has(k, "join.for_each") or scan.word(k) in _EACH
-           for k in range(placed.end, min(placed.end + 3, len(scan)))):  # fmt: skip
+    around = (*range(placed.end, placed.end + 3), *range(placed.start - 3, placed.start))
+    near = [k for k in around if 0 <= k < len(scan)]
+    # "Four paragraphs split par une ligne" are no four a line.
+    is_each = placed.end < len(scan) and scan.has(placed.end, "join.for_each")
+    if is_each or any(scan.word(k) in _EACH for k in near):
         return True
     if _UNITS[placed.measure.name] not in _PARTS:
         return False

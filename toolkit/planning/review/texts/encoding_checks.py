@@ -13,6 +13,11 @@ _QUOTED = re.compile(
     r"«[^»\n]*»|“[^”\n]*”|„[^“”\n]*[“”]|\"[^\"\n]*\"|`[^`\n]*`|'[^'\n]*'|「[^」\n]*」"
 )
 # Letters of Windows-1252 that bytes of UTF-8 become when they are read in it.
+_MISREAD_SIGN = re.compile(
+    r"[\u0080-\u00ff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2026"
+    r"\u2030\u2039\u203a\u20ac\u2122]"
+)
+_MIN_ODD, _ODD_SHARE = 12, 0.45  # signs; of all that are no spaces
 _MISREAD = re.compile(
     r"[\u0080-\u00ff\u0152\u0153\u0160\u0161\u0178\u017d\u017e\u0192\u02c6\u02dc\u2013-\u2026"
     r"\u2030\u2039\u203a\u20ac\u2122]{2,}"
@@ -21,6 +26,9 @@ _STRONG_MISREAD = re.compile(
     r"Ã[\u0080-\u00bf\u0192\u201a-\u201e\u2020-\u2026\u20ac\u0160\u00a0]|â€|Â[\u00a0-\u00bf]|ï»¿|ï¿½"
 )
 _OTHER_MISREAD = re.compile(r"锟斤拷|烫烫烫|屯屯屯|縺|繧|繝|é¦|ØªØ|Ø§Ù")
+# Letters that only look like those of the others: a Cyrillic `а` between Latin ones.
+_MIXED = re.compile(r"\b(?=\w*[a-zA-Z])(?=\w*[\u0370-\u03ff\u0400-\u052f])[^\W\d_]{2,40}\b")
+_MIN_MIXED, _MIXED_SHARE = 3, 0.1  # words; of all of them
 _REPLACED = re.compile(r"\ufffd|(?<=[^\W\d_])\?(?=[^\W\d_])")
 _ADDRESSES = re.compile(r"https?://\S+|www\.\S+")
 _HIDDEN = re.compile(
@@ -33,8 +41,10 @@ _TOKEN = re.compile(r"[A-Za-z0-9+/=_\-.]{16,}")
 _PEM = re.compile(r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----")
 _ASSIGNED = re.compile(
     r"(?:secret|passw(?:or)?d|passwort|passphrase|api[_ -]?key|access[_ -]?key|auth[_ -]?token|"
-    r"token|contraseña|senha|mot de passe)[\w ]{0,20}['\"]?\s{0,3}[:=]\s{0,3}['\"]?"
-    r"([^\s'\"<>{}$*]{8,})",
+    r"token|contraseña|senha|mot de passe|kennwort|パスワード|暗証番号|密码|密碼|口令|"
+    r"كلمة (?:ال)?(?:سر|مرور))"
+    r"[\w ]{0,20}?['\"]?\s{0,3}(?:[:=：]|\b(?:is|ist|est|es|è|é)\b|は|为|是|هي)\s{0,3}['\"]?"
+    r"([^\s'\"<>{}$*。，、]{8,})",
     re.I,
 )
 _IN_ADDRESS = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,60}:([^\s/@]{8,80})@", re.I)
@@ -55,6 +65,11 @@ def check_encoding(case: TextCase) -> Iterator[ReviewIssue]:
         message = f"The text is garbled: {quote(found)}."
         yield case.report(message, 0.8, criterion="technical_success")
         return
+    mixed = [] if text.isascii() else _MIXED.findall(text)
+    if len(mixed) >= _MIN_MIXED and len(mixed) > _MIXED_SHARE * len(text.split()):
+        message = f"Letters of two scripts are in one word: {quote(', '.join(mixed[:4]))}."
+        yield case.report(message, 0.8, criterion="technical_success")
+        return
     replaced = _REPLACED.findall(_ADDRESSES.sub(" ", _QUOTED.sub(" ", text)))
     if "\ufffd" in replaced or (len(replaced) >= 3 and not case.is_code):
         yield case.report("Letters of the text are lost.", 0.8, criterion="technical_success")
@@ -68,6 +83,10 @@ def _find_misread(text: str, is_topic: bool) -> str:
     strong = _STRONG_MISREAD.findall(plain)
     if len(found) >= (3 if is_topic else 2) or (strong and found and not is_topic):
         return found[0]
+    # Bytes may be lost on the way; no language has that many of such letters and signs.
+    odd = _MISREAD_SIGN.findall(plain)
+    if len(odd) >= _MIN_ODD and len(odd) > _ODD_SHARE * len(re.sub(r"\s", "", plain)):
+        return "".join(odd[:8])
     # Where nearly all of it is garbled, the quotation marks are no sign of anything.
     return strong[0] if len(strong) > len(text) / 60 and len(strong) > 2 else ""
 

@@ -186,6 +186,7 @@ def check_layout_form(case: TextCase) -> Iterator[ReviewIssue]:
     lines = split_lines(text)
     if (
         demands.asks("table")
+        and not demands.asks("contents")
         and not demands.asks("templates")
         and len(_ROW.findall(text)) < 2
         and text.count("<tr") < 2

@@ -1,6 +1,6 @@
 """The check of a text's language: the one that was asked for, or that of the brief."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
@@ -10,12 +10,15 @@ from toolkit.planning.review.texts.languages import (
     are_close,
     count_scripts,
     detect_text_language,
+    score_words,
+    split_words,
 )
 from toolkit.planning.review.texts.sentences import split_sentences
 
 MIN_LETTERS = 12  # of a text whose script says something
 MAX_SENTENCES = 200  # of a long text, that are looked at one by one
 MIN_SENTENCE_HITS = 2.0  # function words that a sentence by itself is told by
+LEAD = 2.0  # of a language over those that may be, in one sentence
 MIN_CJK = 8  # letters of a sentence that tells Chinese or Japanese
 
 
@@ -36,8 +39,10 @@ def check_language(case: TextCase) -> Iterator[ReviewIssue]:
     found = case.language
     names = " or ".join(sorted(allowed))
     told = f"Write all of it in this language: {names}."
-    if wanted and found.letters >= MIN_LETTERS:
-        missing = _find_missing_script(case.sample, wanted, case.thresholds.script_share)
+    # Names and words in Latin letters are at home everywhere, where nobody asked for others.
+    is_told = bool(wanted) or found.script != "latin"
+    if is_told and found.letters >= MIN_LETTERS:
+        missing = _find_missing_script(case.sample, allowed, case.thresholds.script_share)
         if missing:
             message = f"The text is in {found.script} letters: {quote(case.text)}, not in {names}."
             yield case.report(message, 0.9, instruction=told)
@@ -60,7 +65,7 @@ def _is_allowed(code: str, allowed: set[str]) -> bool:
     )
 
 
-def _find_missing_script(text: str, wanted: frozenset[str], least: float) -> bool:
+def _find_missing_script(text: str, wanted: Collection[str], least: float) -> bool:
     """Tell whether a text lacks the script of every language that is wanted."""
     scripts: set[str] = set()
     for code in wanted:
@@ -68,6 +73,12 @@ def _find_missing_script(text: str, wanted: frozenset[str], least: float) -> boo
     counts = count_scripts(text)
     total = counts.total()
     return total > 0 and sum(counts[name] for name in scripts) < least * total
+
+
+def _leads(sentence: str, code: str, allowed: set[str]) -> bool:
+    """Tell whether a sentence has twice as much of a language as of those that may be."""
+    scores = score_words(split_words(sentence))
+    return scores.get(code, 0.0) >= LEAD * max(scores.get(one, 0.0) for one in allowed)
 
 
 def _measure_foreign_share(text: str, allowed: set[str]) -> tuple[float, str]:
@@ -82,6 +93,8 @@ def _measure_foreign_share(text: str, allowed: set[str]) -> tuple[float, str]:
         if found is None or found.code is None or found.code in allowed:
             continue
         if any(are_close(found.code, one) for one in allowed):
+            continue
+        if found.script == "latin" and not _leads(sentence, found.code, allowed):
             continue
         if found.script in {"han", "kana"} and found.letters < MIN_CJK:
             continue

@@ -105,7 +105,7 @@ def _detect_in_script(text: str, script: str, counts: Counter[str], least: float
 
 
 def _detect_by_words(text: str, script: str, least: float) -> str | None:
-    words = [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+    words = split_words(text)
     scores = score_words(words)
     if script == "latin":
         for letter, number in Counter(text.lower()).items():
@@ -118,6 +118,11 @@ def _detect_by_words(text: str, script: str, least: float) -> str | None:
     if most < max(least, _MIN_SHARE * len(words)) or most < _MIN_LEAD * second:
         return None
     return code
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into its words, as languages are told by them."""
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 
 def score_words(words: list[str]) -> dict[str, float]:

@@ -22,14 +22,21 @@ _LABEL_LINE = re.compile(r"^\W*([^\W\d_][\w ]{1,24}?)\s*[:：]", re.M)
 _STAGE = re.compile(r"^\s*[\[(（【*_]{1,2}[^\[\]()（）【】\n]{2,60}[\])）】*_]{1,2}\s*$", re.M)
 _SEPARATOR = re.compile(r"^\s*(?:-{3,}|\*{3,}|_{3,}|={3,})\s*$", re.M)
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」")
+# Addresses, options, paths and names of files: a text has them as its brief has.
+_RUN = re.compile(r"[!-~]{2,200}")  # of signs that addresses and commands are made of
+_LITERAL = re.compile(r"[/\\_=|$@]|^--?\w|\w\.[a-z]\w{1,4}\W*$")
 _OPENING_CHARS, _REFUSAL_CHARS, _SHORT_CHARS = 1_200, 300, 400
 _POSTSCRIPT = re.compile(r"\W*(?:p\W{0,2}s|p\W{0,2}d|n\W?b)\b", re.I)
 _NAME_WORDS = 4  # of a line that a letter is signed with
 _ROW = re.compile(r"^\s*\|.*\|\s*$", re.M)
 _GRAM = 4  # words; signs, where words are not set apart
 _MIN_BRIEF = 5  # words of a brief that an echo is told by
+_FEW_TERMS = 4  # of a text that may be its brief in another order
+_MANY_LABELS = 4  # that nobody asked for: `Task:`, `Tone:`, `Length:`, `Language:`
 _MIN_TERMS = 15  # of a text that may say nothing but its brief
 _MIN_RULES = 5  # words of standing instructions
+_REMARK_START = 30  # characters before a remark on the text: `Note: this poem keeps …`
+_MAX_REASONING = 400  # of a line that may think
 _MAX_PREAMBLE = 160  # characters of a first line that only announces the rest
 
 
@@ -37,8 +44,12 @@ def check_refusal(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text is not the model's word that it will not write one."""
     if not case.is_instructed or case.is_code:
         return
+    # A machine in a play may refuse, and so may a letter.
+    has_speaker = any(map(case.asks, ("fiction", "performed", "letters")))
     # A long text may tell of a refusal; a refusal comes first, and says little else.
     opening = fold_phrase(_QUOTED.sub(" ", case.text.strip()[:_OPENING_CHARS]))[:_REFUSAL_CHARS]
+    if has_speaker and case.asks("refusing") and not find_phrase("fiction", opening):
+        return
     found = find_phrase("refusals", opening)
     if not found and len(case.text) < _SHORT_CHARS and not case.demands.asks("letters"):
         found = find_phrase("weak_refusals", opening)
@@ -53,7 +64,7 @@ def check_wrapping(case: TextCase) -> Iterator[ReviewIssue]:
     if not case.is_instructed:
         return
     lines = split_lines(case.sample)
-    found = _find_preamble(lines) or _find_closer(case, lines)
+    found = _find_preamble(lines) or _find_closer(case, lines) or _find_reasoning(case, lines)
     if not found and case.is_plain and (stage := _STAGE.search(case.sample)):
         found = stage.group()
     if found:
@@ -80,6 +91,19 @@ def _find_preamble(lines: list[str]) -> str:
     return ""
 
 
+def _find_reasoning(case: TextCase, lines: list[str]) -> str:
+    """Find a first or last line in which the model thinks of what was asked."""
+    if len(lines) < 2 or find_phrase("askers", case.demands.folded):
+        return ""
+    ends = (*lines[:2], lines[-1])
+    folded = [fold_phrase(_QUOTED.sub(" ", line[:_MAX_REASONING])) for line in ends]
+    if find_phrase("askers", folded[0]):
+        return ends[0]
+    # "I must write" may be of a diary; a draft and a count beside it are of a model.
+    found = {word for line in folded for word in compile_phrases("reasoning").findall(line)}
+    return ends[0] if len(found) > 1 else ""
+
+
 def _names_work(line: str) -> bool:
     """Tell whether a line speaks of a text as one that was ordered."""
     return any(find_phrase(name, line) is not None for name in ("works", "letters", "labels"))
@@ -89,13 +113,19 @@ def _find_closer(case: TextCase, lines: list[str]) -> str:
     """Find last words that speak to whoever ordered the text."""
     if len(lines) < 2 and len(case.closing) < 80:
         return ""
+    if len(lines) > 1 and not find_phrase("remarks", case.demands.folded):
+        last = fold_phrase(_QUOTED.sub(" ", lines[-1][:_MAX_REASONING])).lstrip("(*_[ ")
+        remark = compile_phrases("remarks").search(last)
+        if remark and remark.start() < _REMARK_START:
+            return lines[-1]
     for at in range(max(0, len(lines) - 3), len(lines)):
         line = lines[at]
         found = find_phrase("closers", fold_phrase(_QUOTED.sub(" ", line[-300:])))
         if not found or find_phrase("closers", case.demands.folded):
             continue
         # "Let me know if you need a lift" belongs to an email, a word count does not.
-        is_letter = case.demands.asks("letters") and not _SEPARATOR.search(case.sample)
+        is_letter = any(map(case.demands.asks, ("letters", "notices")))
+        is_letter = is_letter and not _SEPARATOR.search(case.sample)
         if not is_letter or compile_phrases("counts").search(found):
             return line
         if at > 1 and _is_name(lines[at - 1]) and not _POSTSCRIPT.match(line):
@@ -112,7 +142,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
     """Check that a text is not its own brief again, nor what a review added to that."""
     if not case.is_instructed or not case.text.strip():
         return
-    text = _WORD.findall(case.folded)
+    text = _WORD.findall(_cut_literals(case.folded))
     spelled = f" {' '.join(text)} "
     is_data = case.asks("table") or case.asks("code") or len(_ROW.findall(case.sample)) > 1
     for sentence in case.item.instructions:  # it would else bring the words that a text lacks
@@ -124,7 +154,7 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
     for brief in dict.fromkeys(
         (case.demands.folded, case.wishes.folded, fold_phrase(given[:4000]))
     ):
-        words = _WORD.findall(brief)
+        words = _WORD.findall(_cut_literals(brief))
         # Data that a brief has and wants laid out are no echo, its first words are.
         if is_data and " ".join(words[:_GRAM]) not in spelled:
             continue
@@ -133,6 +163,11 @@ def check_echo(case: TextCase) -> Iterator[ReviewIssue]:
             told = "Write the text; do not repeat this request."
             yield case.report(message, 0.9, instruction=told)
             return
+
+
+def _cut_literals(text: str) -> str:
+    """Cut out what a text has as its brief has it: addresses, options, paths, names of files."""
+    return _RUN.sub(lambda run: " " if _LITERAL.search(run.group()) else run.group(), text)
 
 
 def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
@@ -149,8 +184,14 @@ def _is_echo(brief: list[str], text: list[str], case: TextCase) -> bool:
     terms = find_terms(_LABEL_LINE.sub(" ", case.sample))
     is_old = measure_overlap(terms, known) >= case.thresholds.old_share
     labels = {match.group(1) for match in _LABEL_LINE.finditer(case.sample)}
-    is_labelled = sum(find_phrase("labels", fold_phrase(one)) is not None for one in labels) >= 2
-    return is_old and (len(terms) >= _MIN_TERMS or is_labelled or text[:3] == brief[:3])
+    named = sum(compile_phrases("labels").fullmatch(fold_phrase(one)) is not None for one in labels)
+    # Nearly all of a brief, in another order, with what it tells to do.
+    said = len(set(brief) & set(text)) / len(set(brief))
+    is_whole = said >= case.thresholds.said_share and len(terms) >= _FEW_TERMS
+    is_first = text[:3] == brief[:3]
+    return named >= _MANY_LABELS or (
+        is_old and (len(terms) >= _MIN_TERMS or named >= 2 or is_first or is_whole)
+    )
 
 
 def _list_grams(words: list[str]) -> set[tuple[str, ...]]:

@@ -11,7 +11,7 @@ _BRACKETED = re.compile(
     r"(?<!\w)\[([^\[\]\n]{1,60})\](?![(:\[])"
     r"|［([^［］\n]{1,40})］"
     r"|\{\{\s{0,3}([^{}\n]{1,60})\}\}"
-    r"|(?<!\w)\{([A-Za-z_ ]{2,40})\}"
+    r"|(?<!\w)\{([^\W\d][\w ]{1,40})\}"
     r"|\$\{([^{}\n]{1,40})\}"
     r"|<((?!https?:|/|mailto:|\s)[^<>\n@]{2,60})>"
     r"|[【〔〈]([^【】〔〕〈〉\n]{1,20})[】〕〉]"
@@ -21,12 +21,23 @@ _BRACKETED = re.compile(
 )
 _STOCK = re.compile(
     r"(?i:\blorem ipsum\b|\bdolor sit amet\b)"
-    r"|(?<![\w.])(?:TODO(?=\s*[:(\]])|TBD|TBA|FIXME|TKTK)(?!\w)|\bX{3,}\b|[€$£]\s?X{2,}"
+    r"|(?<![\w.])(?:TODO(?=\s*[:(\]])|TBD|TBA|FIXME|TKTK)(?!\w)|\bX{3,}\b(?!\s*$)|[€$£]\s?X{2,}"
     r"|\bXX\s?(?:€|%|Uhr\b|euros?\b|:XX)|\bINSERT (?!INTO)[A-Z]{2,}"
     r"|\b(?:YOUR|ENTER|ADD)_(?:[A-Z]{2,}_?){1,4}\b"
     r"|\b000[- ]000[- ]0000\b|\b123-456-7890\b|\b(?:name|example)@example\.\w+"
-    r"|\byour\.?(?:name|email)@(?!\S*\bexample\b)|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|[○〇◯]{2,}"
+    r"|\byour\.?(?:name|email)@(?!\S*\bexample\b)|(?<!\w)XX[.:/-]XX|[○〇◯×XＸ]{1,2}月[○〇◯×XＸ]{1,2}日|(?<![一二三四五六七八九十])[○〇◯]{2,}(?![一二三四五六七八九])"
 )
+# Forms of a date, and what a program would fill in.
+_FORMAT = re.compile(
+    r"\b(?:dd|tt|jj|gg)[./-]mm[./-](?:yyyy|jjjj|aaaa|yy|jj|aa)\b|(?<![\w%])%[sd](?!\w)"
+    r"|(?<!\w)\{\d\}",
+    re.I,
+)
+_CAPITALS = re.compile(r"(?<=[^\W\d_] )\$?[A-ZÀ-Þ]{4,}\b(?!\s*:)|\$[A-Z]{4,}\b")
+_KEYS = re.compile(
+    r"(?:ctrl|strg|alt|shift|tab|esc|enter|return|space|delete|entf|del|home|end|cmd|f\d{1,2}|\w)"
+)
+_ANNOUNCED = re.compile(r"to be (?:announced|confirmed|decided)|\bt\.?b\.?[acd]\b")
 _BLANK = re.compile(r"_{4,}")
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.S)
 _CITATION = re.compile(r"^[\d\s,–-]+$|^[xX✓ ]$|^\W*$|^[a-z]$")
@@ -62,9 +73,16 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
     unquoted = _QUOTED.sub(" ", text)
     text = unquoted if len(unquoted) * 2 > len(text) else text
     words = compile_phrases("placeholders")
+    is_performed = case.asks("performed")
     found = [match.group() for match in _STOCK.finditer(text) if match.group() not in case.brief]
+    if _ANNOUNCED.search(case.demands.folded):
+        found = [one for one in found if one not in {"TBA", "TBD"}]
+    if not case.asks("code"):
+        found += [one for one in _FORMAT.findall(text) if one not in case.brief]
+    found += _find_capitals(case, text)
     found += blanks if len(blanks := _BLANK.findall(text)) > 1 else []
     weak: list[str] = []
+    aside: list[str] = []
     for match in _BRACKETED.finditer(text):
         inner = next(part for part in match.groups() if part is not None)
         folded = fold_phrase(inner).strip()
@@ -73,10 +91,14 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
         section = compile_phrases("sections").match(folded)
         if section is not None and len(folded.split()) <= 4:
             continue
+        if _KEYS.fullmatch(folded):
+            continue
         match match[0][0]:
             case "(" | "（":
                 is_blank = find_phrase("inserts", folded) is not None
                 if not is_blank:
+                    is_named = inner.islower() and _names_blank(folded)
+                    aside += [match.group()] if is_named and len(folded.split()) <= 4 else []
                     continue
             case "【" | "〔" | "〈":
                 is_blank = words.fullmatch(folded) is not None
@@ -85,15 +107,30 @@ def check_placeholders(case: TextCase) -> Iterator[ReviewIssue]:
             case first:
                 is_blank = first == "%" or _names_blank(folded)
         is_blank = is_blank or match[0].startswith("{{")
+        if not is_blank and is_performed:
+            continue  # a stage direction
         # An abbreviation in brackets is none, words in capitals are.
         is_blank = is_blank or (inner.isupper() and re.search(r"[ _]", inner) is not None)
         (found if is_blank else weak).append(match.group())
     if len(weak) >= 3:
         found += weak
+    if len(aside) >= 2:
+        found += aside
     if found:
         message = f"The text has blanks to fill in: {quote(', '.join(found[:4]))}."
         told = "Leave no placeholders; use what is known and leave out what is not."
         yield case.report(message, 0.7, criterion="output_completeness", instruction=told)
+
+
+def _find_capitals(case: TextCase, text: str) -> list[str]:
+    """Find the names of blanks in capitals inside of sentences: `on DATE at TIME`."""
+    words = compile_phrases("placeholders")
+    found = [
+        one
+        for one in dict.fromkeys(_CAPITALS.findall(text))
+        if one not in case.brief and words.fullmatch(fold_phrase(one.lstrip("$")))
+    ]
+    return found if len(found) > 1 else []
 
 
 def _names_blank(folded: str) -> bool:

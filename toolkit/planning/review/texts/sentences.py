@@ -4,7 +4,7 @@ import re
 
 _DENSE = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")
 _THAI = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-_END = re.compile(r"[.!?…؟۔]+[\"'”’»)\]*_]*(?=\s|$)|[。！？]+[」』”’）)]*|।")
+_END = re.compile(r"(?<!\.)(?!\.{4,}\s*\d)[.!?…؟۔]+[\"'”’»)\]*_]*(?=\s|$)|[。！？]+[」』”’）)]*|।")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[^\W\d_]|\d{1,2}|e\.g|i\.e|a\.m|p\.m|cf|ca|vs|no|nr|dr|mr|mrs|ms|prof|st|bzw|usw|z\.b|"
     r"d\.h|u\.a|etc|approx|fig|inc|jr|sr|sra|ing|av|art|abs|evtl|ggf|inkl|max|min|tel|vol|p|pp|ed|"

@@ -1,0 +1,47 @@
+"""Calls that are under way, each made once for all who ask for the same meanwhile."""
+
+import asyncio
+from collections.abc import Coroutine, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class SharedCall(Generic[T]):
+    """A call that is under way, and how many wait for it."""
+
+    task: asyncio.Task[T]
+    waiting: int = 0
+
+
+class SharedCalls(Generic[K, T]):
+    """The calls under way by what they ask for; none is kept once nobody waits for it."""
+
+    def __init__(self) -> None:
+        self._calls: dict[K, SharedCall[T]] = {}
+
+    async def share(self, key: K, call: Coroutine[Any, Any, T]) -> T:
+        """Wait for the call of a key that is under way, or else make it.
+
+        It goes on for as long as somebody waits for it, whoever began it.
+
+        Args:
+            key: says all that the call depends on.
+            call: made if there is none yet.
+        """
+        shared = self._calls.get(key)
+        if shared is None:
+            shared = self._calls[key] = SharedCall(asyncio.create_task(call))
+        else:
+            call.close()
+        shared.waiting += 1
+        try:
+            return await asyncio.shield(shared.task)
+        finally:
+            shared.waiting -= 1
+            if not shared.waiting:
+                del self._calls[key]
+                shared.task.cancel()
