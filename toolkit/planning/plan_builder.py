@@ -2,17 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import chain
 
-from toolkit.contract.base import JsonObject, to_canonical_json
-from toolkit.contract.plans import Missing, PlanNode, PlanReading
+from toolkit.contract.plans import Missing, PlanReading
 from toolkit.planning.capability_graph import CapabilityGraph, is_writer
 from toolkit.planning.capability_kinds import KINDS, find_role_field
 from toolkit.planning.field_values import takes
 from toolkit.planning.node_inputs import NodeInputBuilder, Unplannable
 from toolkit.planning.plan_draft import PlanDraft
-from toolkit.planning.plan_parts import choose_purpose, explain_node, has_words, make_part
-from toolkit.planning.plan_validator import MAX_NODES, explain_idle_edge
+from toolkit.planning.plan_nodes import PlanNodes
+from toolkit.planning.plan_parts import choose_purpose, has_words, make_part
+from toolkit.planning.plan_validator import MAX_NODES
 from toolkit.planning.prompts import Purpose
 from toolkit.planning.reading.objective_reading import ObjectiveReading, RequestedOutput
 from toolkit.planning.reading.words.lexicon import load_lexicon
@@ -21,14 +20,6 @@ from toolkit.plugins import Capability
 # A topic longer than this is a request and not the name of something to look up.
 MAX_LOOKUP_WORDS = 8
 _OF_SOMETHING = frozenset({"card", "speech", "research"})
-_NODE_IDS = {
-    "research": "facts",
-    "text": "copy",
-    "speech": "narration",
-    "image": "illustration",
-    "card": "card",
-    "clone": "voice",
-}
 
 
 class PlanBuilder:
@@ -40,9 +31,7 @@ class PlanBuilder:
         self._inputs = NodeInputBuilder(objective, reading, graph)
         self._notes = self._inputs.notes
         self._requests = self._collect_requests()
-        self._made: dict[int, str] = {}
-        self._nodes: dict[str, PlanNode] = {}
-        self._node_ids_by_content: dict[str, str] = {}
+        self._nodes = PlanNodes(graph)
         self._missing: dict[str, None] = {}
         self._missing_providers: dict[str, list[str]] = {}
 
@@ -97,10 +86,11 @@ class PlanBuilder:
         for i in delivered:
             self._plan_request(i)
         self._note_unused_artifacts(delivered)
-        self._drop_idle_edges()
-        deliverables = tuple(dict.fromkeys(self._made[i] for i in delivered if i in self._made))
+        self._nodes.drop_idle_edges()
+        made = self._nodes.ids_by_request
+        deliverables = tuple(dict.fromkeys(made[i] for i in delivered if i in made))
         return PlanDraft(
-            nodes=self._mark_optional(deliverables),
+            nodes=self._nodes.list_in_order(deliverables),
             missing=(
                 *(Missing(capability=one) for one in self._missing),
                 *(
@@ -132,65 +122,16 @@ class PlanBuilder:
 
     def _note_unused_artifacts(self, delivered: Iterable[int]) -> None:
         """Note artifacts that something is asked of and that no capability here can take."""
-        used = {
-            value
-            for node in self._nodes.values()
-            for value in node.input.values()
-            if isinstance(value, str)
-        }
+        used = self._nodes.collect_texts()
         for i in delivered:
             for artifact_id in self._requests[i].artifact_ids:
-                if i in self._made and artifact_id not in used:
+                if i in self._nodes.ids_by_request and artifact_id not in used:
                     self._missing["artifact.read"] = None
                     self._add_note(f"Nothing here reads `{artifact_id}` for what is asked of it.")
 
-    def _drop_idle_edges(self) -> None:
-        """Drop the edges to nodes whose fields were given by the objective itself."""
-        makers = {
-            node.id: maker
-            for node in self._nodes.values()
-            if (maker := self._graph.find_maker(node.capability)) is not None
-        }
-        for node in list(self._nodes.values()):
-            ups = {up: makers[up] for up in node.depends_on}
-            used = [up for up in ups if explain_idle_edge(node, makers[node.id], ups, up) is None]
-            self._nodes[node.id] = node.model_copy(update={"depends_on": used})
-
-    def _mark_optional(self, deliverables: Sequence[str]) -> list[PlanNode]:
-        """Mark the look-ups that texts only rest on: they are written without them if they must."""
-        needed = set(deliverables)
-        for node in self._nodes.values():
-            writer = self._graph.find_maker(node.capability)
-            if writer is None or not is_writer(writer):
-                needed.update(node.depends_on)
-        kinds = {
-            node.id: self._graph.find_kind(maker)
-            for node in self._nodes.values()
-            if (maker := self._graph.find_maker(node.capability)) is not None
-        }
-        return [
-            node.model_copy(update={"optional": True})
-            if kinds[node.id] == "research" and node.id not in needed
-            else node
-            for node in self._order_nodes(deliverables)
-        ]
-
-    def _order_nodes(self, deliverables: Sequence[str]) -> list[PlanNode]:
-        """Order nodes by what they need, and the main deliverable last: the final artifact."""
-        ordered: dict[str, PlanNode] = {}
-
-        def add(node_id: str) -> None:
-            for up in self._nodes[node_id].depends_on:
-                add(up)
-            ordered.setdefault(node_id, self._nodes[node_id])
-
-        for node_id in reversed(deliverables):
-            add(node_id)
-        return list(ordered.values())
-
     def _plan_request(self, index: int) -> None:
         """Plan one deliverable; note as missing what cannot be planned."""
-        before = dict(self._nodes), dict(self._node_ids_by_content), dict(self._made)
+        before = self._nodes.copy()
         request = self._requests[index]
         try:
             self._make_request(index, ())
@@ -200,7 +141,7 @@ class PlanBuilder:
             if len(self._nodes) <= MAX_NODES:
                 return
             note = f"A plan has at most {MAX_NODES} nodes; “{request.phrase}” is left out."
-        self._nodes, self._node_ids_by_content, self._made = before
+        self._nodes = before
         self._add_note(note)
 
     # One request, and everything before it.
@@ -209,13 +150,14 @@ class PlanBuilder:
         """Make the node of a request, once."""
         if index in path:
             raise Unplannable(f"“{self._requests[index].phrase}” would need its own result.")
-        if index not in self._made:
+        made = self._nodes.ids_by_request
+        if index not in made:
             request = self._requests[index]
             capability = self._choose_capability(request)
             upstream = self._make_inputs(index, capability, (*path, index))
             purpose: Purpose = "deliver" if request.is_delivered else "asked"
-            self._made[index] = self._make_node(capability, request, purpose, upstream, index=index)
-        return self._made[index]
+            made[index] = self._make_node(capability, request, purpose, upstream, index=index)
+        return made[index]
 
     def _make_inputs(self, index: int, capability: Capability, path: tuple[int, ...]) -> list[str]:
         """Make what the objective itself says a request is made from."""
@@ -224,7 +166,7 @@ class PlanBuilder:
             if self._requests[i].kind in self._reading.banned:
                 continue
             node_id = self._make_request(i, path)
-            producer = self._graph.find_maker(self._nodes[node_id].capability)
+            producer = self._nodes.find_maker(node_id)
             fits = producer and any(self._graph.find_filled(producer, capability))
             # Facts are written up before they are spoken or shown.
             raw = self._requests[i].kind == "research" and not is_writer(capability)
@@ -235,7 +177,7 @@ class PlanBuilder:
     def _bridge(self, node_id: str, index: int, consumer: Capability) -> str | None:
         """Make the text through which one node's result reaches another, if a text can."""
         writer = self._graph.find_maker("text")
-        producer = self._graph.find_maker(self._nodes[node_id].capability)
+        producer = self._nodes.find_maker(node_id)
         if writer is None or producer is None or "text" in self._banned:
             return None
         if not self._graph.is_usable(writer) and any(self._graph.find_filled(producer, consumer)):
@@ -301,7 +243,7 @@ class PlanBuilder:
         filled_input = self._inputs.fill_from_request(capability, request, purpose, variant)
         given = filled_input.given
         needed = dict.fromkeys(upstream)
-        filled = self._find_filled(capability, needed, given)
+        filled = self._nodes.find_filled(capability, needed, given)
         part = replace(request, measures=filled_input.left)
         for name, binding in capability.accepts.items():
             if name in given or name in filled:
@@ -318,19 +260,12 @@ class PlanBuilder:
             self._missing[capability.id] = None
             raise
         self._note_missing_connection(capability)
-        return self._add_node(capability, valid, list(needed), request, purpose, index)
+        return self._nodes.add(capability, valid, list(needed), request, purpose, index)
 
     def _name_variant(self, index: int) -> str:
         """Name which one of several alike a request is, such as `2/3`; nothing for only one."""
         alike = [i for i, other in enumerate(self._requests) if other == self._requests[index]]
         return f"{alike.index(index) + 1}/{len(alike)}" if len(alike) > 1 else ""
-
-    def _find_filled(
-        self, capability: Capability, upstream: Iterable[str], given: JsonObject
-    ) -> set[str]:
-        producers = [self._graph.find_maker(self._nodes[up].capability) for up in upstream]
-        found = (self._graph.find_filled(p, capability) for p in producers if p is not None)
-        return set(chain.from_iterable(found)) - set(given)
 
     def _reject_missing_input(self, capability: Capability, name: str, media: str) -> None:
         need = f"{media.partition('/')[0]}.upload"
@@ -398,41 +333,6 @@ class PlanBuilder:
             return
         self._missing_providers[capability.id] = list(wanted)
         self._add_note(f"`{capability.id}` needs a connection: {' or '.join(wanted)}.")
-
-    def _add_node(
-        self,
-        capability: Capability,
-        given: JsonObject,
-        upstream: list[str],
-        request: RequestedOutput,
-        purpose: Purpose,
-        index: int | None,
-    ) -> str:
-        same = to_canonical_json([capability.id, given, upstream])
-        known = self._node_ids_by_content.get(same)
-        if known is not None and (index is None or known not in self._made.values()):
-            return known
-        kind = self._graph.find_kind(capability)
-        node_id = self._choose_id(capability, "script" if purpose == "speak" else kind)
-        self._nodes[node_id] = PlanNode(
-            id=node_id,
-            capability=capability.id,
-            input=given,
-            depends_on=upstream,
-            reason=explain_node(request, purpose),
-        )
-        self._node_ids_by_content[same] = node_id
-        return node_id
-
-    def _choose_id(self, capability: Capability, kind: str) -> str:
-        base = _NODE_IDS.get(kind) or (kind if kind == "script" else None)
-        base = base or capability.id.rpartition(".")[2]
-        base = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in base)
-        base = base.lstrip("-_")[:48] or "node"
-        node_id, n = base, 2
-        while node_id in self._nodes:
-            node_id, n = f"{base}-{n}", n + 1
-        return node_id
 
     # What the plan says of itself.
 

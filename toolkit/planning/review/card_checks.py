@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.svg_measures import read_svg_size, read_svg_texts
+from toolkit.planning.review.svg_measures import SVG, read_svg_texts
 
-_SVG = "image/svg+xml"
 _ROLES = ("title", "subtitle", "kicker", "footer", "body")
 _WORD = re.compile(r"[^\W_]+")
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
@@ -41,10 +40,10 @@ def check_layout(look: Inspection) -> Iterator[ReviewIssue]:
     if "text_boxes" not in item.capability.output_model.model_fields:
         return
     asked = item.node.input.get("format")
-    if item.blob is not None and asked == "svg" and item.blob.media_type != _SVG:
-        yield _block(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
-    elif item.blob is not None and asked == "png" and item.blob.media_type == _SVG:
-        yield _block(item, 0.7, "The card is SVG, and PNG was asked for.")
+    if item.blob is not None and asked == "svg" and item.blob.media_type != SVG:
+        yield block_result(item, 0.7, f"The card is {item.blob.media_type}, and SVG was asked for.")
+    elif item.blob is not None and asked == "png" and item.blob.media_type == SVG:
+        yield block_result(item, 0.7, "The card is SVG, and PNG was asked for.")
     if not output.get("text_boxes"):
         message = "The layout has no text on it."
         yield ReviewIssue(item.node.id, "output_completeness", 0.9, message, is_blocking=True)
@@ -69,7 +68,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     share = (lost + max(replaced, _count_drawn_boxes(item))) / max(1, len(letters))
     if share > look.thresholds.card.max_lost_share:
         message = f"{share:.0%} of the letters have no glyph here."
-        yield _block(item, 0.8, message)
+        yield block_result(item, 0.8, message)
     elif lacked:
         message = f"{len(lacked)} character(s) have no glyph here."
         weight = min(0.4, 0.05 * len(lacked))
@@ -125,7 +124,7 @@ def _check_source(item: Evidence, drawn: list[DrawnText], least: float) -> Itera
 def check_places(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that texts stand inside of a card, apart from each other and large enough."""
     item, limits = look.item, look.thresholds.card
-    drawn, size = _read_drawn(item), _find_size(item)
+    drawn, size = _read_drawn(item), item.size
     if size is None:
         return
     for box in drawn:
@@ -134,7 +133,7 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
         )  # fmt: skip
         if out > limits.max_outside * min(size):
             message = f"The {box.role} stands out of the card by {out:.0f} pixels."
-            yield _block(item, 0.8, message)
+            yield block_result(item, 0.8, message)
         # Small type is hard to read on any card; on a small one, it is that of the whole.
         small = min(limits.legible_px, _SMALL_TYPE * min(size))
         if box.font_size < max(small, limits.min_type * min(size)):
@@ -142,13 +141,13 @@ def check_places(look: Inspection) -> Iterator[ReviewIssue]:
                 f"The {box.role} is {box.font_size:.0f} pixels high on a card of "
                 f"{size[0]} × {size[1]}."
             )
-            yield _block(item, 0.7, message)
+            yield block_result(item, 0.7, message)
     for place, box in enumerate(drawn):
         for other in drawn[place + 1 :]:
             share = _measure_overlap(box, other)
             if share > limits.max_overlap:
                 message = f"{share:.0%} of the {other.role} lies upon the {box.role}."
-                yield _block(item, 0.8, message)
+                yield block_result(item, 0.8, message)
                 return
 
 
@@ -158,7 +157,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     drawn = _read_drawn(item)
     if blob is None or not drawn:
         return
-    if blob.media_type == _SVG:
+    if blob.media_type == SVG:
         contrasts = _measure_svg_contrasts(blob.data, drawn)
     else:
         from toolkit.planning.review.card_measures import measure_text_contrasts
@@ -168,7 +167,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     for box, contrast in zip(drawn, contrasts, strict=False):
         if contrast < least:
             message = f"The {box.role} cannot be seen: its contrast is {contrast:.1f} to 1."
-            yield _block(item, 0.8, message)
+            yield block_result(item, 0.8, message)
 
 
 def _measure_svg_contrasts(data: bytes, drawn: list[DrawnText]) -> list[float]:
@@ -189,15 +188,15 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
     item, blob = look.item, look.item.blob
     if "text_boxes" not in item.capability.output_model.model_fields or blob is None:
         return
-    if blob.media_type == _SVG:
+    if blob.media_type == SVG:
         if item.pictures and b"<image" not in blob.data:
-            yield _block(item, 0.8, "The picture that was given is not on the card.")
+            yield block_result(item, 0.8, "The picture that was given is not on the card.")
         return
     from toolkit.planning.review.card_measures import is_bare, measure_shown_share
 
     for picture in item.pictures.values():
         if is_bare(blob.data, picture.data):
-            yield _block(
+            yield block_result(
                 item, 0.8, "The picture is not on the card, which is of few plain colours."
             )
             continue
@@ -206,16 +205,12 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         share = measure_shown_share(blob.data, picture.data)
         if share is not None and share < look.thresholds.card.min_picture_share:
             message = f"The picture is not on the card: {share:.0%} of its colours are."
-            yield _block(item, 0.8, message)
+            yield block_result(item, 0.8, message)
 
 
 CARD_CHECKS: tuple[NodeCheck, ...] = (
     check_layout, check_glyphs, check_card_texts, check_places, check_contrast, check_card_picture,
 )  # fmt: skip
-
-
-def _block(item: Evidence, weight: float, message: str) -> ReviewIssue:
-    return ReviewIssue(item.node.id, "technical_success", weight, message, is_blocking=True)
 
 
 def _read_drawn(item: Evidence) -> list[DrawnText]:
@@ -242,12 +237,6 @@ def _list_wanted(item: Evidence) -> list[tuple[str, str]]:
     return [(role, text) for role, text in wanted if text.strip()]
 
 
-def _find_size(item: Evidence) -> tuple[int, int] | None:
-    if item.blob is not None and item.blob.media_type == _SVG:
-        return read_svg_size(item.blob.data)
-    return (item.picture.width, item.picture.height) if item.picture is not None else None
-
-
 def _split_words(text: str) -> list[str]:
     """Split a text into words without case and accents; of dense scripts, into signs."""
     folded = unicodedata.normalize("NFKC", text.casefold())
@@ -263,7 +252,7 @@ def _is_replaced(char: str) -> bool:
 
 def _count_drawn_boxes(item: Evidence) -> int:
     """Count the empty boxes that are drawn where letters should be."""
-    if item.blob is None or item.blob.media_type == _SVG or item.picture is None:
+    if item.blob is None or item.blob.media_type == SVG or item.picture is None:
         return 0
     from toolkit.planning.review.card_measures import count_empty_boxes
 

@@ -11,6 +11,7 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.plans import PlanNode
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.svg_measures import SVG, read_svg_size
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
@@ -75,6 +76,13 @@ class Evidence:
         is_picture = self.blob is not None and self.blob.media_type.startswith("image/")
         return measure_picture(self.blob.data) if self.blob is not None and is_picture else None
 
+    @property
+    def size(self) -> tuple[int, int] | None:
+        """The width and height of its artifact as a picture; none where it does not open."""
+        if self.blob is not None and self.blob.media_type == SVG:
+            return read_svg_size(self.blob.data)
+        return (self.picture.width, self.picture.height) if self.picture is not None else None
+
     @cached_property
     def text(self) -> str | None:
         """The text of its artifact; none where it is of another kind."""
@@ -119,6 +127,15 @@ class Inspection:
 
 
 NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]
+
+
+def block_result(
+    item: Evidence, weight: float, message: str, changes: JsonObject | None = None
+) -> ReviewIssue:
+    """Block a result that cannot be used as what it is: make the issue that says so."""
+    return ReviewIssue(
+        item.node.id, "technical_success", weight, message, is_blocking=True, changes=changes or {}
+    )
 
 
 def find_instructed_field(capability: Capability) -> str | None:

@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import get_args
 
 from toolkit.contract.base import JsonObject
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.svg_measures import read_svg_size
+from toolkit.planning.review.svg_measures import SVG
 
-_SVG = "image/svg+xml"
 # What makes a picture soft, or coarse, where it is asked for.
 _SOFT = re.compile(
     r"gradient|blur|bokeh|ombr|haz[ey]|\bfog|mist|glow|\bsoft|defocus|out of focus|wallpaper|"
@@ -35,27 +34,29 @@ def check_picture_file(look: Inspection) -> Iterator[ReviewIssue]:
     item, blob = look.item, look.item.blob
     if blob is None:
         return
-    if blob.media_type == _SVG:
-        if read_svg_size(blob.data) is None:
-            yield _block(item, 1.0, "The image does not open.")
+    if blob.media_type == SVG:
+        if item.size is None:
+            yield block_result(item, 1.0, "The image does not open.")
         return
     if item.picture is None:
-        yield _block(item, 1.0, "The image does not open.")
+        yield block_result(item, 1.0, "The image does not open.")
         return
     found = f"image/{item.picture.kind.lower()}"
     if found not in {"image/png", "image/jpeg", "image/webp"}:
-        yield _block(item, 0.8, f"The image is {found}, which few programs show.")
+        yield block_result(item, 0.8, f"The image is {found}, which few programs show.")
     elif found != blob.media_type:
-        yield _block(item, 0.8, f"The image is {found}, and not {blob.media_type} as it is called.")
+        yield block_result(
+            item, 0.8, f"The image is {found}, and not {blob.media_type} as it is called."
+        )
 
 
 def check_picture_size(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a picture has the requested size."""
-    size, wanted = _find_size(look.item), _find_expected_size(look.item)
+    size, wanted = look.item.size, _find_expected_size(look.item)
     if size is not None and wanted is not None and size != wanted:
         message = f"The image is {size[0]} × {size[1]}, not {wanted[0]} × {wanted[1]}."
         changes: JsonObject = {"width": wanted[0], "height": wanted[1]}
-        yield _block(look.item, 0.7, message, changes)
+        yield block_result(look.item, 0.7, message, changes)
 
 
 def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
@@ -66,10 +67,10 @@ def check_blank(look: Inspection) -> Iterator[ReviewIssue]:
     changes = _vary_input(item, look.attempt)
     if picture.visible_share < limits.min_visible_share:
         message = f"The image is transparent: {picture.visible_share:.1%} of it can be seen."
-        yield _block(item, 0.9, message, changes)
+        yield block_result(item, 0.9, message, changes)
     elif picture.contrast < limits.min_contrast:
         message = f"The image is blank: its parts differ by {picture.contrast:.0f} of 255 levels."
-        yield _block(item, 0.9, message, changes)
+        yield block_result(item, 0.9, message, changes)
 
 
 def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
@@ -81,7 +82,7 @@ def check_picture_noise(look: Inspection) -> Iterator[ReviewIssue]:
             f"The image is noise: its pixels have {1 - picture.noise:.0%} in common with those "
             "beside them."
         )
-        yield _block(item, 0.9, message, _vary_input(item, look.attempt))
+        yield block_result(item, 0.9, message, _vary_input(item, look.attempt))
 
 
 def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
@@ -90,7 +91,7 @@ def check_dead_area(look: Inspection) -> Iterator[ReviewIssue]:
     picture = item.picture
     if picture is not None and not _is_layout(item) and picture.dead_share > limits.max_dead_share:
         message = f"{picture.dead_share:.0%} of the image is one colour, cut off from the rest."
-        yield _block(item, 0.7, message, _vary_input(item, look.attempt))
+        yield block_result(item, 0.7, message, _vary_input(item, look.attempt))
 
 
 def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
@@ -103,7 +104,7 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
     changes = _vary_input(item, look.attempt)
     if picture.block >= limits.min_block and not _COARSE.search(asked):
         message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
-        yield _block(item, 0.7, message, changes)
+        yield block_result(item, 0.7, message, changes)
     elif (
         picture.finest_detail < limits.min_finest_detail
         and picture.turns > limits.min_turns
@@ -114,7 +115,7 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
             "The image was blown up: half as large, it loses "
             f"{picture.finest_detail:.0f} of 255 levels where it is sharpest."
         )
-        yield _block(item, 0.7, message, changes)
+        yield block_result(item, 0.7, message, changes)
 
 
 def check_pattern(look: Inspection) -> Iterator[ReviewIssue]:
@@ -123,7 +124,7 @@ def check_pattern(look: Inspection) -> Iterator[ReviewIssue]:
     picture = item.picture
     if picture is not None and picture.checkers >= limits.min_checkers:
         message = f"The image is nothing but {picture.checkers} squares of two colours."
-        yield _block(item, 0.9, message, _vary_input(item, look.attempt))
+        yield block_result(item, 0.9, message, _vary_input(item, look.attempt))
 
 
 PICTURE_CHECKS: tuple[NodeCheck, ...] = (
@@ -152,28 +153,14 @@ def check_variety(items: Sequence[Evidence], *, attempt: int, max_bits: int) -> 
         if twin is not None:
             message = f"The image looks the same as that of `{twin.node.id}`."
             changes = _vary_input(item, attempt + len(known))
-            issues.append(replace(_block(item, 0.7, message, changes), check="variety"))
+            issues.append(replace(block_result(item, 0.7, message, changes), check="variety"))
         known.append((item, mark))
     return issues
-
-
-def _block(
-    item: Evidence, weight: float, message: str, changes: JsonObject | None = None
-) -> ReviewIssue:
-    return ReviewIssue(
-        item.node.id, "technical_success", weight, message, is_blocking=True, changes=changes or {}
-    )
 
 
 def _is_layout(item: Evidence) -> bool:
     """Tell whether a picture is a card: plain panels and soft grounds are right there."""
     return "text_boxes" in item.capability.output_model.model_fields
-
-
-def _find_size(item: Evidence) -> tuple[int, int] | None:
-    if item.blob is not None and item.blob.media_type == _SVG:
-        return read_svg_size(item.blob.data)
-    return (item.picture.width, item.picture.height) if item.picture is not None else None
 
 
 def _find_expected_size(item: Evidence) -> tuple[int, int] | None:

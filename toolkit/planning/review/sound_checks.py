@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from toolkit.media.signatures import match_signature
 from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.speaking_time import SpeakingTime, estimate_speaking_time
 
@@ -20,11 +20,11 @@ def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
     found = match_signature(blob.data)
     called, promised = blob.media_type, item.capability.produces
     if item.sound is None and called == "audio/mpeg":
-        yield _block(item, 1.0, "The MP3 does not play.")
+        yield block_result(item, 1.0, "The MP3 does not play.")
     elif found is not None and found != called:
-        yield _block(item, 0.9, f"The file is {found}, and not {called} as it is called.")
+        yield block_result(item, 0.9, f"The file is {found}, and not {called} as it is called.")
     elif promised.startswith("audio/") and "*" not in promised and called != promised:
-        yield _block(item, 0.8, f"The sound is {called}, not {promised}.")
+        yield block_result(item, 0.8, f"The sound is {called}, not {promised}.")
     elif item.sound is None:
         message = f"The sound is {called}, which cannot be listened to here."
         yield ReviewIssue(item.node.id, "technical_success", 0.0, message)
@@ -39,12 +39,12 @@ def check_silence(look: Inspection) -> Iterator[ReviewIssue]:
         message = (
             f"Of {sound.seconds:.1f} s nothing is heard: the loudest is {sound.loudness_db:.0f} dB."
         )
-        yield _block(item, 1.0, message)
+        yield block_result(item, 1.0, message)
         return
     time = _estimate_time(item) if sound.is_whole else None
     least = max(limits.min_heard_s, time.least_s * limits.heard_share if time else 0.0)
     if sound.heard_s < least:
-        yield _block(item, 1.0, f"Of {sound.seconds:.1f} s {sound.heard_s:.2f} s are heard.")
+        yield block_result(item, 1.0, f"Of {sound.seconds:.1f} s {sound.heard_s:.2f} s are heard.")
 
 
 def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
@@ -58,7 +58,7 @@ def check_noise(look: Inspection) -> Iterator[ReviewIssue]:
             "The sound is noise: its spectrum stays the same within "
             f"{sound.shape_change_db:.1f} dB, where that of speech changes by three and more."
         )
-        yield _block(item, 1.0, message)
+        yield block_result(item, 1.0, message)
 
 
 def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
@@ -72,7 +72,7 @@ def check_tone(look: Inspection) -> Iterator[ReviewIssue]:
         message = f"The sound is a single pure tone for {sound.tonal_share:.0%} of what is heard."
     else:
         message = f"The sound is as loud all through, within {sound.level_change_db:.1f} dB."
-    yield _block(item, 1.0, message)
+    yield block_result(item, 1.0, message)
 
 
 def is_tone(look: Inspection) -> bool:
@@ -97,7 +97,7 @@ def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
         return
     if sound.clipped_share > limits.max_clipped_share:
         message = f"The sound is clipped: {sound.clipped_share:.0%} of it is at full scale."
-        yield _block(item, 0.7, message)
+        yield block_result(item, 0.7, message)
 
 
 def check_channels(look: Inspection) -> Iterator[ReviewIssue]:
@@ -105,7 +105,7 @@ def check_channels(look: Inspection) -> Iterator[ReviewIssue]:
     item, limits = look.item, look.thresholds.sound
     if (sound := item.sound) is not None and sound.channel_gap_db > limits.max_channel_gap_db:
         message = f"One of two channels is dead, {sound.channel_gap_db:.0f} dB below the other."
-        yield _block(item, 0.7, message)
+        yield block_result(item, 0.7, message)
 
 
 def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
@@ -117,7 +117,7 @@ def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
     text = find_spoken_text(item)
     if is_tone(look) or (text is not None and _repeats_words(text)):
         return
-    yield _block(item, 0.8, f"The sound begins again after {sound.repeat_s:.1f} s, the same.")
+    yield block_result(item, 0.8, f"The sound begins again after {sound.repeat_s:.1f} s, the same.")
 
 
 def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
@@ -129,15 +129,15 @@ def check_duration(look: Inspection) -> Iterator[ReviewIssue]:
     claimed_s = claimed_ms / 1000 if isinstance(claimed_ms, int) else 0.0
     if sound.seconds < claimed_s * 0.93 - 0.25:
         message = f"The sound ends after {sound.seconds:.1f} s of {claimed_s:.1f} s."
-        yield _block(item, 0.9, message)
+        yield block_result(item, 0.9, message)
         return
     if (time := _estimate_time(item)) is None:
         return
     told = f"{sound.spoken_s:.1f} s are spoken; its text needs"
     if sound.spoken_s < time.least_s:
-        yield _block(item, 0.8, f"{told} {time.least_s:.1f} s.")
+        yield block_result(item, 0.8, f"{told} {time.least_s:.1f} s.")
     elif sound.spoken_s > time.most_s:
-        yield _block(item, 0.8, f"{told} {time.most_s:.1f} s at most.")
+        yield block_result(item, 0.8, f"{told} {time.most_s:.1f} s at most.")
 
 
 def check_end(look: Inspection) -> Iterator[ReviewIssue]:
@@ -148,7 +148,7 @@ def check_end(look: Inspection) -> Iterator[ReviewIssue]:
     time = _estimate_time(item)
     if time is not None and sound.spoken_s < time.usual_s * limits.cut_end_share:
         message = f"The sound is cut off: it ends at full loudness after {sound.seconds:.1f} s."
-        yield _block(item, 0.8, message)
+        yield block_result(item, 0.8, message)
 
 
 SOUND_CHECKS: tuple[NodeCheck, ...] = (
@@ -169,10 +169,6 @@ def find_spoken_text(item: Evidence) -> str | None:
     limits = (getattr(rule, "max_length", None) for rule in rules)
     longest = next((limit for limit in limits if isinstance(limit, int)), None)
     return item.upstream_text[:longest] if item.upstream_text else None
-
-
-def _block(item: Evidence, weight: float, message: str) -> ReviewIssue:
-    return ReviewIssue(item.node.id, "technical_success", weight, message, is_blocking=True)
 
 
 def _estimate_time(item: Evidence) -> SpeakingTime | None:

@@ -4,6 +4,7 @@ import html
 import re
 from dataclasses import dataclass
 
+SVG = "image/svg+xml"
 _SVG_TAG = re.compile(rb"<svg\b[^>]{0,2000}>")
 _SVG_SIDE = re.compile(rb"\s(width|height)=[\"']([\d.]+)(?:px)?[\"']", re.I)
 

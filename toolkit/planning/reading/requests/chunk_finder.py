@@ -33,21 +33,21 @@ class ChunkFinder(ClauseReader):
             self._clause, self._join = start, "start"
             self._start, self._end, self._verb_place = start, end, start
             chunks = split_chunks(self.scan, start, end)
-            before = len(self.mentions) + len(self.unavailable)
+            before = self._count_found()
             self._resolve_chunks(chunks)
             chunks = self._take_negated(self._take_named_voice(chunks))
             is_open = self._is_open_question(chunks, end)
             for clause in () if is_open else self._split_clauses(chunks):
                 self._read_clause(clause)
-            asked = len(self.mentions) + len(self.unavailable) > before
+            asked = self._count_found() > before
             if is_open or (not asked and self._asks_question(chunks, end)):
                 mention = Mention("text", start, start, start, act="answer", is_question=True)
                 self._keep(mention, chunks)
             self._check_question(start, end)
-            asked = len(self.mentions) + len(self.unavailable) > before
+            asked = self._count_found() > before
             if not asked and not self._says_what_is_given(chunks):
                 self._check_edit(start, end)
-            if len(self.mentions) + len(self.unavailable) == before:
+            if self._count_found() == before:
                 self._check_now(start, end)
 
     def _asks_question(self, chunks: Sequence[Chunk], end: int) -> bool:

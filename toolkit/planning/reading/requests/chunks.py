@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from toolkit.planning.reading.requests.mentions import ACT_KINDS, get_kind
 from toolkit.planning.reading.spans.measures import read_quantity
-from toolkit.planning.reading.spans.noun_phrases import UNAVAILABLE_NOUNS
+from toolkit.planning.reading.spans.noun_phrases import HEADS
 from toolkit.planning.reading.spans.scan import Break, Phrase, Scan
 from toolkit.planning.reading.spans.verbs import NOUNS_ONLY
 
 BECOMING = frozenset("成为為作进進到")  # after a Chinese verb, before what its object becomes
 _HAN = ("\u3400", "\u9fff")
-_NOUNS = ("kind", "thing.", "creative", *UNAVAILABLE_NOUNS)
 _VERBS = ("act.", "make", "unavailable.")
 _OTHERS = {
     "negation.before": "negation",
@@ -133,7 +132,7 @@ def _becomes(scan: Scan, phrases: Sequence[Phrase], end: int, last: int) -> bool
 
 
 def _is_strong(phrase: Phrase) -> bool:
-    return phrase.category.startswith((*_NOUNS, *_VERBS, *_OTHERS))
+    return phrase.category.startswith((*HEADS, *_VERBS, *_OTHERS))
 
 
 def _is_whole(scan: Scan, phrase: Phrase, last: Chunk | None) -> bool:
@@ -151,7 +150,7 @@ def _is_whole(scan: Scan, phrase: Phrase, last: Chunk | None) -> bool:
         return True
     if phrase.category == "join.for_each" and scan.has(after, "act.", "make", "number"):
         return True
-    if phrase.category.startswith(_NOUNS):
+    if phrase.category.startswith(HEADS):
         follows = (
             after < len(scan) and scan.breaks[after] == Break.NONE and _is_han(scan.word(after))
         )
@@ -185,7 +184,7 @@ def _read_count(scan: Scan, i: int, end: int) -> Chunk | None:
 
 def _make_chunk(phrases: Sequence[Phrase]) -> Chunk:
     start, end = phrases[0].start, phrases[0].end
-    noun = next((one for one in phrases if one.category.startswith(_NOUNS)), None)
+    noun = next((one for one in phrases if one.category.startswith(HEADS)), None)
     if noun is not None and noun.category.startswith("unavailable."):
         # A noun that is a thing in one sense and not available in another is the thing.
         available = [one for one in phrases if one.category.startswith(("kind", "thing."))]

@@ -9,11 +9,10 @@ from toolkit.planning.reading.requests.mentions import (
 )
 from toolkit.planning.reading.requests.question_reader import QuestionReader
 from toolkit.planning.reading.requests.request_state import Place
+from toolkit.planning.reading.spans.measures import YEARS
 from toolkit.planning.reading.spans.noun_phrases import NounPhrase, find_head, read_noun_phrase
 from toolkit.planning.reading.spans.scan import Break, Phrase
 
-# A number like these is a year, and what is asked of it is history.
-_YEARS = range(1000, 2100)
 _SENSED = {"image": "look_at_image", "speech": "transcribe"}
 _EDITED = {"image": "edit_image", "speech": "edit_audio", "clone": "edit_audio"}
 
@@ -74,7 +73,7 @@ class CommandReader(QuestionReader):
     def _tells_year(self, phrase: NounPhrase) -> bool:
         end = self.scan.find_sentence_end(phrase.start)
         words = (self.scan.word(k) for k in range(phrase.start, end))
-        return any(word.isdigit() and int(word) in _YEARS for word in words)
+        return any(word.isdigit() and int(word) in YEARS for word in words)
 
     def _follows_colon(self, phrase: NounPhrase) -> bool:
         """Tell whether what a verb works on is given after a colon, or quoted."""

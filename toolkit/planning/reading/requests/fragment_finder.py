@@ -32,9 +32,6 @@ class FragmentFinder(RequestFinder):
                     self._read_rest(end)
                     return
 
-    def _has_found(self) -> bool:
-        return bool(self.mentions or self.unavailable)
-
     def _read_fragment(self, start: int, end: int, *, inner: bool) -> None:
         """Read a sentence from the first word that can begin a request.
 

@@ -179,7 +179,7 @@ class JoinReader(PartReader):
         said = scan.breaks[i] and k == i and phrase.unknown  # "Ann, loved radio plays"
         if said and not named:
             return None
-        bare = join in {"with", "as"} or firm or phrase.start in self._measured_places(k)
+        bare = join in {"with", "as"} or firm or self._opens_with_measure(phrase, k)
         if not (named or bare or ends) or (phrase.tail is not None and not named):
             return None
         kind = get_kind(scan, phrase.head)

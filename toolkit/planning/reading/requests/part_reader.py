@@ -1,7 +1,5 @@
 """Parts: what a noun adds to what was asked for before it, and on what it stands."""
 
-from collections.abc import Sequence
-
 from toolkit.planning.reading.requests.mentions import TRANSFORMING_ACTS, get_kind
 from toolkit.planning.reading.requests.noun_reader import NounReader
 from toolkit.planning.reading.requests.request_state import Place, is_same_kind
@@ -172,5 +170,5 @@ class PartReader(NounReader):
             return self._current is None or self._current.refers
         return kind in {"card", "clone"} and not self.scan.has(i, "join.for_each")
 
-    def _measured_places(self, k: int) -> Sequence[int]:
-        return (k,) if self.scan.owners[k] == "measure" else ()
+    def _opens_with_measure(self, phrase: NounPhrase, k: int) -> bool:
+        return phrase.start == k and self.scan.owners[k] == "measure"

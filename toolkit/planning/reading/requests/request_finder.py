@@ -37,7 +37,7 @@ class RequestFinder(WishReader):
             Place.SUBJECT: self._read_subject,
             Place.STATEMENT: self._read_statement,
         }
-        found = self._found_before = len(self.mentions) + len(self.unavailable)
+        found = self._count_found()
         while i < end:
             owner = self.scan.owners[i]
             if owner is not None:
@@ -48,19 +48,14 @@ class RequestFinder(WishReader):
             if (i, place) == (here, standing):
                 i += 1
         self._finish_verb()
-        if len(self.mentions) + len(self.unavailable) == found and self._has_question_mark():
+        if self._count_found() == found and self._has_question_mark():
             self._ask_whole_sentence(start, end)
         self._drop_own_acts(start, end)
         self._check_question(start, end)
         self._check_shown(start, end)
-        if len(self.mentions) + len(self.unavailable) == found:
-            self._check_edit(start, end)
-        if len(self.mentions) + len(self.unavailable) == found:
-            self._check_objects(start, end)
-        if len(self.mentions) + len(self.unavailable) == found:
-            self._check_now(start, end)
-        if len(self.mentions) + len(self.unavailable) == found:
-            self._check_held(start, end)
+        for check in (self._check_edit, self._check_objects, self._check_now, self._check_held):
+            if self._count_found() == found:
+                check(start, end)
 
     def _read_open(self, i: int) -> tuple[int, Place]:
         scan = self.scan

@@ -62,7 +62,6 @@ class RequestState:
         self._unknown_count = 1
         self._wants = False
         self._hands_over = False
-        self._found_before = 0
         self._ends_in_verb = False
         self.unknown_verb: int | None = None
         self._verb_place: int | None = None
@@ -74,8 +73,12 @@ class RequestState:
         self._wants = False
 
     def _has_found(self) -> bool:
-        """Tell whether the sentence that is read asked for something so far."""
-        return len(self.mentions) + len(self.unavailable) > self._found_before
+        """Tell whether anything is asked for so far."""
+        return bool(self.mentions or self.unavailable)
+
+    def _count_found(self) -> int:
+        """Count what is asked for so far, be it there to be had or not."""
+        return len(self.mentions) + len(self.unavailable)
 
     def _skip_items(self, i: int) -> int:
         """Return where the words after a list begin: `for each of the rivers Ebro and Po, …`."""

@@ -261,7 +261,7 @@ class VerbReader(CommandReader):
             return True
         if verb.category.startswith("unavailable."):
             return not verb.is_ambiguous or verb.end - verb.start > 1
-        return has_object(scan, k) and not verb.is_ambiguous and not self._current_is_topic()
+        return has_object(scan, k) and not verb.is_ambiguous and not self._has_current_topic()
 
     def _is_by(self, k: int) -> bool:
         return self.scan.word(k) in self.grammar.means
@@ -272,7 +272,7 @@ class VerbReader(CommandReader):
         phrase = read_noun_phrase(self.scan, k)
         return phrase.head is not None and phrase.has_article and not phrase.is_definite
 
-    def _current_is_topic(self) -> bool:
+    def _has_current_topic(self) -> bool:
         return self._current is not None and bool(self._current.topics)
 
     def _is_detail(self, verb: Phrase, join: str) -> bool:

@@ -15,7 +15,8 @@ _MAX_LOOKBACK = 4
 _MAX_LINK = 6
 _COUNTING = ("counter", "unit.bullets", "unit.pace")
 _LEAST_PIXELS = 16
-_YEARS = range(1000, 2100)
+# A number like these before a unit, or in a question, is a year.
+YEARS = range(1000, 2100)
 # Which kinds a measure can be of, the likeliest first.
 MEASURED_KINDS = {
     "words": ("text", "speech", "card", "research"),
@@ -236,7 +237,7 @@ def _read_quantity(scan: Scan, i: int) -> list[PlacedMeasure]:
         if upper is not None and upper > number and scan.word(i)[:1].isdigit():
             other, end = upper, last
     unit = _find_unit(scan, end)
-    if unit is not None and number in _YEARS and not scan.gap(end):
+    if unit is not None and number in YEARS and not scan.gap(end):
         return []  # "the 1970s" are no seconds
     counted = _find_counted(scan, i, end) if unit is None else None
     if unit is None and counted is None:
