@@ -50,10 +50,10 @@ def upgrade() -> None:
         _trigger(f"configure_{table}_delete AFTER DELETE ON {table} {_RAISE}")
     for table in _TEXTS:
         for verb in ("insert", "update", "delete"):
-            op.execute(f"DROP TRIGGER count_{table}_{verb}")
+            _drop_trigger(f"count_{table}_{verb}")
         _count(table)
     for verb, row, sign in (("insert", "NEW", ""), ("delete", "OLD", "-")):
-        op.execute(f"DROP TRIGGER count_events_{verb}")
+        _drop_trigger(f"count_events_{verb}")
         size = f"{sign}(100 + length(CAST({row}.data AS BLOB)))"
         added = _add(_OWNER_OF_EVENT.format(row=row), "0", size)
         _trigger(f"count_events_{verb} AFTER {verb.upper()} ON events BEGIN {added} END")
@@ -102,4 +102,9 @@ def _differs(table: str, column: str) -> str:
 
 def _trigger(rest: str) -> None:
     statement = f"CREATE TRIGGER {rest}"  # of our own names alone
+    op.execute(statement)
+
+
+def _drop_trigger(name: str) -> None:
+    statement = f"DROP TRIGGER {name}"  # of our own names alone
     op.execute(statement)
