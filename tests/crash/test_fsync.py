@@ -101,7 +101,7 @@ def test_an_acknowledgement_leaves_after_the_sync(
     With normal durability it was not, which shows that this test can tell.
     """
     data_dir, ledger = bench.copy_directory(f"order-{durability}"), bench.ledger()
-    calls = "trace=fdatasync,recvfrom,sendto,read,write"
+    calls = "trace=fdatasync,recvfrom,sendto,read,write,writev,sendmsg"
     server = trace(data_dir, durability, "-y", "-s", "40", "-e", calls)
     # A new log is synced once in any case, so it is the second workflow that tells.
     assert all(bench.work(server, ledger) for _ in range(2))

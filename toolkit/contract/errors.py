@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # The most characters of a caller's own text that an answer repeats, and of a whole message.
 MAX_ECHO, MAX_MESSAGE = 300, 1_000
+# The statuses of a service that is away, or of a proxy whose service is.
+AWAY_STATUSES = frozenset({502, 503, 504})
 
 
 def truncate_text(text: str, limit: int = MAX_ECHO) -> str:

@@ -12,7 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolkit.contract.base import ErrorInfo
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+from toolkit.contract.errors import (
+    AWAY_STATUSES,
+    ErrorCode,
+    RequestError,
+    ServiceError,
+    ToolkitError,
+)
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.messages import (
@@ -39,7 +45,6 @@ from toolkit.server.http.query import parse_parameters
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
-AWAY_STATUSES = frozenset({502, 503, 504})
 # Whatever else a path may hold is left to HTTP, which has rules for it.
 _PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+){1,8}", re.ASCII)
 

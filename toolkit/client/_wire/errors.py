@@ -4,10 +4,14 @@ import socket
 
 import httpx
 
-from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError, ToolkitError
+from toolkit.contract.errors import (
+    AWAY_STATUSES,
+    ErrorCode,
+    ServiceError,
+    ServiceTimeoutError,
+    ToolkitError,
+)
 from toolkit.profiles.resolution import ServerAccess, make_refused_key_error
-
-AWAY_STATUSES = frozenset({502, 503, 504})
 
 
 def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
