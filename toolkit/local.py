@@ -18,12 +18,7 @@ from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.contract.operations.messages import (
-    EventTest,
-    OperationAnswer,
-    OperationRequest,
-    WorkProgress,
-)
+from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.request_context import RequestContext
@@ -255,14 +250,6 @@ class LoopChannel:
         """
         return self._thread.call(self._thread.operations.call(request))
 
-    def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
-        """Wait for events of some work, and with the last of them for the work itself.
-
-        Raises:
-            ToolkitError: as over HTTP.
-        """
-        return self._thread.call(self._thread.operations.follow(request, is_last))
-
 
 class AsyncLoopChannel:
     """An async client's way from its loop to the operations of the engine in this process."""
@@ -281,15 +268,6 @@ class AsyncLoopChannel:
             ToolkitError: as over HTTP.
         """
         work = self._thread.operations.call(request)
-        return await asyncio.wrap_future(self._thread.submit(work))
-
-    async def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
-        """Wait for events of some work, and with the last of them for the work itself.
-
-        Raises:
-            ToolkitError: as over HTTP.
-        """
-        work = self._thread.operations.follow(request, is_last)
         return await asyncio.wrap_future(self._thread.submit(work))
 
 

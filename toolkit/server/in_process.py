@@ -21,14 +21,9 @@ from toolkit.contract.errors import (
 )
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.messages import (
-    EventTest,
-    OperationAnswer,
-    OperationRequest,
-    WorkProgress,
-)
+from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 from toolkit.contract.operations.queries import PageQuery
-from toolkit.contract.operations.table import find_operation
+from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
 from toolkit.server.auth import authenticate_key
 from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
@@ -41,6 +36,7 @@ from toolkit.server.errors import (
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.envelope import find_next_cursor
+from toolkit.server.http.paths import PathTable
 from toolkit.server.http.query import parse_parameters
 
 log = logging.getLogger(__name__)
@@ -49,11 +45,20 @@ LOOPBACK = "127.0.0.1"
 _PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+){1,8}", re.ASCII)
 
 
+def _tabulate_operations() -> PathTable[dict[str, ApiOperation[Any, Any]]]:
+    found: dict[str, dict[str, ApiOperation[Any, Any]]] = {}
+    for operation in OPERATIONS:
+        found.setdefault(operation.path, {})[operation.method] = operation
+    return PathTable(found)
+
+
+_PATHS = _tabulate_operations()  # the operations of each path, by method
+
+
 def takes_path(method: str, path: str) -> bool:
     """Tell whether an operation can be called without HTTP: bytes and unknown paths cannot."""
-    if not _PLAIN_PATH.fullmatch(path):
-        return False
-    operation = find_operation(method, f"/v1{path}")
+    match = _PATHS.find(f"/v1{path}") if _PLAIN_PATH.fullmatch(path) else None
+    operation = None if match is None else match.endpoint.get(method)
     return operation is not None and not operation.uploads and operation.form != "bytes"
 
 
@@ -74,58 +79,35 @@ class LocalOperations:
             ToolkitError: as a client gets it over HTTP.
         """
         try:
-            operation, call = await self._make_call(request)
-            result = await dispatch(call)
-            if operation.form == "record":
-                return OperationAnswer([dump_record(result)])
-            query = call.input if isinstance(call.input, PageQuery) else None
-            return OperationAnswer(
-                [dump_record(one) for one in result], find_next_cursor(result, query)
-            )
+            return await self._answer(request)
         except Exception as error:
             failed = error
         raise _make_caller_error(failed)  # here, so that nothing of the engine hangs on it
 
-    async def follow(self, request: OperationRequest, is_last: EventTest) -> WorkProgress:
-        """Wait for events of some work; with the last of them, read the work itself.
+    async def _answer(self, request: OperationRequest) -> OperationAnswer:
+        call = await self._make_call(request)
+        result = await dispatch(call)
+        if call.operation.form == "record":
+            return OperationAnswer([dump_record(result)])
+        work = None
+        if request.is_last is not None and (not result or request.is_last(result)):
+            reading, _ = _find_operation("GET", request.path.removesuffix("/events"))
+            work = dump_record(await dispatch(replace(call, operation=reading)))
+        query = call.input if isinstance(call.input, PageQuery) else None
+        records = [dump_record(one) for one in result]
+        return OperationAnswer(records, find_next_cursor(result, query), work)
 
-        Args:
-            request: to list the events.
-            is_last: tells whether the work may be over after some events.
-
-        Returns:
-            the events, and the work where it may be over.
-
-        Raises:
-            ToolkitError: as a client gets it over HTTP.
-        """
-        try:
-            operation, call = await self._make_call(request)
-            events = await dispatch(call)
-            work = None
-            if not events or is_last(events):
-                reading = _require_operation("GET", operation.path.removesuffix("/events"))
-                work = OperationAnswer(
-                    [dump_record(await dispatch(replace(call, operation=reading)))]
-                )
-            return OperationAnswer([dump_record(event) for event in events]), work
-        except Exception as error:
-            failed = error
-        raise _make_caller_error(failed)
-
-    async def _make_call(
-        self, request: OperationRequest
-    ) -> tuple[ApiOperation[Any, Any], ApiCall[Any]]:
+    async def _make_call(self, request: OperationRequest) -> ApiCall[Any]:
         """Make the call that a request asks for, in the order in which HTTP refuses requests.
 
         Raises:
             RequestError: for a request that is refused.
             ServiceError: where it cannot be answered now.
         """
-        engine, path = self._engine, f"/v1{request.path}"
+        engine = self._engine
         if request.method == "POST" and engine.is_draining:
             raise make_draining_error()
-        operation = _require_operation(request.method, path)
+        operation, id = _find_operation(request.method, request.path)
         context = ANONYMOUS
         if operation.scope is not None:
             context = await authenticate_key(engine, request.key)
@@ -137,10 +119,7 @@ class LocalOperations:
             if len(body) > engine.settings.body_limit_bytes:
                 raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
             taken = await parse_body(body, operation.body, engine, context.account_id or None)
-        call: ApiCall[Any] = ApiCall(
-            operation, engine, context, taken, id=_find_id(operation, path), address=LOOPBACK
-        )
-        return operation, call
+        return ApiCall(operation, engine, context, taken, id=id, address=LOOPBACK)
 
 
 def dump_record(record: BaseModel) -> bytes:
@@ -148,16 +127,16 @@ def dump_record(record: BaseModel) -> bytes:
     return record.model_dump_json(by_alias=True).encode()
 
 
-def _require_operation(method: str, path: str) -> ApiOperation[Any, Any]:
-    operation = find_operation(method, path)
-    if operation is None:
+def _find_operation(method: str, path: str) -> tuple[ApiOperation[Any, Any], str]:
+    """Find an operation, and the id in its path.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    match = _PATHS.find(f"/v1{path}")
+    if match is None or method not in match.endpoint:
         raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
-    return operation
-
-
-def _find_id(operation: ApiOperation[Any, Any], path: str) -> str:
-    parts = zip(operation.path.split("/"), path.split("/"), strict=True)
-    return next((asked for part, asked in parts if part == "{id}"), "")
+    return match.endpoint[method], match.id
 
 
 def _make_caller_error(error: Exception) -> Exception:

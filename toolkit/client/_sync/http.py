@@ -29,7 +29,6 @@ if TYPE_CHECKING:
         EventTest,
         OperationAnswer,
         OperationRequest,
-        WorkProgress,
     )
 
 R = TypeVar("R", bound="BaseModel")
@@ -44,14 +43,6 @@ class OperationChannel(Protocol):
 
     def call(self, request: "OperationRequest") -> "OperationAnswer":
         """Have an operation carried out.
-
-        Raises:
-            ToolkitError: as over HTTP.
-        """
-        ...
-
-    def follow(self, request: "OperationRequest", is_last: "EventTest") -> "WorkProgress":
-        """Wait for events of some work, and with the last of them for the work itself.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -232,10 +223,12 @@ class HttpClient:
             from toolkit.contract.events import Event
 
             params: dict[str, str | int] = {"after": after, "wait": wait_s}
-            request = self._make_operation_request("GET", f"{path}/events", None, params)
-            events, work = channel.follow(request, is_last)
-            found = [Event.model_validate_json(one) for one in events.records]
-            return found, None if work is None else model.model_validate_json(work.records[0])
+            answer = self._call_operation(
+                channel, "GET", f"{path}/events", params=params, deadline=deadline, is_last=is_last
+            )
+            found = [Event.model_validate_json(one) for one in answer.records]
+            work = answer.work
+            return found, None if work is None else model.model_validate_json(work)
         found = self.request_events(path, after, wait_s, deadline)
         if found and not is_last(found):
             return found, None
@@ -250,13 +243,19 @@ class HttpClient:
         json: object = None,
         params: Mapping[str, str | int] | None = None,
         deadline: float | None = None,
+        is_last: "EventTest | None" = None,
         **_options: object,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help.
 
         The options of a request that are about a network are left out.
         """
-        request = self._make_operation_request(method, path, json, params)
+        from toolkit.contract.operations.messages import OperationRequest
+
+        key = self.access.api_key
+        told = "" if key is None else key.get_secret_value()
+        body = b"" if json is None else encode_body(json)
+        request = OperationRequest(method, path, told, body, params or {}, is_last)
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -267,16 +266,6 @@ class HttpClient:
                 if delay_s is None:
                     raise
             time.sleep(delay_s)
-
-    def _make_operation_request(
-        self, method: str, path: str, body: object, params: Mapping[str, str | int] | None
-    ) -> "OperationRequest":
-        from toolkit.contract.operations.messages import OperationRequest
-
-        key = self.access.api_key
-        told = "" if key is None else key.get_secret_value()
-        sent = b"" if body is None else encode_body(body)
-        return OperationRequest(method, path, told, sent, params or {})
 
     def close(self) -> None:
         """Close the connections."""

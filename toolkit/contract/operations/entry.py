@@ -21,16 +21,6 @@ class OperationEntry(NamedTuple):
     replays: bool
 
 
-def find_shape(method: str, path: str) -> tuple[str, int, str]:
-    """Find what a request has in common with all that could be asked for alike.
-
-    >>> find_shape("GET", "/v1/runs/{id}") == find_shape("GET", "/v1/runs/run_1")
-    True
-    """
-    parts = path.split("/", 3)
-    return method, path.count("/"), parts[2] if len(parts) > 2 else ""
-
-
 def matches_path(template: str, path: str) -> bool:
     """Tell whether a path is of the form of a template.
 

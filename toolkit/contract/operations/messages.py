@@ -21,6 +21,8 @@ class OperationRequest:
         key: the caller's key; empty for none.
         body: the JSON that is sent; empty for nothing.
         query: the parameters, as numbers or texts.
+        is_last: where events of some work are asked for: tells whether the work may be over after
+            them, so that its record is wanted, too.
     """
 
     method: str
@@ -28,6 +30,7 @@ class OperationRequest:
     key: str
     body: bytes = b""
     query: Mapping[str, str | int] = field(default_factory=dict)
+    is_last: EventTest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,9 @@ class OperationAnswer:
     Attributes:
         records: one, or those of a page.
         next_cursor: leads to the next page, where there is one.
+        work: the record of the work that the events are of, once it may be over.
     """
 
     records: Sequence[bytes]
     next_cursor: str | None = None
-
-
-WorkProgress: TypeAlias = tuple[OperationAnswer, OperationAnswer | None]
-"""Events of some work, and the work itself once it may be over."""
+    work: bytes | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.contract.operations import account, infrastructure, providers, work
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.entry import find_shape, matches_path
+from toolkit.contract.operations.entry import matches_path
 
 # In the order in which documents have them.
 OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
@@ -24,13 +24,8 @@ OPERATIONS: tuple[ApiOperation[Any, Any], ...] = tuple(
 )
 
 
-# Those that a path may be of, by method, number of parts and resource.
-_BY_SHAPE: dict[tuple[str, int, str], list[ApiOperation[Any, Any]]] = {}
-for _operation in OPERATIONS:
-    _BY_SHAPE.setdefault(find_shape(_operation.method, _operation.path), []).append(_operation)
-
-
 def find_operation(method: str, path: str) -> ApiOperation[Any, Any] | None:
     """Find the operation that a request asks for; none for a path or method that is not there."""
-    alike = _BY_SHAPE.get(find_shape(method, path), ())
-    return next((one for one in alike if matches_path(one.path, path)), None)
+    return next(
+        (one for one in OPERATIONS if one.method == method and matches_path(one.path, path)), None
+    )
