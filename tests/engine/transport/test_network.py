@@ -4,8 +4,9 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
@@ -95,27 +96,43 @@ async def redirect_elsewhere(_: Reader, writer: Writer) -> None:
 
 
 @asynccontextmanager
+async def serve_sockets(serve: Conduct) -> AsyncIterator[str]:
+    """A server on this machine, as ``host:port``; its handlers end when it does."""
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: Reader, writer: Writer) -> None:
+        handlers.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        try:
+            await serve(reader, writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the caller gave up, or the server ends
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)
+
+
+@asynccontextmanager
 async def serve_conduct(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes]]]:
     """A server that reads a request and then conducts itself so; its URL, and what it was sent."""
     seen: list[bytes] = []
 
     async def serve(reader: Reader, writer: Writer) -> None:
-        try:
-            start = await reader.readuntil(b"\r\n\r\n")
-            seen.append(start)
-            await conduct(reader, writer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the caller gave up
-        finally:
-            writer.close()
+        seen.append(await reader.readuntil(b"\r\n\r\n"))
+        await conduct(reader, writer)
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}", seen
-    finally:
-        server.close()
+    async with serve_sockets(serve) as address:
+        yield f"http://{address}", seen
 
 
 async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object) -> Run:
@@ -183,25 +200,23 @@ async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
     connected = asyncio.Event()
     seen: list[bytes] = []
 
-    async def serve(reader: Reader, writer: Writer) -> None:
+    async def serve(reader: Reader, _: Writer) -> None:
         connected.set()
         seen.append(await reader.read())
-        writer.close()
 
     async def check() -> None:
         await connected.wait()  # it was asked as late as that
         raise LeaseLost("run_1")
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     async with (
         asyncio.timeout(PATIENCE_S),
+        serve_sockets(serve) as address,
         httpx.AsyncClient(transport=NetworkTransport()) as client,
     ):
+        extensions = {SEND_CHECK: check}
         with pytest.raises(LeaseLost):
-            await client.post(url, json={"model": "x"}, extensions={SEND_CHECK: check})
+            await client.post(f"http://{address}", json={"model": "x"}, extensions=extensions)
         await wait_until_async(lambda: seen)
-    server.close()
     assert seen == [b""]
 
 
@@ -219,11 +234,9 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     async def plain(reader: Reader, writer: Writer) -> None:
         seen.append(await reader.read(4096))
         writer.write(head("400 Bad Request", 0))
-        writer.close()
 
-    server = await asyncio.start_server(plain, "127.0.0.1", 0)
-    run = await run_at(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}", tmp_path)
-    server.close()
+    async with serve_sockets(plain) as address:
+        run = await run_at(f"https://{address}", tmp_path)
     assert (run.error and run.error.code) == "PROVIDER_UNAVAILABLE"
     assert seen
     assert all(b"sk-network-test" not in start for start in seen)
