@@ -97,7 +97,8 @@ def detect_language(system: str, user: str, objective: str) -> str:
 def _find_named_language(text: str) -> str:
     """Find the language that a text asks for by name or code; empty if it asks for none."""
     finders = _compile_finders()
-    if not finders.words.search(text.casefold()):  # so most texts end here, in a tenth of the time
+    folded = text.casefold()
+    if not any(word in folded for word in finders.words):  # quicker than a pattern, and mostly so
         return ""
     found = [
         (match.end(), code)
@@ -116,7 +117,7 @@ class _LanguageFinders(NamedTuple):
         patterns: those of each language, by its code.
     """
 
-    words: re.Pattern[str]
+    words: tuple[str, ...]
     patterns: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]
 
 
@@ -126,7 +127,7 @@ def _compile_finders() -> _LanguageFinders:
     named = {code: one.names for code, one in load_languages().items()} | {ENGLISH: ("english",)}
     words = [*_LANGUAGE_LABELS, *(name for names in named.values() for name in names)]
     return _LanguageFinders(
-        re.compile("|".join(re.escape(word.casefold()) for word in words)),
+        tuple(dict.fromkeys(word.casefold() for word in words)),
         tuple((code, _compile_patterns(code, names)) for code, names in named.items()),
     )
 
