@@ -35,11 +35,11 @@ def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
 
 
 def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given one size of one shape, then time, memory and growth are told."""
-    large_workflow.main(("fan",), (40,), 1)
+    """Given two sizes of one shape, then time, memory and growth are told."""
+    large_workflow.main(("fan",), (20, 40), 1)
     found = figures(capsys)
     assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
-    assert "large_workflow.fan.growth" in found
+    assert "large_workflow.fan.40.growth" in found
 
 
 def test_a_wide_fan_is_gathered_in_groups() -> None:
