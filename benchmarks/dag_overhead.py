@@ -16,10 +16,12 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._peers import find_peer
+from benchmarks._process import Clock
 from benchmarks._report import report_rounds
 from toolkit.engine.request_context import RequestContext
 
@@ -42,7 +44,7 @@ def shapes(nodes: int = NODES) -> dict[str, dict[str, list[str]]]:
     return {"chain": chain, "fan": fan, "layered": layered}
 
 
-async def floor(edges: dict[str, list[str]], folder: Path) -> float:
+async def floor(edges: dict[str, list[str]], folder: Path, clock: Clock = time.monotonic) -> float:
     """Seconds that an asyncio loop with grouped SQLite commits takes for the same graph."""
     db = sqlite3.connect(folder / "floor.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
@@ -79,11 +81,11 @@ async def floor(edges: dict[str, list[str]], folder: Path) -> float:
             if not waiting[dependent]:
                 group.create_task(node_runs(dependent))
 
-    started = loop.time()
+    started = clock()
     async with asyncio.TaskGroup() as group:
         for node in [n for n, count in waiting.items() if not count]:
             group.create_task(node_runs(node))
-    took = loop.time() - started
+    took = clock() - started
     db.close()
     return took
 
@@ -96,7 +98,7 @@ def measure_peer(python: str, edges: dict[str, list[str]]) -> float:
     return float(json.loads(done.stdout)["graph"])
 
 
-async def main(nodes: int = NODES, rounds: int = ROUNDS) -> int:
+async def main(nodes: int = NODES, rounds: int = ROUNDS, clock: Clock = time.monotonic) -> int:
     """Measure every shape, engine, floor and peer in turns; exit code 1 if a limit is not kept."""
     kept = True
     langgraph = find_peer("langgraph")
@@ -106,10 +108,11 @@ async def main(nodes: int = NODES, rounds: int = ROUNDS) -> int:
             if langgraph is not None:
                 peer.append(measure_peer(langgraph, edges))
             with tempfile.TemporaryDirectory() as folder:
-                least.append(1000 * await floor(edges, Path(folder)) / nodes)
+                least.append(1000 * await floor(edges, Path(folder), clock) / nodes)
                 async with open_noop_engine(Path(folder) / "data") as engine:
                     account, _ = await engine.accounts.open_local_account()
-                    _, seconds = await run(engine, RequestContext(account.id), graph(edges))
+                    context = RequestContext(account.id)
+                    _, seconds = await run(engine, context, graph(edges), clock)
                     took.append(1000 * seconds / nodes)
         kept &= report_rounds(
             f"dag_overhead.{name}", took, "ms/node", floors=least, limit=LIMIT_MS,

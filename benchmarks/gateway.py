@@ -7,7 +7,7 @@ are medians of rounds, in each of which everything is measured in turns.
 
 - `added_ms` is the median latency of one caller over that of the same caller at the vendor itself,
   with `durability` normal and full; the floor is what the bare proxy adds, and of full what the
-  disk takes for the syncs of a run.
+  disk takes for the syncs of a run. Its `cpu_ms` is the CPU time that the server takes meanwhile.
 - `runs_per_s` is the throughput of 32 callers as a share of the bare proxy's.
 - `cpu_ms` is the CPU time that the server takes for a run at 32 callers; the floor is the proxy's.
 - The peer is LiteLLM's proxy, at the same vendor under the same load in the same rounds, where
@@ -23,6 +23,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +63,7 @@ class Target:
     request: bytes = b""
     expected: bytes = b""
     latency_ms: list[float] = field(default_factory=list)
+    alone_cpu_ms: list[float] = field(default_factory=list)
     per_s: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
 
@@ -69,19 +71,32 @@ class Target:
         """Make the next request."""
         return self.request
 
-    async def send(self, callers: int, seconds: float) -> tuple[list[float], float]:
-        """Send requests by so many callers; return what each took in ms, and how many a second."""
-        return await send_load(
+    async def send(
+        self, callers: int, seconds: float, cpu_ms: list[float] | None = None
+    ) -> tuple[list[float], float]:
+        """Send requests by so many callers for a while.
+
+        Args:
+            callers: how many send at once.
+            seconds: for how long.
+            cpu_ms: is added the CPU time that the target took for a request.
+
+        Returns:
+            the milliseconds that each took, and how many there were a second.
+        """
+        before = read_cpu_s(self.pid)
+        took_ms, per_s = await send_load(
             self.port, self.make_request, callers, seconds, expected=self.expected
         )
+        if cpu_ms is not None:
+            cpu_ms.append((read_cpu_s(self.pid) - before) * 1000 / len(took_ms))
+        return took_ms, per_s
 
     async def measure(self, seconds: float) -> None:
         """Measure one caller, and then many."""
-        took_ms, _ = await self.send(1, seconds / 2)
+        took_ms, _ = await self.send(1, seconds / 2, self.alone_cpu_ms)
         self.latency_ms.append(statistics.median(took_ms))
-        before = read_cpu_s(self.pid)
-        took_ms, per_s = await self.send(CALLERS, seconds)
-        self.cpu_ms.append((read_cpu_s(self.pid) - before) * 1000 / len(took_ms))
+        _, per_s = await self.send(CALLERS, seconds, self.cpu_ms)
         self.per_s.append(per_s)
 
 
@@ -107,7 +122,7 @@ class Service(Target):
 
 
 async def keep_busy(service: Service) -> None:
-    """Have one workflow after the other run at the server, until cancelled."""
+    """Have one workflow after the other run at the server, until cancelled, as the last is then."""
     headers = {"Authorization": f"Bearer {service.key}", "Prefer": "wait=60"}
     nodes = [
         {
@@ -119,11 +134,14 @@ async def keep_busy(service: Service) -> None:
         for i in range(NODES)
     ]
     async with httpx.AsyncClient(trust_env=False, timeout=90, headers=headers) as http:
-        while True:
-            made = await http.post(
-                f"{service.url}/v1/workflows", json={"name": "b", "nodes": nodes}
-            )
-            assert made.is_success, made.text
+        workflows = f"{service.url}/v1/workflows"
+        try:
+            while True:
+                made = await http.post(workflows, json={"name": "b", "nodes": nodes})
+                assert made.is_success, made.text
+        finally:  # a server that is told to stop would go on with it for a while
+            page = (await http.get(workflows, params={"limit": 1})).json()["data"]
+            await http.post(f"{workflows}/{page['items'][0]['id']}/cancel")
 
 
 async def measure_tail(service: Service, per_s: float, seconds: float) -> tuple[float, float]:
@@ -186,12 +204,17 @@ def open_party(folder: Path) -> Iterator[Party]:
         proxy = Target(*stack.enter_context(start_module("benchmarks._bare_proxy", url + CHAT)))
         proxy.request = make_post("/v1/runs", b"{}")
         urls = {("openai", "api"): f"{url}/v1"}
-        served: dict[Durability, Service] = {}
+        starting = []
         for durability in DURABILITIES:
             data_dir = folder / durability / "data"
             data_dir.parent.mkdir()
-            started = serve_toolkit(data_dir, urls, durability=durability)
-            served[durability] = Service(*stack.enter_context(started))
+            starting.append(serve_toolkit(data_dir, urls, durability=durability))
+        with ThreadPoolExecutor() as threads:  # as each waits until its server is there
+            started = list(threads.map(stack.enter_context, starting))
+        served = {
+            durability: Service(url, pid)
+            for durability, (url, pid) in zip(DURABILITIES, started, strict=True)
+        }
         litellm = None
         if python := find_peer("litellm"):
             port, pid, key = stack.enter_context(serve_litellm(python, folder, f"{url}/v1"))
@@ -216,6 +239,8 @@ def tell(party: Party, sync_ms: float) -> bool:
             limit=round(LIMITS["added_ms"] + syncs, 4),
             peers=party.list_added_ms(peer),
             peer=PEER,
+            cpu_ms=round(statistics.mean(each.alone_cpu_ms), 4),
+            proxy_cpu_ms=round(statistics.mean(proxy.alone_cpu_ms), 4),
         )
     shares, theirs = party.list_shares(service), party.list_shares(peer)
     kept &= report_share(

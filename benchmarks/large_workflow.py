@@ -19,11 +19,12 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks._noop import graph, open_noop_engine, run
-from benchmarks._process import peak_mb, spread
+from benchmarks._process import Clock, peak_mb, spread
 from benchmarks._report import report, report_rounds
 from benchmarks.dag_overhead import floor, shapes
 from toolkit.engine.request_context import RequestContext
@@ -46,19 +47,20 @@ def fan(nodes: int) -> dict[str, list[str]]:
     return edges
 
 
-async def measure(shape: str, nodes: int) -> dict[str, float]:
-    """What one workflow takes in this process: ms/node, its floor, and megabytes."""
+async def measure(shape: str, nodes: int, clock: Clock = time.monotonic) -> dict[str, float]:
+    """What one workflow takes in this process: ms/node by a clock, its floor, and megabytes."""
     edges = fan(nodes) if shape == "fan" else shapes(nodes)[shape]
     with tempfile.TemporaryDirectory() as folder:
-        limits = {"max_nodes": nodes, "max_edges": 4 * nodes, "max_values": 50 * nodes}
+        most = max(nodes, WARMING)
+        limits = {"max_nodes": most, "max_edges": 4 * most, "max_values": 50 * most}
         async with open_noop_engine(Path(folder) / "data", **limits) as engine:
             account, _ = await engine.accounts.open_local_account()
             context = RequestContext(account.id)
             await run(engine, context, graph(shapes(WARMING)[shape]))
             before = peak_mb()
-            _, took = await run(engine, context, graph(edges))
+            _, took = await run(engine, context, graph(edges), clock)
             peak = peak_mb()
-        least = await floor(edges, Path(folder))
+        least = await floor(edges, Path(folder), clock)
     return {
         "ms": 1000 * took / nodes,
         "floor_ms": 1000 * least / nodes,
