@@ -40,7 +40,7 @@ class EventNumbers:
         """Make the rows of events, in order."""
         rows = []
         for event in events:
-            job_id = event.job_id
+            job_id = _find_named_job(event)
             row: dict[str, object] = {
                 "resource_id": event.resource_id,
                 "n": self._next_number("resource_id", "n", event.resource_id),
@@ -82,6 +82,15 @@ class EventNumbers:
     def __len__(self) -> int:
         """How many numbers are remembered."""
         return len(self._last_n)
+
+
+def _find_named_job(event: AppendEvent) -> str | None:
+    """Find the job that an event's row names; a job that is a work item of its own needs no name.
+
+    Its events are all that its run has, or it itself, and have the same numbers.
+    """
+    is_alone = event.resource_id.startswith("run_") or event.resource_id == event.job_id
+    return None if is_alone else event.job_id
 
 
 def _omit_known(event: AppendEvent) -> Mapping[str, object]:
