@@ -13,8 +13,8 @@ import toolkit
 
 # What an engine, a server, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
-    "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
-    "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
+    "IPython", "PIL", "aiohappyeyeballs", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
+    "httptools", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
     "nbclient", "nbformat", "networkx", "numpy", "pandas", "papermill", "prometheus_client",
     "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer", "uvicorn",
     "yaml",
@@ -99,6 +99,21 @@ def test_an_embedded_client_loads_the_engine() -> None:
     )
     assert found >= {"toolkit.engine", "toolkit.local", "toolkit.server", "toolkit.store"}
     assert found >= {"sqlalchemy", "starlette"}
+
+
+def test_an_embedded_run_loads_only_what_it_uses() -> None:
+    """Given the sandbox, when a text is made, then graphs, lexicons and pictures are not loaded."""
+    found = list_imports(
+        "import tempfile\nfrom toolkit import Client\n"
+        "with Client.local(tempfile.mkdtemp(), sandbox=True) as client:\n"
+        "    made = client.runs.create('llm.generate', dict(objective='One line on tides'))\n"
+        "    assert made.wait(progress=False).output['text']"
+    )
+    unused = HEAVY - {"aiohttp", "httpx_aiohttp", "pydantic_settings", "sqlalchemy", "starlette"}
+    assert found & unused == set()
+    assert "toolkit.cassettes" not in found
+    lexicons = ("toolkit.planning.reading.reader", "toolkit.planning.review.node_checks")
+    assert not found.intersection(lexicons), "They have the words of nine languages."
 
 
 def test_there_is_one_client() -> None:

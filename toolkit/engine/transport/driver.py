@@ -121,6 +121,12 @@ class Driver:
             transport = self._transports[via] = self._make_transport()
         return transport
 
+    def open_ahead(self, via: str, url: httpx.URL, timeouts: Timeouts) -> None:
+        """Begin to connect to a vendor that is about to be called, where that is by the network."""
+        transport = self._get_transport(via)
+        if isinstance(transport, NetworkTransport):
+            transport.open_ahead(url, timeouts.connect_s)
+
     async def aclose(self) -> None:
         """Close every connection, and end the CPU work that is under way."""
         transports, self._transports = self._transports, {}
@@ -268,12 +274,15 @@ class Driver:
         host = request.url.host
         # These are per read, so a slowly dripping answer passes them: it is timed here.
         request.extensions = {**request.extensions, "timeout": _make_timeouts(timeouts)}
+        began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(timeouts.total_s):
-                async with asyncio.timeout(timeouts.first_byte_s):
-                    # Not by a client of httpx, which costs twice what it takes to send a request.
-                    response = await self._pass_request(request, via)
+            async with asyncio.timeout(_find_earlier(timeouts)) as deadline:
+                # Not by a client of httpx, which costs twice what it takes to send a request.
+                response = await self._pass_request(request, via)
                 try:
+                    if timeouts.first_byte_s is not None:
+                        total_s = timeouts.total_s
+                        deadline.reschedule(None if total_s is None else began + total_s)
                     body = await self._read_body(request, response)
                 finally:
                     await response.aclose()
@@ -339,6 +348,12 @@ def _iter_decoded(request: httpx.Request, response: httpx.Response) -> AsyncIter
         return aiter(response.stream)
     response.request = request  # named by what httpx raises
     return response.aiter_bytes()
+
+
+def _find_earlier(timeouts: Timeouts) -> float | None:
+    """Return the seconds until the first deadline of a request."""
+    limits = [limit for limit in (timeouts.first_byte_s, timeouts.total_s) if limit is not None]
+    return min(limits, default=None)
 
 
 @lru_cache(maxsize=64)
