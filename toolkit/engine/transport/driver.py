@@ -14,6 +14,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.worker_pool import CpuExecutor
@@ -93,6 +94,7 @@ class Driver:
         transport: makes the HTTP transport of a vendor.
         executor: runs CPU work that would block the loop.
         reply_limit: the most decoded bytes that one answer may have.
+        lookup_cache: keeps what public services answer; none, and each is asked each time.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Driver:
         transport: Callable[[], httpx.AsyncBaseTransport],
         executor: CpuExecutor,
         reply_limit: int,
+        lookup_cache: LookupCache | None = None,
     ) -> None:
         self._make_transport = transport
         self._executor = executor
@@ -109,6 +112,7 @@ class Driver:
         self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_PUBLIC_REQUESTS)
         )
+        self._lookup_cache = lookup_cache
         self._lookups: SharedCalls[PublicLookup, httpx.Response] = SharedCalls()
 
     def _get_transport(self, via: str) -> httpx.AsyncBaseTransport:
@@ -251,7 +255,14 @@ class Driver:
             return await self._send_public(request, timeouts)
         # Work that begins together often looks the same up.
         asked = str(request.url), tuple(request.headers.raw), timeouts
-        return await self._lookups.share(asked, self._send_public(request, timeouts))
+        return await self._lookups.share(asked, self._look_up(request, timeouts))
+
+    async def _look_up(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
+        if self._lookup_cache is None:
+            return await self._send_public(request, timeouts)
+        return await self._lookup_cache.fetch(
+            request, lambda asked: self._send_public(asked, timeouts)
+        )
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
