@@ -13,8 +13,8 @@ import toolkit
 
 # What an engine, a server, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
-    "IPython", "PIL", "aiohappyeyeballs", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
-    "httptools", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
+    "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
+    "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
     "nbclient", "nbformat", "networkx", "numpy", "pandas", "papermill", "prometheus_client",
     "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer", "uvicorn",
     "yaml",
