@@ -89,7 +89,7 @@ class WorkerPool:
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
         """Start the first worker, and have it import the modules of functions.
 
-        That takes up to a tenth of a second, for which a flow would wait that asks a vendor first.
+        That takes some 20 ms, for which a flow would wait that asks a vendor first.
         """
         if self._workers or not functions:
             return
