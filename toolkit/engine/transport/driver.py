@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -216,6 +216,10 @@ class Driver:
         if cancelled is not None:
             raise cancelled
         return done.result()
+
+    def prepare_steps(self, functions: Sequence[Callable[..., object]]) -> None:
+        """Get ready for steps of the CPU that a flow will come to; does not wait."""
+        self._executor.prepare(functions)
 
     async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
         """Run a step that may take long in a worker process.
