@@ -49,10 +49,10 @@ def read_figures() -> list[Line]:
     return [json.loads(text) for text in FIGURES.read_text("utf-8").splitlines()]
 
 
-def keep_figures(found: Mapping[str, Sequence[Line]]) -> None:
-    """Keep the lines of benchmarks, in place of those that they had; the others' stay."""
-    kept = {**_group_lines(read_figures() if FIGURES.exists() else []), **found}
-    lines = [json.dumps(line, ensure_ascii=False) for name in sorted(kept) for line in kept[name]]
+def keep_figures(name: str, found: Sequence[Line]) -> None:
+    """Keep the lines of a benchmark, in place of those that it had; the others' stay."""
+    kept = {**_group_lines(read_figures() if FIGURES.exists() else []), name: found}
+    lines = [json.dumps(line, ensure_ascii=False) for each in sorted(kept) for line in kept[each]]
     FIGURES.write_text("\n".join(lines) + "\n", "utf-8")
 
 
