@@ -22,15 +22,17 @@ from toolkit.contract.errors import (
     ServiceError,
     ToolkitError,
 )
-from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.ids import Prefix, is_id, new_id
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.messages import (
     OperationAnswer,
     OperationRequest,
     OperationTarget,
 )
-from toolkit.contract.operations.queries import PageQuery
+from toolkit.contract.operations.queries import EventsQuery, PageQuery
 from toolkit.contract.operations.table import OPERATIONS
+from toolkit.contract.runs import Run
 from toolkit.engine import Engine
 from toolkit.server.auth import authenticate_key
 from toolkit.server.calls import ANONYMOUS, ApiCall, Upload, check_scope
@@ -102,7 +104,7 @@ class LocalOperations:
             return await self._answer_upload(call, request.file)
         if not request.needs_events:
             began = time.monotonic()
-            run = await self._engine.runs.wait_for_end(call.context, call.id, call.input.wait_s)
+            run = await self._await_run(call)
             if run is not None:
                 return OperationAnswer([], work=dump_record(run))
             left_s = max(0.0, call.input.wait_s - (time.monotonic() - began))
@@ -119,6 +121,15 @@ class LocalOperations:
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [dump_record(one) for one in result]
         return OperationAnswer(records, find_next_cursor(result, query), work)
+
+    async def _await_run(self, call: ApiCall[EventsQuery]) -> Run | None:
+        """Wait for the end of a run; none where its events have to tell of it, or not yet."""
+        if not is_id(call.id, Prefix.RUN):
+            return None
+        runs = self._engine.runs
+        run = await runs.wait_for_end(call.context, call.id, call.input.wait_s)
+        run = run or await runs.get(call.context, call.id)
+        return run if run.status in FINAL_STATUSES else None
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""
