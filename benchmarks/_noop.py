@@ -84,10 +84,17 @@ async def run(
     gc.collect()
     loop = asyncio.get_running_loop()
     started = loop.time()
+    workflow = await run_to_end(engine, context, request)
+    return workflow, loop.time() - started
+
+
+async def run_to_end(
+    engine: Engine, context: RequestContext, request: WorkflowCreate
+) -> WorkflowRecord:
+    """Submit a workflow and wait until it has completed."""
     workflow = await engine.workflows.create(context, request)
     while workflow.status not in ("completed", "failed", "cancelled"):
         await engine.wait(context, workflow.id, 60)
         workflow = await engine.workflows.get(context, workflow.id)
-    took = loop.time() - started
     assert workflow.status == "completed", workflow.error
-    return workflow, took
+    return workflow

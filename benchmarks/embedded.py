@@ -10,6 +10,7 @@ take alone, asked by httpx in the same way, is told apart as `sandbox_ms`. Media
 """
 
 import asyncio
+import gc
 import itertools
 import os
 import statistics
@@ -22,7 +23,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks._cloud import connect_account
-from benchmarks._noop import run
+from benchmarks._noop import run_to_end
 from benchmarks._process import spread
 from benchmarks._raw_http import start_module
 from benchmarks._report import report
@@ -162,8 +163,9 @@ async def measure_nodes(name: str, edges: dict[str, list[str]], rounds: int) -> 
             engine = await open_engine(Settings(data_dir=Path(folder), sandbox=True))
             try:
                 context = await connect_account(engine, "openai")
+                gc.collect()  # the garbage of what came before
                 began = time.process_time()
-                await run(engine, context, request)
+                await run_to_end(engine, context, request)
                 found.append((time.process_time() - began) * 1000 / len(nodes))
             finally:
                 await engine.close(0)
