@@ -78,8 +78,8 @@ class TextRequest(Operation[TextReply]):
             budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
         schema: the JSON schema that the answer must match; none for text of any form.
-        stream: whether somebody watches the text as it is written, so that a vendor is asked to
-            stream it where it can.
+        stream: whether the text may be shown as it is written; a vendor sees it only where
+            somebody watches, and then streams its answer if it can.
         measured: a cache of its measures, by name: routing asks again for each candidate.
     """
 

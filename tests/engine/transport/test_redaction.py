@@ -13,7 +13,7 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.transport.redaction import REDACTED, redact_key
+from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_key
 from toolkit.settings import Settings, VendorSettings
 
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
@@ -47,6 +47,17 @@ def test_no_piece_of_a_key_is_left(form: str) -> None:
     assert REDACTED in left
     for start in range(len(said) - 15):
         assert said[start : start + 16] not in left
+
+
+@pytest.mark.parametrize("form", list_key_echoes())
+def test_a_text_in_pieces_is_redacted_as_the_whole(form: str) -> None:
+    """Given a text that is cut anywhere, then what is shown of it is what is kept of it."""
+    said = list_key_echoes()[form]
+    text = f"The key is {said}, {KEY[:9]} is it not? {KEY[3:]}{KEY[-3:]}"
+    for size in range(1, len(text) + 1):
+        redactor = StreamRedactor(KEY)
+        pieces = [redactor.add(text[at : at + size]) for at in range(0, len(text), size)]
+        assert "".join((*pieces, redactor.finish())) == redact_key(text, KEY)
 
 
 @pytest.mark.parametrize("secret", [KEY, json.dumps({"access_key": KEY, "region": "eu-west-1"})])

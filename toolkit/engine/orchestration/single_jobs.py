@@ -89,6 +89,8 @@ class SingleJobs:
         await commit_accepted(self._core, context, changes, shown)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
+        if context.watches_text:
+            self._core.texts.expect(lease.root_id)
         self._leases.start(lease)
         return shown
 

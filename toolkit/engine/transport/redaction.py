@@ -42,6 +42,46 @@ def redact_key(text: str, secret: str) -> str:
     return _redact_text(text, _split_forms(secret))
 
 
+class StreamRedactor:
+    """Removes a key from a text that comes in pieces, wherever they are cut.
+
+    What may be the beginning of a part of the key is held back until it is known.
+
+    >>> redactor = StreamRedactor("k3y-with-sixteen-signs")
+    >>> redactor.add("it is k3y-with-"), redactor.add("sixteen-signs! "), redactor.finish()
+    ('it is ', '[key]! ', '')
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._forms = _split_forms(secret)
+        self._held = ""
+
+    def add(self, piece: str) -> str:
+        """Return what can be shown now."""
+        text = self._held + piece
+        end = len(text) - max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
+        shown = _redact_text(text[:end], self._forms)
+        if end < len(text) and not _redact_text(text, self._forms).startswith(shown):
+            return self._hold(text, "")  # the cut would lie within what is to be removed
+        return self._hold(text[end:], shown)
+
+    def _hold(self, held: str, shown: str) -> str:
+        self._held = held
+        return shown
+
+    def finish(self) -> str:
+        """Return the rest, when the text is complete."""
+        return self._hold("", _redact_text(self._held, self._forms))
+
+
+def _measure_overlap(text: str, form: str) -> int:
+    """Count the characters at a text's end that occur in a form of a key, in a row."""
+    count = 0
+    while count < min(len(text), len(form)) and text[-count - 1 :] in form:
+        count += 1
+    return count
+
+
 def _redact_value(value: object, forms: Forms) -> object:
     match value:
         case str():

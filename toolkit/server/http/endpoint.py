@@ -21,7 +21,12 @@ from toolkit.server.http.downloads import DownloadReader
 from toolkit.server.http.envelope import render_page, render_resource
 from toolkit.server.http.events import respond_events
 from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
-from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait, parse_query
+from toolkit.server.http.query import (
+    MAX_WAIT_S,
+    parse_preferred_wait,
+    parse_query,
+    prefers_text_stream,
+)
 from toolkit.server.http.uploads import UploadReader
 from toolkit.server.load_shedding import LoadShedder
 from toolkit.store import Content, FileSection
@@ -107,6 +112,8 @@ class OperationResponder:
     ) -> Response:
         """Have the operation carried out, and render what comes of it."""
         if operation.holds:
+            if prefers_text_stream(request):
+                context = replace(context, watches_text=True)
             with self._shedder.take_place(context.account_id):
                 call = await self._make_call(operation, request, context, query, body)
                 accepted = await dispatch(call)

@@ -3,6 +3,7 @@
 Both have the same events with the same numbers, without gaps or repeats (decisions, "Events").
 """
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
@@ -12,10 +13,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.operations.queries import EventsQuery
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
+from toolkit.engine.text_streams import TextWatch
 from toolkit.server.calls import ApiCall
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.envelope import render_page
@@ -52,9 +54,26 @@ async def _stream_events(
 
     It ends early if the key that asked for it is revoked, even by another process.
     """
+    with engine.texts.watch(resource_id) as watch:
+        async for line in _stream_watched(engine, context, resource_id, after, watch):
+            yield line
+
+
+async def _stream_watched(
+    engine: Engine, context: RequestContext, resource_id: str, after: int, watch: TextWatch
+) -> AsyncIterator[str]:
     silent_since = time.monotonic()
     while await engine.accounts.is_valid(context):
-        events = await engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
+        asking = asyncio.ensure_future(
+            engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
+        )
+        try:
+            async for delta in _take_texts(watch, asking):
+                silent_since = time.monotonic()
+                yield _format_delta(delta)
+            events = await asking
+        finally:
+            asking.cancel()
         for event in events:
             yield _format_event(event)
             after = event.n
@@ -67,6 +86,29 @@ async def _stream_events(
         elif time.monotonic() - silent_since >= KEEPALIVE_S:
             silent_since = time.monotonic()
             yield ": nothing new\n\n"
+
+
+async def _take_texts(
+    watch: TextWatch, asking: "asyncio.Future[list[Event]]"
+) -> AsyncIterator[TextDelta]:
+    """Yield what is written until the next events are there: it comes before them."""
+    waiting = asyncio.ensure_future(watch.wait())
+    try:
+        while not asking.done():
+            await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                for delta in watch.take():
+                    yield delta
+                waiting = asyncio.ensure_future(watch.wait())
+    finally:
+        waiting.cancel()
+    for delta in watch.take():
+        yield delta
+
+
+def _format_delta(delta: TextDelta) -> str:
+    data = delta.model_dump_json(exclude_none=True).translate(_LINE_ENDS)
+    return f"event: delta\ndata: {data}\n\n"
 
 
 def _format_event(event: Event) -> str:
