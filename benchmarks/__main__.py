@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 NAMES = (
     "gateway",
     "embedded",
+    "streaming",
     "dag_overhead",
     "critical_path",
     "startup",

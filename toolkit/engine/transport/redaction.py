@@ -13,6 +13,8 @@ REDACTED = "[key]"
 CHUNK_CHARS = 8
 # Shorter pieces also occur in unrelated texts.
 MIN_PIECE_CHARS = 2 * CHUNK_CHARS
+# Of a text that is still being written, this much of a key may be its beginning.
+MIN_HELD_CHARS = 4
 R = TypeVar("R", bound=Reply)
 # The chunks of one form of a key, each with its offset; and all forms with theirs.
 Chunks: TypeAlias = list[tuple[int, str]]
@@ -45,7 +47,8 @@ def redact_key(text: str, secret: str) -> str:
 class StreamRedactor:
     """Removes a key from a text that comes in pieces, wherever they are cut.
 
-    What may be the beginning of a part of the key is held back until it is known.
+    What may be the beginning of a part of the key is held back until it is known, once it is
+    `MIN_HELD_CHARS` long: any letter may be one, and would keep every word from its end.
 
     >>> redactor = StreamRedactor("k3y-with-sixteen-signs")
     >>> redactor.add("it is k3y-with-"), redactor.add("sixteen-signs! "), redactor.finish()
@@ -54,24 +57,35 @@ class StreamRedactor:
 
     def __init__(self, secret: str) -> None:
         self._forms = _split_forms(secret)
+        self._tail = ""  # the end of what was shown
         self._held = ""
 
     def add(self, piece: str) -> str:
         """Return what can be shown now."""
-        text = self._held + piece
-        end = len(text) - max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
-        shown = _redact_text(text[:end], self._forms)
-        if end < len(text) and not _redact_text(text, self._forms).startswith(shown):
-            return self._hold(text, "")  # the cut would lie within what is to be removed
-        return self._hold(text[end:], shown)
-
-    def _hold(self, held: str, shown: str) -> str:
-        self._held = held
-        return shown
+        text = self._tail + self._held + piece
+        overlap = max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
+        end = len(text) - overlap if overlap >= MIN_HELD_CHARS else len(text)
+        end = max(end, len(self._tail))
+        if end < len(text) and not self._redact(text).startswith(self._redact(text[:end])):
+            end = len(self._tail)  # the cut would lie within what is to be removed
+        return self._show(text, end)
 
     def finish(self) -> str:
         """Return the rest, when the text is complete."""
-        return self._hold("", _redact_text(self._held, self._forms))
+        text = self._tail + self._held
+        return self._show(text, len(text))
+
+    def _redact(self, text: str) -> str:
+        return _redact_text(text, self._forms)
+
+    def _show(self, text: str, end: int) -> str:
+        """Show a text up to an end, but for what was shown of it, and hold the rest back."""
+        redacted = self._redact(text[:end])
+        pairs = enumerate(zip(self._tail, redacted, strict=False))
+        start = next((at for at, (old, new) in pairs if old != new), len(self._tail))
+        self._tail = text[max(0, end - MIN_HELD_CHARS + 1) : end]
+        self._held = text[end:]
+        return redacted[start:]
 
 
 def _measure_overlap(text: str, form: str) -> int:
