@@ -2,7 +2,7 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -24,7 +24,7 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.contract.events import Event
+    from toolkit.contract.events import Event, TextDelta
     from toolkit.contract.operations.messages import (
         EventTest,
         OperationAnswer,
@@ -43,6 +43,14 @@ class OperationChannel(Protocol):
 
     def call(self, request: "OperationRequest") -> "OperationAnswer":
         """Have an operation carried out.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
+
+    def stream(self, request: "OperationRequest") -> "Iterator[Event | TextDelta]":
+        """Yield the events and texts of a resource as they come.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -108,6 +116,7 @@ class HttpClient:
         hold_s: float = 0.0,
         max_wait_s: float | None = None,
         deadline: float | None = None,
+        watches_text: bool = False,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
@@ -115,6 +124,7 @@ class HttpClient:
             hold_s: for how long the service may hold the request, beside the timeout.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
             deadline: the time, by the monotonic clock, at which the caller gives up.
+            watches_text: whether the texts of the work that is asked for will be watched.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -128,6 +138,7 @@ class HttpClient:
             headers={
                 **self._headers,
                 **make_idempotency_header(method, path, self._transport),
+                **({"Prefer": "stream"} if watches_text else {}),
                 **(headers or {}),
             },
             timeout=bound_timeout(self._timeout, hold_s, deadline),
@@ -234,6 +245,52 @@ class HttpClient:
             return found, None
         return found, self.request_record(model, "GET", path, deadline=deadline)
 
+    def stream_events(self, path: str, after: int) -> "Iterator[Event | TextDelta]":
+        """Yield a resource's events above `after`, and its texts as they are written.
+
+        It ends with the resource, or where the service ends it. A stream that breaks goes on after
+        its last event; texts of meanwhile are not sent again.
+
+        Raises:
+            ToolkitError: what the service answered, or that it could not be reached.
+        """
+        if self._channel is not None:
+            request = self._make_operation("GET", f"{path}/events", params={"after": after})
+            for item in self._channel.stream(request):
+                yield item
+            return
+        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, EventParser
+        from toolkit.contract.events import Event
+
+        retries = self._make_stream_retries()
+        while True:
+            parser = EventParser()
+            headers = {**self._headers, "Accept": STREAM_TYPE, "Last-Event-ID": str(after)}
+            limits = bound_timeout(self._timeout, STREAM_SILENCE_S)
+            url = httpx.URL(f"{self.url}{path}/events")
+            try:
+                with self._client.stream("GET", url, headers=headers, timeout=limits) as response:
+                    if response.status_code >= 400:
+                        response.read()
+                        raise parse_error(response, self.access)
+                    for chunk in response.iter_bytes():
+                        for item in parser.parse(chunk):
+                            yield item
+                            if isinstance(item, Event):
+                                after, retries = item.n, self._make_stream_retries()
+                return
+            except httpx.TransportError as error:
+                failed: ToolkitError = make_unreachable_error(error, url, known=True)
+            except ToolkitError as error:
+                failed = error
+            delay_s = retries.next_delay_s(failed, sent=True)
+            if delay_s is None:
+                raise failed
+            time.sleep(delay_s)
+
+    def _make_stream_retries(self) -> RetrySchedule:
+        return RetrySchedule("GET", True, self._max_retries, self._limit_wait_s(None), None)
+
     def _call_operation(
         self,
         channel: OperationChannel,
@@ -244,18 +301,16 @@ class HttpClient:
         params: Mapping[str, str | int] | None = None,
         deadline: float | None = None,
         is_last: "EventTest | None" = None,
+        watches_text: bool = False,
         **_options: object,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help.
 
         The options of a request that are about a network are left out.
         """
-        from toolkit.contract.operations.messages import OperationRequest
-
-        key = self.access.api_key
-        told = "" if key is None else key.get_secret_value()
-        body = b"" if json is None else encode_body(json)
-        request = OperationRequest(method, path, told, body, params or {}, is_last)
+        request = self._make_operation(
+            method, path, json=json, params=params, is_last=is_last, watches_text=watches_text
+        )
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -266,6 +321,24 @@ class HttpClient:
                 if delay_s is None:
                     raise
             time.sleep(delay_s)
+
+    def _make_operation(
+        self,
+        method: str,
+        path: str,
+        *,
+        json: object = None,
+        params: Mapping[str, str | int] | None = None,
+        is_last: "EventTest | None" = None,
+        watches_text: bool = False,
+    ) -> "OperationRequest":
+        """Make the request for an operation of the engine in this process."""
+        from toolkit.contract.operations.messages import OperationRequest
+
+        key = self.access.api_key
+        told = "" if key is None else key.get_secret_value()
+        body = b"" if json is None else encode_body(json)
+        return OperationRequest(method, path, told, body, params or {}, is_last, watches_text)
 
     def close(self) -> None:
         """Close the connections."""

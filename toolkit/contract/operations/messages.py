@@ -23,6 +23,7 @@ class OperationRequest:
         query: the parameters, as numbers or texts.
         is_last: where events of some work are asked for: tells whether the work may be over after
             them, so that its record is wanted, too.
+        watches_text: whether the texts of the work that is asked for will be watched.
     """
 
     method: str
@@ -31,6 +32,7 @@ class OperationRequest:
     body: bytes = b""
     query: Mapping[str, str | int] = field(default_factory=dict)
     is_last: EventTest | None = None
+    watches_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
