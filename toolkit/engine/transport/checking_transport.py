@@ -1,18 +1,26 @@
 """The aiohttp transport that vendors are called over; slow to import."""
 
-import os
-import ssl
+import asyncio
+import socket
+import time
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import lru_cache
+from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import cast
 
 import aiohttp
 import httpx
+from aiohttp.abc import ResolveResult
 from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.transport import map_aiohttp_exceptions
+from yarl import URL
 
+from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
+from toolkit.engine.transport.tls_sessions import load_tls_context
+from toolkit.plugins import PUBLIC_ONLY, ProviderError
 
 CHUNK_BYTES = 64 * 1024
 # Vendors close a connection that is idle after a minute or more: one that is taken just then would
@@ -55,13 +63,22 @@ class CheckingTransport(AiohttpTransport):
     """
 
     def __init__(self) -> None:
-        files = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-        super().__init__(verify=_load_ssl_context(*files))
-        self._session: aiohttp.ClientSession | None = None
+        self._tls = load_tls_context()
+        super().__init__(verify=self._tls)
+        # Those that connect to any address, and to global ones alone.
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._opening: set[asyncio.Task[None]] = set()
+        # When each host that is connected to ahead was last sent a request.
+        self._used_at: dict[bytes, float] = {}
 
-    def get_client(self) -> aiohttp.ClientSession:
-        """Return the session that all requests share; it is opened by the first."""
-        if self._session is None:
+    def get_client(self, *, is_public: bool = False) -> aiohttp.ClientSession:
+        """Return the session that requests share; it is opened by the first.
+
+        Args:
+            is_public: whether it connects to global addresses alone.
+        """
+        session = self._sessions.get(is_public)
+        if session is None:
             tracing = aiohttp.TraceConfig()
             # Despite their names, both are called before what they are named by.
             tracing.on_request_headers_sent.append(_check_headers)
@@ -69,14 +86,37 @@ class CheckingTransport(AiohttpTransport):
             connector = aiohttp.TCPConnector(
                 limit=cast("int", self.limits.max_connections),
                 keepalive_timeout=KEEPALIVE_S,
-                ssl=self.ssl_context,
+                ssl=self._tls,
+                resolver=_PublicResolver() if is_public else None,
             )
             # A cookie of one account's call must not go with the next one's.
             jar = aiohttp.DummyCookieJar()
-            self.client = self._session = aiohttp.ClientSession(
+            session = self._sessions[is_public] = aiohttp.ClientSession(
                 connector=connector, cookie_jar=jar, trace_configs=[tracing], auto_decompress=False
             )
-        return self._session
+        return session
+
+    def open_ahead(self, url: httpx.URL, connect_s: float | None) -> None:
+        """Begin to connect to where a request is about to be sent, unless a connection is there.
+
+        One that a host was asked by is kept for `KEEPALIVE_S`.
+        """
+        now, host = time.monotonic(), url.netloc
+        if now - self._used_at.get(host, -KEEPALIVE_S) < KEEPALIVE_S:
+            return
+        self._used_at[host] = now
+        task = asyncio.ensure_future(self._connect(URL(str(url)), connect_s))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(self, url: URL, connect_s: float | None) -> None:
+        session = self.get_client()
+        connector = cast("aiohttp.TCPConnector", session.connector)
+        loop = asyncio.get_running_loop()
+        request = aiohttp.ClientRequest("GET", url, loop=loop, session=session)
+        with suppress(aiohttp.ClientError, TimeoutError):  # the request itself says what is wrong
+            connection = await connector.connect(request, [], _make_timeout(connect_s, None, None))
+            connection.release()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request.
@@ -102,7 +142,12 @@ class CheckingTransport(AiohttpTransport):
         pending: _PendingRequest | None,
     ) -> httpx.Response:
         timeouts = request.extensions.get("timeout", {})
-        reply = await self.get_client().request(
+        if request.url.netloc in self._used_at:
+            self._used_at[request.url.netloc] = time.monotonic()
+        is_public = bool(request.extensions.get(PUBLIC_ONLY))
+        if is_public:
+            _check_literal(request.url.host)
+        reply = await self.get_client(is_public=is_public).request(
             request.method,
             str(request.url),
             headers=[(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw],
@@ -122,19 +167,46 @@ class CheckingTransport(AiohttpTransport):
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._session is not None:
-            await self._session.close()
+        for task in self._opening:
+            task.cancel()
+        for session in self._sessions.values():
+            await session.close()
 
 
-@lru_cache(maxsize=4)
-def _load_ssl_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Load the certificates of authorities: once for all vendors, as that takes 20 ms.
+class _PublicResolver(aiohttp.ThreadedResolver):
+    """A resolver that finds global addresses, or refuses: one connects to what was checked."""
 
-    Args:
-        _file: the variable `SSL_CERT_FILE`, which httpx reads; another value loads others.
-        _folder: `SSL_CERT_DIR`, likewise.
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Find the addresses of a host.
+
+        Raises:
+            ProviderError: `PROVIDER_BAD_RESPONSE` where one of them is not global.
+        """
+        found = await super().resolve(host, port, family)
+        for address in found:
+            _check_global(host, address["host"])
+        return found
+
+
+def _check_literal(host: str) -> None:
+    """Check a host that is an address itself, which nothing resolves.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` where it is not global.
     """
-    return httpx.create_ssl_context()
+    with suppress(ValueError):
+        _check_global(host, str(ip_address(host)))
+
+
+def _check_global(host: str, address: str) -> None:
+    if not ip_address(address).is_global:
+        raise ProviderError(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"{host} is at an address that results are not fetched from.",
+            retryable=False,
+        )
 
 
 @lru_cache(maxsize=64)
