@@ -157,10 +157,12 @@ class OperationResponder:
     ) -> Response:
         """Answer with work that was accepted: at once, or held as `Prefer: wait` asks for it."""
         status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
-        if seconds is None:
-            return render_resource(accepted, status)
-        reached = await hold(call, accepted.id, seconds)
-        return render_resource(reached, status, {"Preference-Applied": f"wait={seconds}"})
+        applied = ["stream"] if call.context.watches_text else []
+        if seconds is not None:
+            accepted = await hold(call, accepted.id, seconds)
+            applied.insert(0, f"wait={seconds}")
+        headers = {"Preference-Applied": ", ".join(applied)} if applied else {}
+        return render_resource(accepted, status, headers)
 
 
 class PathEndpoint:
