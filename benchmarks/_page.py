@@ -30,7 +30,7 @@ def describe_run(name: str, load: float, took_s: float) -> Line:
 
     Args:
         name: of the benchmark.
-        load: how many processes wanted a core in the minute before.
+        load: of the machine in the minute before.
         took_s: how long it took.
     """
     return {
@@ -162,7 +162,7 @@ def _describe_runs(runs: Sequence[Line]) -> str:
     load = f"{loads[0]}" if loads[0] == loads[-1] else f"{loads[0]} to {loads[-1]}"
     return (
         f"Measured on {join('measured_on')}: Python {join('python')}, SQLite {join('sqlite')}, "
-        f"{join('cores')} cores, of which others wanted {load} in the minute before."
+        f"{join('cores')} cores, whose load was {load} in the minute before."
     )
 
 

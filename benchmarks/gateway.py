@@ -282,12 +282,11 @@ async def main(rounds: int = ROUNDS, seconds: float = SECONDS, steady_s: float =
         for target in party:  # what is done first is imported first
             await target.send(4, seconds / 3)
         syncs_ms = []
-        for number in range(rounds):
+        for _ in range(rounds):
             for target in party:
                 await target.measure(seconds)
-            folder = Path(name, f"floor{number}")
-            folder.mkdir()
-            sync_s = statistics.median(measure_commits(folder, "full", COMMITS))
+            with tempfile.TemporaryDirectory(dir=name) as disk:
+                sync_s = statistics.median(measure_commits(Path(disk), "full", COMMITS))
             syncs_ms.append(1000 * TRANSACTIONS * sync_s)
         kept = tell(party, syncs_ms)
         per_s = statistics.median(service.per_s) / 2

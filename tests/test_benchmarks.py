@@ -24,6 +24,7 @@ from benchmarks import (
     server_frameworks,
     startup,
     store_growth,
+    streaming,
     transfers,
 )
 from benchmarks.__main__ import NAMES, render_table
@@ -103,6 +104,12 @@ def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
     embedded.main(1, 4, 40)
     names = ("cpu_ms.sync", "cpu_ms.async", "node_cpu_ms.wide", "node_cpu_ms.layered")
     assert set(figures(capsys)) == {f"embedded.{name}" for name in names}
+
+
+def test_streaming(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given one streamed text, then the delays of its pieces are told beside the vendor's own."""
+    streaming.main(1, 1)
+    assert set(figures(capsys)) == {"streaming.first_ms", "streaming.piece_ms"}
 
 
 def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
