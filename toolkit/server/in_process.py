@@ -11,10 +11,8 @@ import time
 from dataclasses import replace
 from typing import IO, Any
 
-from pydantic import BaseModel
-
 from toolkit.contract.artifacts import Artifact
-from toolkit.contract.base import ErrorInfo
+from toolkit.contract.base import ErrorInfo, dump_record
 from toolkit.contract.errors import (
     AWAY_STATUSES,
     ErrorCode,
@@ -186,11 +184,6 @@ class LocalOperations:
                 raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
             taken = await parse_body(body, operation.body, engine, context.account_id or None)
         return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
-
-
-def dump_record(record: BaseModel) -> bytes:
-    """Write a record as the envelope of HTTP has it."""
-    return record.model_dump_json(by_alias=True).encode()
 
 
 def _make_caller_error(error: Exception) -> Exception:

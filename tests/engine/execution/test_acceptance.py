@@ -24,7 +24,7 @@ class CommitCounter(NullObserver):
     def __init__(self) -> None:
         self.count = 0
 
-    def record_commit(self, seconds: float) -> None:  # noqa: ARG002
+    def record_commit(self, seconds: float) -> None:
         """Count one."""
         self.count += 1
 
