@@ -21,6 +21,7 @@ from benchmarks._page import describe_run, keep_figures, list_benchmarks, render
 NAMES = (
     "gateway",
     "embedded",
+    "streaming",
     "dag_overhead",
     "critical_path",
     "startup",

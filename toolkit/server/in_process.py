@@ -8,6 +8,8 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import IO, Any
 
@@ -20,6 +22,7 @@ from toolkit.contract.errors import (
     ServiceError,
     ToolkitError,
 )
+from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.operations.definitions import ApiOperation
@@ -40,6 +43,7 @@ from toolkit.server.errors import (
     find_status,
     make_draining_error,
 )
+from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.downloads import make_missing_bytes_error, make_range_error
@@ -95,6 +99,26 @@ class LocalOperations:
         except Exception as error:
             failed = error
         raise _make_caller_error(failed)  # here, so that nothing of the engine hangs on it
+
+    async def stream(self, request: OperationRequest) -> AsyncIterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come, until it has ended.
+
+        Raises:
+            ToolkitError: as a client gets it over HTTP.
+        """
+        try:
+            call = await self._make_call(request)
+            await dispatch(call)  # refused before anything is waited for
+            items = follow_events(call.engine, call.context, call.id, call.input.after)
+            async with aclosing(items):
+                async for item in items:
+                    if item is not None:
+                        yield item
+        except Exception as error:
+            failed = error
+        else:
+            return
+        raise _make_caller_error(failed)
 
     async def _answer(self, request: OperationRequest) -> OperationAnswer:
         call = await self._make_call(request)
@@ -183,6 +207,8 @@ class LocalOperations:
             if len(body) > engine.settings.body_limit_bytes:
                 raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
             taken = await parse_body(body, operation.body, engine, context.account_id or None)
+        if request.watches_text:
+            context = replace(context, watches_text=True)
         return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
 
 

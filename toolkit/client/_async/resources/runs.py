@@ -36,6 +36,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         *,
         version: str | None = None,
         target: RunTarget = "capability",
+        stream: bool = False,
         **options: Unpack[RunOptions],
     ) -> AsyncRun:
         """Ask for one capability to be executed; it is under way when this returns.
@@ -45,10 +46,12 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
             input: its input.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
+            stream: have its text shown as it is written, by `stream()` of the run.
             **options: those of a run.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         chosen = collect_options(options, self._http.choose_cache(target))
-        return await self._create(make_run_body(name, input, version, chosen, target))
+        body = make_run_body(name, input, version, chosen, target)
+        return await self._create(body, watches_text=stream)

@@ -37,6 +37,7 @@ class Runs(WorkResource[Run]):
         *,
         version: str | None = None,
         target: RunTarget = "capability",
+        stream: bool = False,
         **options: Unpack[RunOptions],
     ) -> Run:
         """Ask for one capability to be executed; it is under way when this returns.
@@ -46,10 +47,12 @@ class Runs(WorkResource[Run]):
             input: its input.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
+            stream: have its text shown as it is written, by `stream()` of the run.
             **options: those of a run.
 
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         chosen = collect_options(options, self._http.choose_cache(target))
-        return self._create(make_run_body(name, input, version, chosen, target))
+        body = make_run_body(name, input, version, chosen, target)
+        return self._create(body, watches_text=stream)
