@@ -81,7 +81,7 @@ async def compare_sizes() -> Ratios:
             lambda: read_ratios(lambda: asyncio.run(gateway.main(2, 0.3, 0.8))),
             {
                 "gateway.added_ms.normal": 18,
-                "gateway.added_ms.full": 30,
+                "gateway.added_ms.full": 40,
                 "gateway.runs_per_s": 30,
                 "gateway.cpu_ms": 15,
                 "gateway.p99_over_p50": 5,
@@ -151,7 +151,7 @@ async def compare_sizes() -> Ratios:
                 "startup.first_run": 9,
                 "startup.client": 1.6,
                 "startup.async_client": 1.6,
-                "startup.demo": 5.5,
+                "startup.demo": 8,
             },
             id="startup",
         ),
