@@ -133,7 +133,8 @@ class ToolkitMagics(Magics):
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
         options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
-        made = client.runs.create(given.capability, values, **options)
+        watched = not given.no_wait and not given.quiet
+        made = client.runs.create(given.capability, values, stream=watched, **options)
         return self._wait_for(made, given)
 
     @no_var_expand

@@ -102,7 +102,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
             target: `agent` for a run of an agent of that name.
             output_model: a pydantic model that the answer has to fit: its schema is sent, and
                 `parsed` of the run is an instance of it.
-            stream: have its text shown as it is written, by `stream()` of the run.
+            stream: have its text come as it is written: `stream()` of the run yields it, and
+                `wait()` shows it.
             **options: those of a run.
 
         Raises:
@@ -112,4 +113,6 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         given = add_output_schema(input, output_model)
         body = make_run_body(name, given, version, chosen, target)
         run = await self._create(body, watches_text=stream)
-        return run if output_model is None else AsyncTypedRun(run, output_model)
+        made = run if output_model is None else AsyncTypedRun(run, output_model)
+        made.is_streamed = stream
+        return made
