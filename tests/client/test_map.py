@@ -166,6 +166,7 @@ def test_an_empty_cell_costs_nothing(client: Client) -> None:
         ("Classify: {txt}", "did you mean {text}?"),
         ("Classify: {zzz}", "there are text, n"),
         ("Classify: {text", "cannot be read"),
+        ("Classify: {n:03d}", "not formatted"),
     ],
 )
 def test_a_template_that_cannot_be_filled_is_refused_before(

@@ -34,16 +34,23 @@ def list_placeholders(template: str) -> list[str]:
     """List the columns that a template names.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for braces that do not match.
+        RequestError: `INVALID_REQUEST` for braces that do not match, or hold more than a name.
 
     >>> list_placeholders("Translate {text} into {language}; not {{this}}")
     ['text', 'language']
     """
     try:
-        return [name for _, name, _, _ in _FORMATTER.parse(template) if name is not None]
+        parts = list(_FORMATTER.parse(template))
     except ValueError as error:
-        message = f"The template {template!r} cannot be read: {error}; write {{{{ for a brace."
-        raise RequestError(ErrorCode.INVALID_REQUEST, message) from None
+        raise _make_template_error(template, str(error)) from None
+    if any(spec or conversion for _, _, spec, conversion in parts):
+        raise _make_template_error(template, "a column is named and not formatted")
+    return [name for _, name, _, _ in parts if name is not None]
+
+
+def _make_template_error(template: str, fault: str) -> RequestError:
+    message = f"The template {template!r} cannot be read: {fault}; write {{{{ for a brace."
+    return RequestError(ErrorCode.INVALID_REQUEST, message)
 
 
 def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
