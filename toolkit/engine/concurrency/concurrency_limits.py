@@ -23,6 +23,11 @@ class ConcurrencyLimits:
         self._accounts: dict[str, FairSemaphore] = {}
         self._wanted: Counter[str] = Counter()
 
+    @property
+    def is_idle(self) -> bool:
+        """True while no job has a slot or waits for one."""
+        return not self._wanted
+
     def is_full(self, account_id: str) -> bool:
         """Tell whether the account's next job has to wait."""
         own = self._accounts.get(account_id)

@@ -33,6 +33,7 @@ from toolkit.store import AppendEvent, Change, Lease, UpdateRow
 
 DEFAULT_OPTIONS = Options()
 START_BATCH_SIZE = 4
+MAX_TURN_S = 0.002  # for which a chain of nodes that never wait for anything may hold the loop
 
 
 class RecoveredCost(NamedTuple):
@@ -87,6 +88,7 @@ class Scheduler:
         # Durations are by the monotonic clock; the time before this process, by the wall clock.
         self._started = time.monotonic()
         self._earlier_s = 0.0
+        self._yields_at = 0.0  # when nodes let the loop go on, by the monotonic clock
 
     async def run(self) -> WorkflowRecord:
         """Run to the end; the final state is durable when this returns.
@@ -234,11 +236,17 @@ class Scheduler:
             return []
         if self._unstarted_dependents[node_id] and ended.stored is not None:
             self._artifacts[node_id] = ended.stored
-        if not job_run.job.latency_ms:
+        if not job_run.job.latency_ms and self._has_to_yield():
             await asyncio.sleep(0)  # it may never have yielded to the loop: let other tasks run
+            self._yields_at = time.monotonic() + MAX_TURN_S
         for dependent in self._dependents[node_id]:
             self._waiting_for[dependent] -= 1
         return [node_id for node_id in self._dependents[node_id] if self._is_ready(node_id)]
+
+    def _has_to_yield(self) -> bool:
+        """Tell whether the loop has to go on: for another job at once, for all else soon."""
+        is_alone = len(self._tasks) == 1 and self._core.concurrency.is_idle
+        return not is_alone or time.monotonic() > self._yields_at
 
     def _skip_descendants(self, job_run: JobRun) -> list[Change]:
         """Skip only the descendants of a node that failed; independent branches go on."""
