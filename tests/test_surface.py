@@ -41,6 +41,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "connections.share": ("prv_x", "all"),
     "events": (ID,),
     "jobs.create": ("image", "cmp_x", {}),
+    "map": ("llm.generate", [{"text": "tea"}]),
     "plans.create": ("a card",),
     "read": ("/runs",),
     "route": ("llm.generate", {}),

@@ -7,9 +7,9 @@ from toolkit import Client, Workflow
 
 def ask(client: Client) -> None:
     """Words of a closed set are checked where they are written."""
-    client.runs.create("llm.generate", {}, optimize_for="cheep")  # error: arg-type
-    client.runs.create("llm.generate", {}, optimise_for="cost")  # error: call-arg
-    client.runs.create("card", {}, target="robot")  # error: arg-type
+    client.runs.create("llm.generate", {}, optimize_for="cheep")  # error: call-overload
+    client.runs.create("llm.generate", {}, optimise_for="cost")  # error: call-overload
+    client.runs.create("card", {}, target="robot")  # error: call-overload
     client.route("llm.generate", {}, deadline_s="soon")  # error: arg-type
     client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # error: call-arg
     client.tasks.create("tea", optimize_for="cheep")  # error: arg-type

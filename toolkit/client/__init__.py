@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.endpoints import Endpoint
     from toolkit.client._sync.resources.jobs import Job
     from toolkit.client._sync.resources.plans import Plan
-    from toolkit.client._sync.resources.runs import Run
+    from toolkit.client._sync.resources.runs import Run, TypedRun
     from toolkit.client._sync.resources.storage import Storage
     from toolkit.client._sync.resources.tasks import Task
     from toolkit.client._sync.resources.templates import Template
@@ -41,6 +41,7 @@ _EXPORTS = {
     "Task": "toolkit.client._sync.resources.tasks",
     "Template": "toolkit.client._sync.resources.templates",
     "TextPiece": "toolkit.client._text_pieces",
+    "TypedRun": "toolkit.client._sync.resources.runs",
     "Workflow": "toolkit.client._builder",
     "WorkflowRun": "toolkit.client._sync.resources.workflows",
 }
@@ -63,6 +64,7 @@ __all__ = [
     "Task",
     "Template",
     "TextPiece",
+    "TypedRun",
     "Workflow",
     "WorkflowRun",
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
+from toolkit.client._output_model import add_output_schema
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.run_options import (
@@ -18,6 +19,7 @@ from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Workflow(GraphView, RunOptionAttributes):
         input: Mapping[str, object] | None = None,
         options: RunOptions | None = None,
         optional: bool = False,
+        output_model: "type[BaseModel] | None" = None,
         **fields: object,
     ) -> NodeRef:
         """Add a node.
@@ -75,10 +78,12 @@ class Workflow(GraphView, RunOptionAttributes):
             input: the capability's input; or give its fields as keyword arguments.
             options: such as `{"provider": "openai"}`.
             optional: whether the rest goes on without it, with a warning, where it fails.
+            output_model: a pydantic model that the node's answer has to fit; `parse` of its job
+                makes an instance.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, or a dependency
-                that has not been added.
+                that has not been added; `INVALID_REQUEST` for a model that no schema can say.
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
@@ -94,7 +99,7 @@ class Workflow(GraphView, RunOptionAttributes):
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,
-            "input": {**(input or {}), **fields},
+            "input": dict(add_output_schema({**(input or {}), **fields}, output_model)),
             "depends_on": upstream,
         }
         if options:

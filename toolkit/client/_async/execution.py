@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.contract.base import ErrorInfo, JsonObject
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job, Routing
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from toolkit.client._async.resources.artifacts import AsyncArtifact
     from toolkit.client._text_pieces import TextPiece
 
 J = TypeVar("J", bound=Job)
+M = TypeVar("M", bound="BaseModel")
 
 
 class AsyncExecution(AsyncWaitable[J]):
@@ -27,6 +31,24 @@ class AsyncExecution(AsyncWaitable[J]):
     def output(self) -> Any:
         """The output of the capability; none until it is completed."""
         return self.record.output
+
+    def parse(self, model: "type[M]") -> M:
+        """Make an instance of a pydantic model of its answer, once it is completed.
+
+        Args:
+            model: such as the `output_model` that it was asked for with.
+
+        Raises:
+            WorkError: it failed, or its answer does not fit the model.
+            RequestError: `CONFLICT` until it is over.
+        """
+        from toolkit.client._output_model import parse_output
+
+        self._raise_if_failed()
+        if not self.done:
+            message = f"{self.id} is {self.status}: wait for it first."
+            raise RequestError(ErrorCode.CONFLICT, message)
+        return parse_output(model, self.output, self.id)
 
     @property
     def artifact_id(self) -> str:

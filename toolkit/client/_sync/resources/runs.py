@@ -2,15 +2,21 @@
 """`client.runs`: one capability, or an agent, at a time."""
 
 from collections.abc import Mapping
-from typing import Unpack
+from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._options import collect_options, document_options
+from toolkit.client._output_model import add_output_schema
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.run_options import RunOptions
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+M = TypeVar("M", bound="BaseModel")
 
 
 class Run(Execution[runs.Run]):
@@ -24,10 +30,57 @@ class Run(Execution[runs.Run]):
         return self.record.task_id or ""
 
 
+class TypedRun(Run, Generic[M]):
+    """A run whose answer is an instance of a model.
+
+    Attributes:
+        output_model: the pydantic model that was asked for.
+    """
+
+    def __init__(self, run: Run, output_model: type[M]) -> None:
+        super().__init__(run._http, run.record)
+        self.output_model = output_model
+
+    @property
+    def parsed(self) -> M:
+        """The answer, as an instance of `output_model`.
+
+        Raises:
+            WorkError: as for `parse`.
+        """
+        return self.parse(self.output_model)
+
+
 class Runs(WorkResource[Run]):
     """`client.runs`."""
 
     handle = Run
+
+    @overload
+    def create(
+        self,
+        name: str,
+        input: Mapping[str, object],
+        *,
+        version: str | None = None,
+        target: RunTarget = "capability",
+        stream: bool = False,
+        output_model: None = None,
+        **options: Unpack[RunOptions],
+    ) -> Run: ...
+
+    @overload
+    def create(
+        self,
+        name: str,
+        input: Mapping[str, object],
+        *,
+        version: str | None = None,
+        target: RunTarget = "capability",
+        stream: bool = False,
+        output_model: type[M],
+        **options: Unpack[RunOptions],
+    ) -> TypedRun[M]: ...
 
     @document_options(RunOptions)
     def create(
@@ -38,8 +91,9 @@ class Runs(WorkResource[Run]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        output_model: type[M] | None = None,
         **options: Unpack[RunOptions],
-    ) -> Run:
+    ) -> Run | TypedRun[M]:
         """Ask for one capability to be executed; it is under way when this returns.
 
         Args:
@@ -47,6 +101,8 @@ class Runs(WorkResource[Run]):
             input: its input.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
+            output_model: a pydantic model that the answer has to fit: its schema is sent, and
+                `parsed` of the run is an instance of it.
             stream: have its text come as it is written: `stream()` of the run yields it, and
                 `wait()` shows it.
             **options: those of a run.
@@ -55,7 +111,9 @@ class Runs(WorkResource[Run]):
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
         chosen = collect_options(options, self._http.choose_cache(target))
-        body = make_run_body(name, input, version, chosen, target)
+        given = add_output_schema(input, output_model)
+        body = make_run_body(name, given, version, chosen, target)
         run = self._create(body, watches_text=stream)
-        run.is_streamed = stream
-        return run
+        made = run if output_model is None else TypedRun(run, output_model)
+        made.is_streamed = stream
+        return made

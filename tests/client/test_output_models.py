@@ -1,0 +1,154 @@
+"""Answers as instances of a pydantic model."""
+
+from datetime import date
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, Field, field_validator
+
+from toolkit import AsyncClient, Client, Workflow
+from toolkit.contract.errors import RequestError, WorkError
+
+
+class Place(BaseModel):
+    """Where somebody is."""
+
+    town: str = Field(min_length=1)
+    postcode: str | None = None
+
+
+class Label(BaseModel):
+    """A label with what it came from."""
+
+    label: Literal["tea", "salt"]
+    score: float = Field(ge=0, le=1)
+    place: Place
+    others: list[Place] = []
+    seen_on: date
+
+
+class Coded(BaseModel):
+    """A code in a form of its own."""
+
+    code: str = Field(pattern=r"^\d+$")
+
+
+class Doubtful(BaseModel):
+    """A label that no answer fits."""
+
+    label: str
+
+    @field_validator("label")
+    @classmethod
+    def _refuse(cls, value: str) -> str:
+        raise ValueError("is never right")
+
+
+class Tree(BaseModel):
+    """A model that refers to itself."""
+
+    children: list["Tree"]
+
+
+@pytest.fixture
+def client(tmp_path: Path):
+    """A client of its own engine, with simulated vendors."""
+    with Client.local(tmp_path, sandbox=True) as made:
+        yield made
+
+
+def test_a_run_has_its_answer_as_an_instance_of_the_model(client: Client) -> None:
+    """Given a model, then the answer of the run is an instance of it."""
+    run = client.runs.create("llm.generate", {"objective": "Label tea"}, output_model=Label).wait()
+
+    assert isinstance(run.parsed, Label)
+    assert run.parsed.label == run.output["json"]["label"]
+    assert isinstance(run.parsed.place, Place)
+
+
+def test_what_is_sent_is_closed_complete_and_without_references(client: Client) -> None:
+    """Given models within a model, then the schema is one that strict modes take."""
+    run = client.runs.create("llm.generate", {"objective": "Label tea"}, output_model=Label)
+
+    schema = run.input["output_schema"]
+    place = schema["properties"]["place"]
+    assert "$ref" not in str(schema)
+    assert schema["additionalProperties"] is place["additionalProperties"] is False
+    assert place["required"] == ["town", "postcode"]
+
+
+def test_a_pattern_is_told_in_words_and_held_to_by_the_model(client: Client) -> None:
+    """Given a pattern, which no schema may have, then the model is told, and holds to it."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Coded).wait()
+
+    code = run.input["output_schema"]["properties"]["code"]
+    assert "pattern" not in code
+    assert r"^\d+$" in code["description"]
+    with pytest.raises(WorkError, match="code: "):
+        _ = run.parsed
+
+
+async def test_the_async_client_types_its_answer_too(tmp_path: Path) -> None:
+    """Given the async client, then its runs are read as models too."""
+    async with AsyncClient.local(tmp_path, sandbox=True) as client:
+        run = await client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place)
+        assert (await run).parsed.town
+
+
+def test_an_answer_is_read_as_a_model_later_by_its_id(client: Client) -> None:
+    """Given the id of a run, then its answer is read as a model."""
+    made = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place).wait()
+
+    assert client.runs.get(made.id).parse(Place) == made.parsed
+
+
+def test_a_node_takes_a_model(client: Client) -> None:
+    """Given a model for a node, then the answer of its job fits it."""
+    wf = Workflow("labels")
+    wf.add("label", "llm.generate", objective="Label tea", output_model=Place)
+
+    done = client.workflows.submit(wf).wait()
+
+    assert done.job("label").parse(Place).town
+
+
+def test_an_answer_that_the_model_refuses_says_where_and_why(client: Client) -> None:
+    """Given an answer with the right form that the model refuses, then the error says all."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Doubtful).wait()
+
+    with pytest.raises(WorkError) as refused:
+        _ = run.parsed
+
+    assert refused.value.code.name == "INVALID_OUTPUT"
+    for part in (run.id, "Doubtful", "label", "is never right"):
+        assert part in refused.value.message
+
+
+def test_an_answer_is_not_read_before_it_is_there(client: Client) -> None:
+    """Given a run that is under way, then the error says to wait."""
+    run = client.runs.create("llm.generate", {"objective": "Tea"}, output_model=Place)
+
+    with pytest.raises(RequestError, match="wait for it first"):
+        _ = run.parsed
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (Tree, {}, "refers to itself"),
+        (Place, {"output_schema": {"type": "object"}}, "not both"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_before(
+    client: Client, model: type[BaseModel], given: dict[str, object], words: str
+) -> None:
+    """Given a model that no schema can say, or two schemas, then nothing is sent."""
+    with pytest.raises(RequestError, match=words):
+        client.runs.create("llm.generate", {"objective": "x", **given}, output_model=model)
+
+
+def test_what_is_no_model_is_a_type_error(client: Client) -> None:
+    """Given a class that is no model, then the error names what is wanted."""
+    with pytest.raises(TypeError, match="pydantic model"):
+        client.runs.create("llm.generate", {"objective": "x"}, output_model=dict)  # type: ignore[type-var]

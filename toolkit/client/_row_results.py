@@ -1,0 +1,118 @@
+"""The results of rows: what each came to, under one budget, and all of them as a table."""
+
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pydantic import BaseModel
+
+_COLUMN_TYPES = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
+
+
+class MapInterruptedError(KeyboardInterrupt):
+    """An interrupt of `map`: the runs under way go on, and the same call takes all up again."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback."""
+        return [str(self)]
+
+
+@dataclass(slots=True)
+class RowResult:
+    """What one row came to.
+
+    Attributes:
+        status: that of its run, or `not begun`.
+        value: the answer: an instance of the output model, or the output.
+        cost_usd: the cost of the result, whenever it was paid; none if unknown.
+        cached: whether it was there already, and nothing was paid for it now.
+    """
+
+    status: str
+    value: object = None
+    cost_usd: float | None = None
+    latency_ms: int | None = None
+    run_id: str | None = None
+    cached: bool = False
+    error: str | None = None
+
+
+class RowBudget:
+    """One budget over all rows: what was spent of it, and what is held for rows under way.
+
+    Args:
+        limit_usd: US dollars; none for no limit.
+    """
+
+    def __init__(self, limit_usd: float | None) -> None:
+        self.limit_usd = limit_usd
+        self.spent_usd = 0.0
+        self._held: dict[int, float] = {}
+
+    @property
+    def left_usd(self) -> float:
+        """US dollars that are neither spent nor held."""
+        return (self.limit_usd or 0.0) - self.spent_usd - sum(self._held.values())
+
+    def covers(self, bound_usd: float) -> bool:
+        """Tell whether what is left covers what a row may come to."""
+        return self.limit_usd is None or bound_usd <= self.left_usd + 1e-12
+
+    def hold(self, row: int, bound_usd: float) -> None:
+        """Hold what a row may come to."""
+        self._held[row] = bound_usd
+
+    def settle(self, row: int, paid_usd: float) -> None:
+        """Replace what is held for a row by what was paid."""
+        self._held.pop(row, None)
+        self.spent_usd += paid_usd
+
+
+def build_frame(
+    results: Sequence[RowResult], index: Any, model: "type[BaseModel] | None"
+) -> "pd.DataFrame":
+    """Build the table of the results: the answer's fields, then those of the runs.
+
+    Args:
+        index: that of the rows; none to count them.
+        model: the output model, whose fields are columns of their types.
+    """
+    import pandas as pd
+
+    data: dict[str, Any] = {}
+    if model is None:
+        names = {name: None for one in results if isinstance(one.value, dict) for name in one.value}
+        for name in names:
+            column = [
+                one.value.get(name) if isinstance(one.value, dict) else None for one in results
+            ]
+            data[name] = pd.Series(column, dtype=object).infer_objects()
+    else:
+        for name, field in model.model_fields.items():
+            column = [getattr(one.value, name, None) for one in results]
+            data[name] = pd.Series(column, dtype=_find_column_type(field.annotation))
+    facts: dict[str, str] = {
+        "status": "string", "cost_usd": "Float64", "latency_ms": "Int64", "run_id": "string",
+        "cached": "boolean", "error": "string",
+    }  # fmt: skip
+    for name, kind in facts.items():
+        column = [getattr(one, name) for one in results]
+        data[f"run_{name}" if name in data else name] = pd.Series(column, dtype=kind)
+    frame = pd.DataFrame(data)
+    if index is not None:
+        frame.index = index
+    return frame
+
+
+def _find_column_type(annotation: Any) -> str:
+    """Find the type of the column for a field; `object` for what is no plain value."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        inner = [one for one in get_args(annotation) if one is not type(None)]
+        return _find_column_type(inner[0]) if len(inner) == 1 else "object"
+    if get_origin(annotation) is Literal:
+        kinds = {type(one) for one in get_args(annotation)}
+        return _COLUMN_TYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
+    return _COLUMN_TYPES.get(annotation, "object")
