@@ -17,6 +17,7 @@ from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
@@ -178,6 +179,16 @@ class AsyncClient:
         client._http.attach_channel(AsyncLoopChannel(thread))
         client._attach_engine(thread)
         return client
+
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            from toolkit.client._async.capability_calls import AsyncCapabilityCalls
+
+            calls = (f"capabilities.{one}" for one in vars(AsyncCapabilityCalls) if one[0] != "_")
+            raise UnknownAttributeError(self, name, calls)
 
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""

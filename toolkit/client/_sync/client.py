@@ -18,6 +18,7 @@ from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
@@ -179,6 +180,16 @@ class Client:
         client._http.attach_channel(LoopChannel(thread))
         client._attach_engine(thread)
         return client
+
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            from toolkit.client._sync.capability_calls import CapabilityCalls
+
+            calls = (f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_")
+            raise UnknownAttributeError(self, name, calls)
 
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""

@@ -2,13 +2,16 @@
 """The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolkit.client._collections import Collection
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._unknown_ids import explain_unknown_id
 from toolkit.client._wire.messages import make_page_query
+from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 H = TypeVar("H", bound=Handle[Any])
 MAX_KNOWN_IDS = 500  # ids for completion, of each resource
@@ -22,6 +25,13 @@ class Resource(Generic[H]):
     def __init__(self, http: HttpClient) -> None:
         self._http = http
         self._known_ids: dict[str, None] = {}
+
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise UnknownAttributeError(self, name)
 
     def _wrap(self, record: Any) -> H:
         made = self.handle(self._http, record)
@@ -67,7 +77,10 @@ class Resource(Generic[H]):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return self._call("GET", id)
+        try:
+            return self._call("GET", id)
+        except RequestError as error:
+            raise explain_unknown_id(error, self._name, id, self._known_ids) from None
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""

@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
@@ -25,7 +25,7 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
-from toolkit.engine.execution.workflow_graph import build_graph
+from toolkit.engine.execution.workflow_graph import build_graph, name_node_faults, name_refused_node
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
@@ -42,6 +42,7 @@ from toolkit.engine.routing.estimates import (
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
+from toolkit.plugins import Capability
 from toolkit.store import AppendEvent, Change, Lease, Row
 
 
@@ -130,11 +131,11 @@ class Workflows:
         Raises:
             RequestError: see `create`.
         """
-        settings, registry = self._core.settings, self._core.registry
+        settings = self._core.settings
         async with Pacer(account_id) as pacer:
             build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            by_id = self._find_capabilities(request.nodes)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -155,10 +156,13 @@ class Workflows:
                 try:
                     validate_input(capability, node.input, sure, path, unsure)
                 except RequestError as error:
-                    faults += error.details
+                    faults += name_node_faults(node.id, error.details)
                     continue
                 own = options[node.id]
-                await gate.admit(capability, node.input, own, None)
+                try:
+                    await gate.admit(capability, node.input, own, None)
+                except RequestError as error:
+                    raise name_refused_node(i, node.id, error) from None
                 estimates[node.id] = FREE_ESTIMATE
                 if node.id not in kept:
                     await pacer.pause()
@@ -180,6 +184,20 @@ class Workflows:
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return CheckedGraph(options, estimates)
+
+    def _find_capabilities(self, nodes: Sequence[NodeCreate]) -> dict[str, Capability]:
+        """Find the capability of each node, by node id.
+
+        Raises:
+            RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
+        """
+        found: dict[str, Capability] = {}
+        for i, node in enumerate(nodes):
+            try:
+                found[node.id] = self._core.registry.require(node.capability)
+            except RequestError as error:
+                raise name_refused_node(i, node.id, error, "capability") from None
+        return found
 
     async def check_allowance(
         self,

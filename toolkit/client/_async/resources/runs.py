@@ -5,7 +5,7 @@ from typing import Unpack
 
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
@@ -32,7 +32,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
     async def create(
         self,
         name: str,
-        input: Mapping[str, object],
+        input: Mapping[str, object] | None = None,
         *,
         version: str | None = None,
         target: RunTarget = "capability",
@@ -42,7 +42,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
 
         Args:
             name: a capability, or `name@version`.
-            input: its input.
+            input: its input; `client.capabilities.llm_generate(objective=…)` takes its fields one
+                by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
             **options: those of a run.
@@ -50,5 +51,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
+        if input is None:
+            check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        return await self._create(make_run_body(name, input, version, chosen, target))
+        return await self._create(make_run_body(name, input or {}, version, chosen, target))

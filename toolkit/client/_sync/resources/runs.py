@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Unpack
 
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_run_body
@@ -33,7 +33,7 @@ class Runs(WorkResource[Run]):
     def create(
         self,
         name: str,
-        input: Mapping[str, object],
+        input: Mapping[str, object] | None = None,
         *,
         version: str | None = None,
         target: RunTarget = "capability",
@@ -43,7 +43,8 @@ class Runs(WorkResource[Run]):
 
         Args:
             name: a capability, or `name@version`.
-            input: its input.
+            input: its input; `client.capabilities.llm_generate(objective=…)` takes its fields one
+                by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
             **options: those of a run.
@@ -51,5 +52,7 @@ class Runs(WorkResource[Run]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
+        if input is None:
+            check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        return self._create(make_run_body(name, input, version, chosen, target))
+        return self._create(make_run_body(name, input or {}, version, chosen, target))
