@@ -4,6 +4,7 @@
 >>> client = Client.local(sandbox=True)  # doctest: +SKIP
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -103,6 +104,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_EXPORTS[name]), name)
     globals()[name] = value
+    if "IPython" in sys.modules:
+        # Names are completed in a notebook as soon as anything of this package is used there.
+        import_module("toolkit.notebook.session").attach_session()
     return value
 
 

@@ -89,11 +89,9 @@ class Workflow(GraphView, RunOptionAttributes):
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
         for name in upstream:
             if name not in known:
+                told = f"`{id}` depends on `{name}`, which has not been added; add it first"
                 hint = suggest_name(name, known)
-                raise _make_workflow_error(
-                    f"`{id}` depends on `{name}`, which has not been added"
-                    + (f": {hint}." if hint else "; add it first.")
-                )
+                raise _make_workflow_error(f"{told}: {hint}." if hint else f"{told}.")
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import NamedTuple
 
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.suggestions import explain_unknown, suggest_name, truncate_text
 
 PACKAGE = __name__.partition(".")[0]
@@ -45,7 +46,7 @@ class ShortTraceback(BaseException):
         """Return what IPython shows instead of a traceback: the message, and the caller's line."""
         shown = [f"{type(self).__name__}: {self._make_headline()}", *self._list_lines()]
         notes = getattr(self, "__notes__", [])
-        line = None if notes else find_caller_line(self.__traceback__)
+        line = None if notes else find_cell_line(self.__traceback__)
         if line is not None:
             shown.append(format_code_line(line))
         return [*shown, *notes]
@@ -85,8 +86,6 @@ def format_code_line(line: CodeLine) -> str:
     >>> format_code_line(CodeLine("line 3 of the cell", "    wf.add('a')"))
     "  line 3 of the cell: wf.add('a')"
     """
-    from toolkit.contract.connections import looks_like_key
-
     code = truncate_text(line.code.strip(), MAX_LINE_CHARACTERS)
     words = "".join(c if c.isalnum() or c in "_-" else " " for c in code).split()
     if not code or any(looks_like_key(word) for word in words):
@@ -94,17 +93,17 @@ def format_code_line(line: CodeLine) -> str:
     return f"  {line.place}: {code}"
 
 
-def find_caller_line(traceback: TracebackType | None) -> CodeLine | None:
-    """Find the line of a caller's code that led to an error: the last one outside this package.
+def find_cell_line(traceback: TracebackType | None) -> CodeLine | None:
+    """Find the line of a cell that led to an error: the last one before this package's own code.
 
-    Nothing is found for a magic, whose line of code is IPython's own.
+    Nothing is found outside of a notebook, and for a magic, whose line of code is IPython's own.
     """
     found: tuple[str, int, str] | None = None
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE:
             break
-        if found is None or not _is_cell(found[0]) or _is_cell(code.co_filename):
+        if any(mark in code.co_filename for mark in _CELL_MARKS):
             found = code.co_filename, traceback.tb_lineno, code.co_name
         traceback = traceback.tb_next
     if found is None:
@@ -113,10 +112,5 @@ def find_caller_line(traceback: TracebackType | None) -> CodeLine | None:
     text = linecache.getline(file, number)
     if text.startswith("get_ipython()."):
         return None
-    of = "of the cell" if _is_cell(file) else f"of {file}"
     inside = "" if name.startswith("<") else f", in {name}"
-    return CodeLine(f"line {number} {of}{inside}", text)
-
-
-def _is_cell(file: str) -> bool:
-    return any(mark in file for mark in _CELL_MARKS)
+    return CodeLine(f"line {number} of the cell{inside}", text)

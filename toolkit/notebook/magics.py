@@ -8,7 +8,7 @@ needs it makes it: of the server that the environment or a profile names (the ta
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from IPython.core.error import UsageError
@@ -18,11 +18,14 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
 from toolkit.contract.choices import PlannerChoice, ReviewMode
-from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
+from toolkit.contract.suggestions import ask_meant, explain_unknown
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
+from toolkit.notebook.cell_lines import point_at_cell
+from toolkit.notebook.completion.matcher import attach_matcher
 from toolkit.notebook.templating import fill_text, fill_values
 from toolkit.profiles.resolution import choose_profile, names_server
 
@@ -33,7 +36,6 @@ if TYPE_CHECKING:
 
 CLIENT_VARIABLE = "toolkit_client"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
-COMPLETIONS = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
 
 
 def _make_argument(name: str) -> Callable[[Any], Any]:
@@ -124,6 +126,11 @@ class ToolkitMagics(Magics):
         prompt of an image. The result is the run.
         """
         given = _parse_line(self.run, line)
+        with point_at_cell("run", line, cell):
+            made = self._start_run(given, cell)
+        return self._wait_for(made, given)
+
+    def _start_run(self, given: "Namespace", cell: str) -> Any:
         client = self._get_client()
         values = fill_values(parse_fields(given.fields), self.shell.user_ns)
         text = fill_text(cell, self.shell.user_ns).strip()
@@ -133,8 +140,7 @@ class ToolkitMagics(Magics):
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
         options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
-        made = client.runs.create(given.capability, values, **options)
-        return self._wait_for(made, given)
+        return client.runs.create(given.capability, values, **options)
 
     @no_var_expand
     @magic_arguments()
@@ -152,6 +158,14 @@ class ToolkitMagics(Magics):
     def task(self, line: str, cell: str) -> Any:
         """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
         given = _parse_line(self.task, line)
+        with point_at_cell("task", line, cell):
+            made = self._start_task(given, cell)
+        if given.plan_only:
+            return self._store_result(made, given)
+        return self._wait_for(made, given)
+
+    def _start_task(self, given: "Namespace", cell: str) -> Any:
+        """Start a task, or only make its plan."""
         objective = fill_text(cell, self.shell.user_ns).strip()
         limits = {
             "max_cost_usd": given.max_cost_usd,
@@ -159,15 +173,14 @@ class ToolkitMagics(Magics):
             "planner": given.planner,
         }
         if given.plan_only:
-            return self._store_result(self._get_client().plans.create(objective, **limits), given)
-        made = self._get_client().tasks.create(
+            return self._get_client().plans.create(objective, **limits)
+        return self._get_client().tasks.create(
             objective,
             **limits,
             review=given.review,
             endpoint_id=given.endpoint_id,
             compute_id=given.compute_id,
         )
-        return self._wait_for(made, given)
 
     @no_var_expand
     @magic_arguments()
@@ -179,12 +192,12 @@ class ToolkitMagics(Magics):
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
         given = _parse_line(self.workflow, line)
-        body = fill_values(
-            check_workflow_ids(parse_document(cell, "The cell"), "The cell"), self.shell.user_ns
-        )
-        if given.draw:
-            return self._store_result(_parse_workflow(body), given)
-        return self._wait_for(self._get_client().workflows.create(body), given)
+        with point_at_cell("workflow", line, cell, is_document=True):
+            found = check_workflow_ids(parse_document(cell, "The cell", 2), "The cell")
+            body = fill_values(found, self.shell.user_ns)
+            drawn = _parse_workflow(body) if given.draw else None
+            made = None if given.draw else self._get_client().workflows.create(body)
+        return self._wait_for(made, given) if drawn is None else self._store_result(drawn, given)
 
     @no_var_expand
     @magic_arguments()
@@ -251,8 +264,27 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
     # Paths and URLs are long, their parts are not.
     if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
         raise UsageError("that looks like a key itself: give the name of its variable instead")
-    given: Namespace = magic.parser.parse_args(words)
+    try:
+        given: Namespace = magic.parser.parse_args(words)
+    except UsageError as error:
+        raise UsageError(_explain_usage(str(error), words, magic)) from None
     return given
+
+
+def _explain_usage(told: str, words: list[str], magic: Any) -> str:
+    """Say of an option that there is not which was meant, and which there are."""
+    options = re.findall(r"--[a-z][\w-]*", magic.parser.format_usage())
+    for word in words:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name not in options:
+            return explain_unknown("option", name, options)
+    for value in re.findall(r"invalid choice: '([^']*)'", told):
+        choices = re.findall(r"'([^']*)'", told.partition("choose from")[2]) or [
+            word.strip(" )") for word in told.partition("choose from")[2].split(",")
+        ]
+        meant = ask_meant(value, choices)
+        return f"{told}. {meant}".removesuffix(". ")
+    return told
 
 
 def _parse_workflow(body: dict[str, Any]) -> Workflow:
@@ -286,24 +318,7 @@ def _open_server_client(
     return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 
 
-def _list_completions(kind: str) -> Iterator[str]:
-    """Yield the completions after the Tab key; no engine is opened for them."""
-    from toolkit.engine import Registry
-
-    registry = Registry.load()
-    if kind == "vendors":
-        yield from registry.vendors
-        return
-    for record in registry.to_records():
-        yield from (record.id, f"{record.id}@{record.version}")
-
-
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Register the magics, as `%load_ext toolkit` does."""
+    """Register the magics, as `%load_ext toolkit` does, and complete what is ours."""
     shell.register_magics(ToolkitMagics)
-    for command, kind in COMPLETIONS.items():
-        shell.set_hook(
-            "complete_command",
-            lambda _self, _event, kind=kind: [*_list_completions(kind)],
-            str_key=command,
-        )
+    attach_matcher(shell)

@@ -3,10 +3,10 @@
 from typing import Any
 
 from toolkit.contract.base import now
-from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Options
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.suggestions import ask_meant
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.ranking import Ranking

@@ -1,0 +1,13 @@
+"""A session of IPython or of a notebook's kernel: what it gains as soon as this package is used."""
+
+
+def attach_session() -> None:
+    """Have the session complete what is ours; nothing outside of one."""
+    from IPython.core.getipython import get_ipython
+
+    shell = get_ipython()
+    if shell is None or shell.Completer is None:
+        return
+    from toolkit.notebook.completion.matcher import attach_matcher
+
+    attach_matcher(shell)
