@@ -161,7 +161,7 @@ def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
     if isinstance(value, float) and isfinite(value):
         return
     if id(value) in above:
-        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.")
+        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.", path)
     if isinstance(value, list):
         for number, each in enumerate(value):
             _check_json(each, where, f"{path}.{number}".strip("."), [*above, id(value)])
@@ -170,15 +170,18 @@ def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
             if not isinstance(name, str):
                 raise _make_input_error(
                     f"{where} has the name {name} that is not read as text, at `{path}`: put it"
-                    " between quotes."
+                    " between quotes.",
+                    path,
                 )
             _check_json(each, where, f"{path}.{name}".strip("."), [*above, id(value)])
     else:
         kind = type(value).__name__
         raise _make_input_error(
-            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes."
+            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes.",
+            path,
         )
 
 
-def _make_input_error(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
+def _make_input_error(message: str, path: str = "") -> RequestError:
+    details = [Detail(path, message)] if path else []
+    return RequestError(ErrorCode.INVALID_REQUEST, message, details=details)

@@ -224,7 +224,9 @@ class ToolkitMagics(Magics):
             raise UsageError("name one: --client, --base-url, --profile, or an engine here")
         if given.client:
             if given.client not in self.shell.user_ns:
-                raise UsageError(f"there is no variable {given.client}")
+                names = self.shell.user_ns
+                clients = [name for name, one in names.items() if isinstance(one, AnyClient)]
+                raise UsageError(explain_unknown("variable", given.client, clients))
             return _check_client(self.shell.user_ns[given.client], given.client)
         if given.base_url or given.profile:
             return _open_server_client(given.base_url, given.api_key_env, given.profile)
