@@ -101,6 +101,21 @@ def test_an_embedded_client_loads_the_engine() -> None:
     assert found >= {"sqlalchemy", "starlette"}
 
 
+def test_an_embedded_run_loads_only_what_it_uses() -> None:
+    """Given the sandbox, when a text is made, then graphs, lexicons and pictures are not loaded."""
+    found = list_imports(
+        "import tempfile\nfrom toolkit import Client\n"
+        "with Client.local(tempfile.mkdtemp(), sandbox=True) as client:\n"
+        "    made = client.runs.create('llm.generate', dict(objective='One line on tides'))\n"
+        "    assert made.wait(progress=False).output['text']"
+    )
+    unused = HEAVY - {"aiohttp", "httpx_aiohttp", "pydantic_settings", "sqlalchemy", "starlette"}
+    assert found & unused == set()
+    assert "toolkit.cassettes" not in found
+    lexicons = ("toolkit.planning.reading.reader", "toolkit.planning.review.node_checks")
+    assert not found.intersection(lexicons), "They have the words of nine languages."
+
+
 def test_there_is_one_client() -> None:
     """Given all modules, then `Client` and `AsyncClient` are each the name of one class."""
     names = Counter(

@@ -103,10 +103,12 @@ def __getattr__(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_EXPORTS[name]), name)
-    globals()[name] = value
     if "IPython" in sys.modules:
-        # Names are completed in a notebook as soon as anything of this package is used there.
+        # Names are completed in a notebook as soon as anything of this package is used there; the
+        # name is not kept, as another shell of this process may ask for it.
         import_module("toolkit.notebook.session").attach_session()
+    else:
+        globals()[name] = value
     return value
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from toolkit.cassettes import PLACEHOLDER, Cassette, CassetteMode, CassetteTransport
 from toolkit.engine import Engine, Registry
 from toolkit.engine.infrastructure.drift import find_drift
 from toolkit.engine.observer import Observer
@@ -29,6 +28,7 @@ from toolkit.store import Row
 from toolkit.store.maintenance.doctor import DataDirIssue
 
 if TYPE_CHECKING:
+    from toolkit.cassettes import Cassette, CassetteMode, CassetteTransport
     from toolkit.sandbox import CompatibleVendor, Faults
 
 
@@ -39,7 +39,7 @@ async def open_engine(
     allow_env: frozenset[str] | None = None,
     faults: "Faults | None" = None,
     cassette: str | Path | None = None,
-    mode: CassetteMode = "replay",
+    mode: "CassetteMode" = "replay",
     observer: Observer | None = None,
     take_up: bool | None = None,
     read_only: bool = False,
@@ -67,6 +67,8 @@ async def open_engine(
     if cassette is None and mode != "replay":
         raise ValueError(f"mode={mode!r} is a cassette's: name its file by cassette=")
     if cassette is not None:
+        from toolkit.cassettes import Cassette  # here and below: with YAML, which most never need
+
         tape = await asyncio.to_thread(Cassette.open, Path(cassette), mode)
     transport: httpx.AsyncBaseTransport | None = None
     resolver: SecretResolver
@@ -154,16 +156,20 @@ async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> 
 
 
 def _make_cassette_transport(
-    tape: Cassette, inner: httpx.AsyncBaseTransport | None
-) -> CassetteTransport:
+    tape: "Cassette", inner: httpx.AsyncBaseTransport | None
+) -> "CassetteTransport":
     """Make the cassette's transport, over the network's; in a replay, over none."""
+    from toolkit.cassettes import CassetteTransport
+
     if tape.mode == "replay":
         return CassetteTransport(tape, None)
     return CassetteTransport(tape, inner or NetworkTransport())
 
 
-def _make_recording_resolver(tape: Cassette, resolver: SecretResolver) -> SecretResolver:
+def _make_recording_resolver(tape: "Cassette", resolver: SecretResolver) -> SecretResolver:
     """Make a resolver that needs no secrets to replay, and keeps recorded ones out of the file."""
+    from toolkit.cassettes import PLACEHOLDER
+
     if tape.mode == "replay":
         return PlaceholderResolver(PLACEHOLDER)
     missing = PLACEHOLDER if tape.mode == "auto" else None

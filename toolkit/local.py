@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import httpx
 
 from toolkit.assembly import list_simulated_ids, open_engine
-from toolkit.cassettes import CassetteMode
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
@@ -29,6 +28,7 @@ from toolkit.settings import Settings
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from toolkit.cassettes import CassetteMode
     from toolkit.sandbox import Faults
 
 __all__ = [
@@ -77,7 +77,7 @@ class EngineThread:
         registry: Registry | None = None,
         faults: "Faults | None" = None,
         cassette: str | Path | None = None,
-        mode: CassetteMode = "replay",
+        mode: "CassetteMode" = "replay",
         opened_for: OpenOptions = OpenOptions(),
     ) -> None:
         self._closed = False
@@ -102,7 +102,7 @@ class EngineThread:
         registry: Registry | None,
         faults: "Faults | None",
         cassette: str | Path | None,
-        mode: CassetteMode,
+        mode: "CassetteMode",
         opened_for: OpenOptions,
     ) -> tuple[Engine, "ASGIApp"]:
         """Open the engine, and make its app on the thread that will run both."""
@@ -348,7 +348,7 @@ def start_engine(
     registry: Registry | None,
     faults: "Faults | None",
     cassette: str | Path | None,
-    mode: CassetteMode,
+    mode: "CassetteMode",
     take_up: bool | None,
     read_only: bool,
 ) -> tuple[EngineThread, str]:

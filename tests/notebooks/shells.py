@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
+import toolkit
 from tests.conftest import clear_environment
 
 
@@ -45,6 +46,8 @@ def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
         patch.setenv("IPYTHONDIR", str(folder / "ipython"))
         patch.chdir(folder)
         patch.setattr(InteractiveShell, "_instance", None)
+        for name in ("AsyncClient", "Client", "Workflow"):  # as in a new process
+            patch.delitem(vars(toolkit), name, raising=False)
         shell = NotebookShell()
         patch.setattr(InteractiveShell, "_instance", shell.ip)
         try:

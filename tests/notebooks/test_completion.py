@@ -1,5 +1,6 @@
 """Completion in a real IPython shell, without the extension: calls, magics and YAML cells."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 
@@ -99,7 +100,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NotebookShell]:
     with open_notebook_shell(tmp_path_factory.mktemp("completion")) as opened:
         assert opened.run(SETUP) == ""
         yield opened
-        opened.ip.user_ns["other"]._on_close()
+        asyncio.run(opened.ip.user_ns["other"].aclose())
 
 
 @pytest.mark.parametrize(("cell", "offered"), ROWS, ids=[cell[-50:] for cell, _ in ROWS])
@@ -168,7 +169,7 @@ def test_completing_takes_no_time_to_notice(shell: NotebookShell) -> None:
 
 
 def test_a_service_that_is_away_keeps_nobody_waiting(shell: NotebookShell) -> None:
-    """Given a client of a server that is not there, then completion returns at once all the same."""
+    """Given a client of a server that is not there, then completion still returns."""
     shell.run("away = Client('http://127.0.0.1:9', 'sk_live_x')")
     started = time.perf_counter()
     shell.complete('away.runs.get("')

@@ -33,6 +33,11 @@ class EventProgress:
         elif mode:
             self._show = self._update_display if _is_in_notebook() else self._print_last
 
+    @property
+    def is_silent(self) -> bool:
+        """True if nothing is shown."""
+        return self._show is _do_nothing
+
     def add(self, event: Event) -> None:
         """Show an event, unless it says nothing new."""
         line = format_event(event)

@@ -1,9 +1,8 @@
 """The faults of a graph of capabilities, that plans and workflows alike are refused for."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import networkx as nx
 from pydantic import ValidationError
 
 from toolkit.contract.errors import Detail
@@ -11,6 +10,9 @@ from toolkit.contract.jobs import FROM_ARTIFACTS
 from toolkit.contract.model_faults import MAX_SUGGESTIONS, explain_fault
 from toolkit.contract.suggestions import explain_unknown
 from toolkit.plugins import Capability
+
+if TYPE_CHECKING:
+    import networkx as nx  # slow to import
 
 UNSURE_FIELD = "Field required, and only an optional node could fill it"
 
@@ -80,6 +82,8 @@ def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
 
 def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
     """Find one cycle in each strongly connected component; to list all could take forever."""
+    import networkx as nx
+
     graph = build_digraph(nodes)
     if nx.is_directed_acyclic_graph(graph):
         return []
@@ -96,6 +100,8 @@ def _find_cycle_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
 
 def build_digraph(nodes: Sequence[GraphNode]) -> "nx.DiGraph[str]":
     """Build the graph of nodes, edges pointing from a dependency to its dependent."""
+    import networkx as nx
+
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(node.id for node in nodes)
     graph.add_edges_from(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Annotated
 
-import networkx as nx
 from pydantic import BeforeValidator, Field, ValidationError
 
 from toolkit.contract.base import JsonObject, Request
@@ -283,6 +282,8 @@ def _make_draft(
 
 def _sort_nodes(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[PlanNode]:
     """Sort dependencies before dependents, and the main deliverable as late as it goes."""
+    import networkx as nx  # slow to import
+
     main = deliverables[0] if deliverables else None
     index = {node.id: (node.id == main, i) for i, node in enumerate(nodes)}
     by_id = {node.id: node for node in nodes}

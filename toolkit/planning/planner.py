@@ -1,11 +1,13 @@
 """The rule-based planner: turns an objective into a graph of capabilities; `Plans` calls it."""
 
+from typing import TYPE_CHECKING
+
 from toolkit.contract.plans import Constraints
 from toolkit.planning.capability_graph import CapabilityGraph
-from toolkit.planning.plan_builder import PlanBuilder
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
-from toolkit.planning.reading.objective_reading import ObjectiveReading
-from toolkit.planning.reading.reader import read_objective
+
+if TYPE_CHECKING:
+    from toolkit.planning.reading.objective_reading import ObjectiveReading
 
 __all__ = ["PlanDraft", "PlannerView", "make_plan", "plan_reading"]
 
@@ -30,6 +32,8 @@ def make_plan(
     >>> draft.nodes, draft.missing_capabilities
     ([], ('video.generate',))
     """
+    from toolkit.planning.reading.reader import read_objective  # slow to import, as are lexicons
+
     graph = CapabilityGraph(
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
@@ -37,6 +41,8 @@ def make_plan(
     return plan_reading(objective, reading, graph)
 
 
-def plan_reading(objective: str, reading: ObjectiveReading, graph: CapabilityGraph) -> PlanDraft:
+def plan_reading(objective: str, reading: "ObjectiveReading", graph: CapabilityGraph) -> PlanDraft:
     """Plan what an objective was read as."""
+    from toolkit.planning.plan_builder import PlanBuilder
+
     return PlanBuilder(objective, reading, graph).plan()

@@ -6,6 +6,7 @@ and the errors of bodies and queries, is what the endpoints of HTTP call as well
 
 import logging
 import re
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -86,6 +87,13 @@ class LocalOperations:
 
     async def _answer(self, request: OperationRequest) -> OperationAnswer:
         call = await self._make_call(request)
+        if not request.needs_events:
+            began = time.monotonic()
+            run = await self._engine.runs.wait_for_end(call.context, call.id, call.input.wait_s)
+            if run is not None:
+                return OperationAnswer([], work=dump_record(run))
+            left_s = max(0.0, call.input.wait_s - (time.monotonic() - began))
+            call = replace(call, input=replace(call.input, wait_s=left_s))
         result = await dispatch(call)
         if call.operation.form == "record":
             return OperationAnswer([dump_record(result)])

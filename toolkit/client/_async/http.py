@@ -206,6 +206,8 @@ class AsyncHttpClient:
         wait_s: int,
         is_last: "EventTest",
         deadline: float | None = None,
+        *,
+        needs_events: bool = True,
     ) -> "tuple[list[Event], R | None]":
         """Read the events of some work as they come, and the work itself once it may be over.
 
@@ -216,6 +218,7 @@ class AsyncHttpClient:
             wait_s: how long to wait for one, in seconds.
             is_last: tells whether the work may be over after some events.
             deadline: the time, by the monotonic clock, at which the caller gives up.
+            needs_events: false where the work alone is wanted: none may be read then.
         """
         channel = self._channel
         if channel is not None and channel.takes("GET", f"{path}/events"):
@@ -223,7 +226,13 @@ class AsyncHttpClient:
 
             params: dict[str, str | int] = {"after": after, "wait": wait_s}
             answer = await self._call_operation(
-                channel, "GET", f"{path}/events", params=params, deadline=deadline, is_last=is_last
+                channel,
+                "GET",
+                f"{path}/events",
+                params=params,
+                deadline=deadline,
+                is_last=is_last,
+                needs_events=needs_events,
             )
             found = [Event.model_validate_json(one) for one in answer.records]
             work = answer.work
@@ -243,6 +252,7 @@ class AsyncHttpClient:
         params: Mapping[str, str | int] | None = None,
         deadline: float | None = None,
         is_last: "EventTest | None" = None,
+        needs_events: bool = True,
         **_options: object,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help.
@@ -254,7 +264,9 @@ class AsyncHttpClient:
         key = self.access.api_key
         told = "" if key is None else key.get_secret_value()
         body = b"" if json is None else encode_body(json)
-        request = OperationRequest(method, path, told, body, params or {}, is_last)
+        request = OperationRequest(
+            method, path, told, body, params or {}, is_last, needs_events=needs_events
+        )
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:

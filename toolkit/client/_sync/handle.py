@@ -123,7 +123,13 @@ class Waitable(Handle[R]):
                 return
             hold_s = min(LONG_POLL_S, max(1, int(left)))
             found, record = self._http.request_progress(
-                self.model, self.path, self._last_event, hold_s, self._may_end, deadline
+                self.model,
+                self.path,
+                self._last_event,
+                hold_s,
+                self._may_end,
+                deadline,
+                needs_events=not shown.is_silent,
             )
             for event in found:
                 shown.add(event)

@@ -23,6 +23,7 @@ class OperationRequest:
         query: the parameters, as numbers or texts.
         is_last: where events of some work are asked for: tells whether the work may be over after
             them, so that its record is wanted, too.
+        needs_events: false where that record alone is wanted, if it can be had without them.
     """
 
     method: str
@@ -31,6 +32,7 @@ class OperationRequest:
     body: bytes = b""
     query: Mapping[str, str | int] = field(default_factory=dict)
     is_last: EventTest | None = None
+    needs_events: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
 """The graph of a workflow, as a `networkx.DiGraph`: checked before anything is stored."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import NodeCreate
 from toolkit.planning.graph_faults import build_digraph, find_graph_faults
+
+if TYPE_CHECKING:
+    import networkx as nx  # slow to import
 
 
 def build_graph(
@@ -58,6 +60,8 @@ def name_refused_node(
 
 def find_descendants(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:
     """Find every node that depends on `node_id`, directly or through others."""
+    import networkx as nx
+
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(depends_on)
     graph.add_edges_from((up, node) for node, ups in depends_on.items() for up in ups)

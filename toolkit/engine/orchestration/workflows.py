@@ -174,6 +174,7 @@ class Workflows:
                         await gate.find_providers(capability, own),
                         BudgetLeft.of(own).restrict(limit),
                         choices,
+                        with_range=limit is not None,
                     )
             await pacer.pause()
         if faults:

@@ -44,11 +44,14 @@ class Estimate:
 FREE_ESTIMATE = Estimate(ZERO_USD, ZERO_USD, ZERO_USD)
 
 
+PricedCandidate = tuple[RankedCandidate, Vendor, Model | None]
+
+
 @dataclass(frozen=True, slots=True)
 class ProviderChoice:
     """The candidates for a node, the first choice first; and why there are none, if so."""
 
-    candidates: tuple[tuple[RankedCandidate, Vendor, Model | None], ...] = ()
+    candidates: tuple[PricedCandidate, ...] = ()
     refusal: str | None = None
 
 
@@ -63,6 +66,8 @@ def estimate_node(
     providers: ProviderPool,
     budget_left: BudgetLeft,
     choices: ProviderChoices | None = None,
+    *,
+    with_range: bool = True,
 ) -> Estimate:
     """Estimate the cost of one node with the router that will place it.
 
@@ -75,6 +80,8 @@ def estimate_node(
         budget_left: what the budgets leave.
         choices: a cache of the candidates without a budget: nodes that differ in their input alone
             share the first one's choice.
+        with_range: whether the least and the most are asked for, too; otherwise they are none. The
+            most has texts of the greatest length to measure.
     """
     if capability.operation is None:
         return FREE_ESTIMATE
@@ -85,8 +92,9 @@ def estimate_node(
     if usual is None:
         return FREE_ESTIMATE
     least, most = usual, usual
-    if open_fields:
+    if open_fields and (with_range or budget_left.is_limited):
         least = _build_operation(capability, given, open_fields, 1, USUAL_CHAR) or usual
+    if open_fields and with_range:
         most = _build_operation(capability, given, open_fields, None, WIDE_CHAR) or usual
     key = (capability.name, options)
     choice = None if choices is None or budget_left.is_limited else choices.get(key)
@@ -97,6 +105,8 @@ def estimate_node(
     if not choice.candidates:
         # An optional call is left out where a budget does not cover it.
         return Estimate(refusal=choice.refusal) if capability.operation_required else FREE_ESTIMATE
+    if not with_range:
+        return Estimate(expected=_calculate_expected(choice.candidates[0], usual))
     found = _estimate_range(choice, least, usual, most)
     if capability.operation_required or found.low is None:
         return found
@@ -133,27 +143,31 @@ def _estimate_range(
     choice: ProviderChoice, least: Operation[Any], usual: Operation[Any], most: Operation[Any]
 ) -> Estimate:
     """Estimate what the candidates bill for the least, the usual and the most input."""
-    figures: list[tuple[Decimal | None, Decimal | None, Decimal | None]] = []
+    figures: list[tuple[Decimal | None, Decimal | None]] = []
     for one, vendor, model in choice.candidates:
         if one.estimated_cost_usd is None or model is None:
-            figures.append((None, None, None))  # not known in advance
+            figures.append((None, None))  # not known in advance
         elif not one.estimated_cost_usd:
             # Free, or billed by the hour whatever the call.
-            bounded = None if one.reservation_usd is None else ZERO_USD
-            figures.append((ZERO_USD, ZERO_USD, bounded))
+            figures.append((ZERO_USD, None if one.reservation_usd is None else ZERO_USD))
         else:
-            figures.append(
-                (
-                    calculate_cost(model, least.least_units()),
-                    calculate_cost(model, usual.units()),
-                    calculate_max_cost(vendor, model, most),
-                )
-            )
-    lows, _, highs = zip(*figures, strict=True)
-    expected = figures[0][1]
+            lowest = calculate_cost(model, least.least_units())
+            figures.append((lowest, calculate_max_cost(vendor, model, most)))
+    lows, highs = zip(*figures, strict=True)
+    expected = _calculate_expected(choice.candidates[0], usual)
     low = min((low for low in lows if low is not None), default=None)
     high = None if None in highs else max(high for high in highs if high is not None)
     return Estimate(None if expected is None else low, expected, high)
+
+
+def _calculate_expected(candidate: PricedCandidate, usual: Operation[Any]) -> Decimal | None:
+    """Calculate what a candidate is expected to bill; none where that is not known in advance."""
+    one, _, model = candidate
+    if one.estimated_cost_usd is None or model is None:
+        return None
+    if not one.estimated_cost_usd:
+        return ZERO_USD  # free, or billed by the hour whatever the call
+    return calculate_cost(model, usual.units())
 
 
 def _build_operation(

@@ -6,13 +6,9 @@ from dataclasses import replace
 from toolkit.contract.tasks import Criteria, Review
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field
-from toolkit.planning.reading.reader import read_objective
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, ReviewIssue
-from toolkit.planning.review.node_checks import check_node
-from toolkit.planning.review.objective_checks import check_deliverables, check_text_variety
-from toolkit.planning.review.picture_checks import check_variety
 from toolkit.plugins import Capability
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
@@ -59,6 +55,11 @@ def find_issues(
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> list[ReviewIssue]:
     """Find everything that is wrong with the results of a task's workflow."""
+    # Slow to import, as their patterns have the words of nine languages.
+    from toolkit.planning.review.node_checks import check_node
+    from toolkit.planning.review.objective_checks import check_deliverables, check_text_variety
+    from toolkit.planning.review.picture_checks import check_variety
+
     topic = _read_topic(objective, [item.capability for item in evidence])
     issues: list[ReviewIssue] = []
     results = tuple(evidence)
@@ -115,6 +116,8 @@ def _score_criterion(name: Criterion, issues: Sequence[ReviewIssue]) -> float:
 
 
 def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:
+    from toolkit.planning.reading.reader import read_objective
+
     unique = list({capability.id: capability for capability in capabilities}.values())
     graph = CapabilityGraph(unique, frozenset(), {})
     return read_objective(objective, graph.names).topic

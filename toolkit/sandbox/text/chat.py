@@ -13,6 +13,13 @@ from toolkit.sandbox.text.schema_filling import SchemaFiller
 # Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
 _TOKEN_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
 _LETTERS_PER_TOKEN, _DIGITS_PER_TOKEN, _BYTES_PER_TOKEN = 5, 2, 2.5  # of a token
+_SPACES_PER_TOKEN = 8
+# The tokens themselves, of a text in ASCII: there no piece needs to be measured.
+_ASCII_TOKENS = re.compile(
+    rf"[A-Za-z]{{1,{_LETTERS_PER_TOKEN}}}|[0-9]{{1,{_DIGITS_PER_TOKEN}}}"
+    rf"|\s{{1,{_SPACES_PER_TOKEN}}}|[\x00-\x7f]"
+)
+_LONE_SPACE = re.compile(r"(?<!\s) (?!\s)")  # part of the token before it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ def count_tokens(text: str) -> int:
 
     Nothing here knows what an engine expects, so that no estimate is right by agreement.
     """
+    if text.isascii():
+        return len(_ASCII_TOKENS.findall(text)) - len(_LONE_SPACE.findall(text))
     return sum(map(_count_piece_tokens, _TOKEN_PIECES.findall(text)))
 
 
@@ -47,7 +56,7 @@ def _count_piece_tokens(piece: str) -> int:
     if not piece.isascii():
         return math.ceil(len(piece.encode("utf-8", "replace")) / _BYTES_PER_TOKEN)
     if piece.isspace():
-        return 0 if piece == " " else math.ceil(len(piece) / 8)
+        return 0 if piece == " " else math.ceil(len(piece) / _SPACES_PER_TOKEN)
     if piece.isdigit():
         return math.ceil(len(piece) / _DIGITS_PER_TOKEN)
     return math.ceil(len(piece) / _LETTERS_PER_TOKEN)
@@ -125,8 +134,8 @@ def _limit_reply(
     text: str, ask: prompts.ParsedPrompt, prompt: int, reasoning: int, limit: int | None
 ) -> SimulatedReply:
     thought = f"The request is about {ask.topic}; keep to its form and say what matters."
-    if limit is None or count_tokens(text) + reasoning <= limit:
-        spent = count_tokens(text) + reasoning
+    spent = count_tokens(text) + reasoning
+    if limit is None or spent <= limit:
         return SimulatedReply(text, thought, prompt, spent, reasoning, "stop")
     # Hidden reasoning is paid from the same allowance, and may leave nothing for the answer.
     room = max(0, limit - reasoning)

@@ -5,7 +5,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 ENGLISH = "en"
 _ENGLISH_WORDS = (
@@ -17,7 +17,9 @@ _AFTER_LANGUAGE = (
     r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
 )
 _BEFORE_LANGUAGE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
-_LANGUAGE_LABEL = r"\b(?:language|lang|sprache|langue|idioma|lingua|taal)\b"
+_LANGUAGE_LABELS = ("language", "lang", "sprache", "langue", "idioma", "lingua", "taal")
+_LANGUAGE_LABEL = rf"\b(?:{'|'.join(_LANGUAGE_LABELS)})\b"
+_OWN_SCRIPTS = ("ko", "zh", "ar", "hi", "ru")
 _MIN_SCRIPT_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
 
 
@@ -94,40 +96,92 @@ def detect_language(system: str, user: str, objective: str) -> str:
 
 def _find_named_language(text: str) -> str:
     """Find the language that a text asks for by name or code; empty if it asks for none."""
-    found: list[tuple[int, str]] = []
-    for code, names in (
-        *((c, one.names) for c, one in load_languages().items()),
-        ("en", ("english",)),
-    ):
-        choice = "|".join(re.escape(name) for name in names)
-        latin = "|".join(re.escape(name) for name in names if name.isascii() or name[0] < "\u0250")
-        own = "|".join(re.escape(name) for name in names if name[0] >= "\u0250")
-        label = rf"{_LANGUAGE_LABEL}\W{{0,3}}(?:{code}\b|{choice})"
-        patterns = (
-            [label, rf"\b{_BEFORE_LANGUAGE}\s+(?:{latin}){_AFTER_LANGUAGE}"] if latin else [label]
-        )
-        if own:  # 日本語で, 用中文, по-русски, 한국어로, हिंदी में, بالعربية
-            patterns.append(rf"(?:用|以|на\s+)?(?:{own})(?:で|로|\s*में|回答|写|$|\W)")
-        hits = [m.end() for one in patterns for m in re.finditer(one, text, re.I | re.M)]
-        found += [(end, code) for end in hits]
+    finders = _compile_finders()
+    folded = text.casefold()
+    if not any(word in folded for word in finders.words):  # quicker than a pattern, and mostly so
+        return ""
+    found = [
+        (match.end(), code)
+        for code, patterns in finders.patterns
+        for pattern in patterns
+        for match in pattern.finditer(text)
+    ]
     return max(found)[1] if found else ""
+
+
+class _LanguageFinders(NamedTuple):
+    """The patterns by which a text asks for a language.
+
+    Attributes:
+        words: the words of which a text that asks for any has at least one, case folded.
+        patterns: those of each language, by its code.
+    """
+
+    words: tuple[str, ...]
+    patterns: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]
+
+
+@cache
+def _compile_finders() -> _LanguageFinders:
+    """Compile the patterns of all languages, which are part of the package and never change."""
+    named = {code: one.names for code, one in load_languages().items()} | {ENGLISH: ("english",)}
+    words = [*_LANGUAGE_LABELS, *(name for names in named.values() for name in names)]
+    return _LanguageFinders(
+        tuple(dict.fromkeys(word.casefold() for word in words)),
+        tuple((code, _compile_patterns(code, names)) for code, names in named.items()),
+    )
+
+
+def _compile_patterns(code: str, names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Compile the patterns by which a text asks for one language."""
+    choice = "|".join(re.escape(name) for name in names)
+    latin = "|".join(re.escape(name) for name in names if name.isascii() or name[0] < "\u0250")
+    own = "|".join(re.escape(name) for name in names if name[0] >= "\u0250")
+    patterns = [rf"{_LANGUAGE_LABEL}\W{{0,3}}(?:{code}\b|{choice})"]
+    if latin:
+        patterns.append(rf"\b{_BEFORE_LANGUAGE}\s+(?:{latin}){_AFTER_LANGUAGE}")
+    if own:  # 日本語で, 用中文, по-русски, 한국어로, हिंदी में, بالعربية
+        patterns.append(rf"(?:用|以|на\s+)?(?:{own})(?:で|로|\s*में|回答|写|$|\W)")
+    return tuple(re.compile(one, re.I | re.M) for one in patterns)
 
 
 def detect_written_language(text: str) -> str:
     """Detect the language that a text is written in; empty if too little tells."""
-    letters = [char for char in text if char.isalpha()]
-    for code in ("ja", "ko", "zh", "ar", "hi", "ru"):  # Japanese has Chinese characters, too
-        script = load_languages()[code].script
-        share = 0.1 if code == "ja" else _MIN_SCRIPT_SHARE
-        if letters and len(re.findall(f"[{script}]", text)) >= share * len(letters):
-            return code
-    tokens = [match.group().lower() for match in _WORD.finditer(text)]
-    sets = {code: one.words for code, one in load_languages().items() if not one.script}
-    sets[ENGLISH] = frozenset(_ENGLISH_WORDS.split())
-    hits = {code: sum(token in words for token in tokens) for code, words in sets.items()}
+    marks = _compile_marks()
+    if not text.isascii():  # or it has nothing of a script of its own
+        letters = sum(map(str.isalpha, text))
+        for code, pattern, share in marks.scripts:
+            if letters and len(pattern.findall(text)) >= share * letters:
+                return code
+    tokens = [word.lower() for word in _WORD.findall(text)]
+    hits = {code: sum(map(words.__contains__, tokens)) for code, words in marks.words.items()}
     best = max(hits.values())
     if best == 0 or best < 0.12 * len(tokens):
         return ""
     if hits[ENGLISH] == best:
         return ENGLISH
     return max(hits, key=lambda code: hits[code])
+
+
+class _LanguageMarks(NamedTuple):
+    """The marks by which it is told in which language a text is written.
+
+    Attributes:
+        scripts: a language, the characters of its script, and their least share of the letters.
+        words: the frequent words of the languages in the Latin script, by language.
+    """
+
+    scripts: tuple[tuple[str, re.Pattern[str], float], ...]
+    words: dict[str, frozenset[str]]
+
+
+@cache
+def _compile_marks() -> _LanguageMarks:
+    """Compile the marks of all languages, which are part of the package and never change."""
+    languages = load_languages()
+    scripts = [  # Japanese first, which has Chinese characters, too
+        (code, re.compile(f"[{languages[code].script}]"), share)
+        for code, share in (("ja", 0.1), *dict.fromkeys(_OWN_SCRIPTS, _MIN_SCRIPT_SHARE).items())
+    ]
+    words = {code: one.words for code, one in languages.items() if not one.script}
+    return _LanguageMarks(tuple(scripts), words | {ENGLISH: frozenset(_ENGLISH_WORDS.split())})

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,23 +107,30 @@ def parse_prompt(system: str, user: str) -> ParsedPrompt:
     form = f"{instruction}\n{system}"
     objective = _find_labelled_objective(user) or instruction.strip() or user.strip()
     language = detect_language(system, user, objective)
-    said = parse_form(form, language)
+    said, folded = parse_form(form, language), form.casefold()
     return ParsedPrompt(
         language=language,
         topic=parse_topic(objective, language) or extract_topic(objective, source),
         objective=" ".join(objective.split()),
         source=source,
         words=_find_number(_WORDS, form) or said.words,
-        at_most=bool(_AT_MOST.search(form)),
-        bullets=_find_number(_BULLETS, form)
+        at_most="words" in folded and bool(_AT_MOST.search(form)),
+        bullets=_find_counted(("bullet", "point", "takeaway", "fact"), _BULLETS, form, folded)
         or said.bullets
         or (3 if re.search(r"\bbullet", form, re.I) else None),
-        sentences=_find_number(_SENTENCES, form) or said.sentences,
-        paragraphs=_find_number(_PARAGRAPHS, form),
+        sentences=_find_counted(("sentence",), _SENTENCES, form, folded) or said.sentences,
+        paragraphs=_find_counted(("paragraph",), _PARAGRAPHS, form, folded),
         one_line=bool(_ONE_LINE.search(form)),
         headline=bool(_HEADLINE.search(instruction)),
         teaser=bool(_TEASER.search(form)),
     )
+
+
+def _find_counted(
+    nouns: Iterable[str], pattern: re.Pattern[str], form: str, folded: str
+) -> int | None:
+    """Find how many of something are asked for; the noun is quicker looked for than the number."""
+    return _find_number(pattern, form) if any(noun in folded for noun in nouns) else None
 
 
 def _find_number(pattern: re.Pattern[str], text: str) -> int | None:

@@ -3,6 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
 
 _STOPWORD_TEXT = """
 a about above after again all also although always am among an and another any are around as at
@@ -38,7 +40,7 @@ _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together"
 
 def split_words(text: str) -> list[str]:
     """Split a text into words, in lower case."""
-    return [match.group().lower() for match in _WORD.finditer(text)]
+    return [word.lower() for word in _WORD.findall(text)]
 
 
 def count_spaced_words(text: str) -> int:
@@ -51,6 +53,7 @@ def extract_content_words(text: str) -> list[str]:
     return [word for word in split_words(text) if word not in STOPWORDS and len(word) > 1]
 
 
+@lru_cache(maxsize=16_384)
 def stem_word(word: str) -> str:
     """Return a crude common form, so that `tides` and `tidal` count as one."""
     for ending in ("ational", "ation", "ings", "ing", "ally", "als", "ies", "al", "ed", "es"):
@@ -81,16 +84,14 @@ def split_sentences(text: str) -> list[str]:
 
 def rank_sentences(sentences: Sequence[str], topic: str) -> list[int]:
     """Rank sentences by frequent words, early place and words of the topic; return indices."""
-    frequency = Counter(
-        stem_word(word) for text in sentences for word in extract_content_words(text)
-    )
+    stems = [list(map(stem_word, extract_content_words(sentence))) for sentence in sentences]
+    frequency = Counter(chain.from_iterable(stems))
     wanted = extract_stems(topic)
     scores: list[tuple[float, int]] = []
-    for place, sentence in enumerate(sentences):
-        found = [stem_word(word) for word in extract_content_words(sentence)]
+    for place, (sentence, found) in enumerate(zip(sentences, stems, strict=True)):
         if not found:
             continue
-        weight = sum(frequency[word] for word in found) / (len(found) + 4)
+        weight = sum(map(frequency.__getitem__, found)) / (len(found) + 4)
         position = 1.6 if place == 0 else 1.0 / (1 + place / 12)
         about = 1.0 + len(wanted & set(found)) / max(1, len(wanted))
         length = count_spaced_words(sentence)

@@ -7,7 +7,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.sandbox.pictures.drawing import draw_picture
 from toolkit.sandbox.state import SandboxState
 from toolkit.sandbox.vendor_paths import VENDOR_PATHS
 
@@ -47,6 +46,8 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
         found = gallery.pictures.get(request.path_params["name"])
         if found is None or state.clock() - found.made_at > PICTURE_RETENTION_S:
             return Response("Not Found", 404, media_type="text/plain")
+        from toolkit.sandbox.pictures.drawing import draw_picture  # with Pillow, slow to import
+
         size = {"width": found.width, "height": found.height}
         picture = await run_in_threadpool(
             draw_picture, found.prompt, **size, steps=found.steps, seed=found.seed

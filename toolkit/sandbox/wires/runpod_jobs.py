@@ -18,7 +18,6 @@ from toolkit.sandbox.json_http import (
     read_json_object,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.pictures.drawing import draw_picture
 from toolkit.sandbox.state import (
     EPOCH,
     SandboxState,
@@ -392,6 +391,8 @@ def check_input(given: JsonObject, worker: str) -> str:
 
 def run_worker(given: JsonObject, worker: str, sandbox_seed: int) -> object:
     """Draw the pictures, and return them in the format of this kind of worker."""
+    from toolkit.sandbox.pictures.drawing import draw_picture  # with Pillow, slow to import
+
     if worker == "comfyui":
         picture = base64.b64encode(
             draw_picture(_extract_workflow_prompt(given), seed=sandbox_seed)
