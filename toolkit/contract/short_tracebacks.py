@@ -1,9 +1,10 @@
 """Errors that a notebook shows as a short, complete message with the line that led to it.
 
-ShortTraceback           how IPython shows an error of ours; other errors are shown as ever
-├── ArgumentError        a call has an argument that there is not; a `TypeError`
+ShortTraceback               how IPython shows an error of ours; others are shown as ever
+├── ArgumentError            a call has an argument that there is not; a `TypeError`
 ├── UnknownAttributeError    nothing has this name; an `AttributeError`
-└── UnknownNodeError     a graph has no such node; a `KeyError`
+├── UnknownNodeError         a graph has no such node; a `KeyError`
+└── MissingLibraryError      something optional is not installed; an `ImportError`
 """
 
 import linecache
@@ -78,6 +79,13 @@ class UnknownNodeError(ShortTraceback, KeyError):
 
     def __str__(self) -> str:
         return explain_unknown("node", self.args[0], self.known)
+
+
+class MissingLibraryError(ShortTraceback, ImportError):
+    """A library that is not needed otherwise is not installed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not installed: `pip install {name}`", name=name)
 
 
 def format_code_line(line: CodeLine) -> str:

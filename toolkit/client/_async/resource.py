@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
+from toolkit.client._record_list import RecordList
 from toolkit.client._unknown_ids import explain_unknown_id
 from toolkit.client._wire.messages import make_page_query
 from toolkit.contract.errors import RequestError
@@ -129,7 +130,8 @@ class AsyncWorkResource(AsyncResource[H]):
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
-        return await self._http.request_events(f"/{self.handle.resource}/{id}", after, wait_s)
+        path = f"/{self.handle.resource}/{id}"
+        return RecordList(await self._http.request_events(path, after, wait_s), "events")
 
     async def cancel(self, id: str) -> H:
         """Cancel one; one that has ended stays as it is."""

@@ -4,7 +4,9 @@
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolkit.client._record_list import RecordList
 from toolkit.client._sync.handle import Waitable
+from toolkit.client._text import GeneratedText, find_text
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.jobs import Attempt, Job, Routing
 
@@ -26,6 +28,11 @@ class Execution(Waitable[J]):
     def output(self) -> Any:
         """The output of the capability; none until it is completed."""
         return self.record.output
+
+    @property
+    def text(self) -> GeneratedText | None:
+        """The text it made, which a notebook shows as Markdown; none where it made none."""
+        return find_text(self.record.output)
 
     @property
     def artifact_id(self) -> str:
@@ -123,7 +130,7 @@ class Execution(Waitable[J]):
     @property
     def attempts(self) -> list[Attempt]:
         """Each try at a provider, in order."""
-        return self.record.attempts
+        return RecordList(self.record.attempts, "attempts")
 
     @property
     def error(self) -> ErrorInfo | None:

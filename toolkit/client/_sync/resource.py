@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolkit.client._collections import Collection
+from toolkit.client._record_list import RecordList
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._unknown_ids import explain_unknown_id
@@ -126,7 +127,8 @@ class WorkResource(Resource[H]):
 
     def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
-        return self._http.request_events(f"/{self.handle.resource}/{id}", after, wait_s)
+        path = f"/{self.handle.resource}/{id}"
+        return RecordList(self._http.request_events(path, after, wait_s), "events")
 
     def cancel(self, id: str) -> H:
         """Cancel one; one that has ended stays as it is."""
