@@ -3,7 +3,6 @@
 import json
 import logging
 import ssl
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests.conftest import Server
+from tests.support.socket_server import make_certificate
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client
 from toolkit.cli import app
@@ -202,14 +202,7 @@ def test_an_address_without_a_scheme(url: str) -> None:
 @contextmanager
 def serve_https(folder: Path) -> Iterator[tuple[str, Path]]:
     """Health and account behind TLS, by a certificate nobody vouches for; its URL and that."""
-    certificate, key = folder / "server.pem", folder / "server.key"
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
-    made += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext"]
-    made += ["subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
-    try:
-        subprocess.run(made, check=True, capture_output=True)
-    except OSError:
-        pytest.skip("openssl is not there")
+    certificate, key = make_certificate(folder)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

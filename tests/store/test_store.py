@@ -470,18 +470,18 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given more resources than numbers are kept of, then memory is bounded and events go on."""
-    monkeypatch.setattr("toolkit.store.writing.writer.NUMBER_CACHE_SIZE", 10)
+    monkeypatch.setattr("toolkit.store.writing.event_numbers.NUMBER_CACHE_SIZE", 10)
     for _ in range(3):
         for i in range(30):
-            emit = AppendEvent(f"run_{i}", "run.queued", {}, AT, f"job_{i}")
+            emit = AppendEvent(f"wfl_{i}", "node.queued", {}, AT, f"job_{i}")
             await store.write([emit, emit])
     for i in range(30):
-        events = await store.list_events(f"run_{i}", after=0)
+        events = await store.list_events(f"wfl_{i}", after=0)
         assert [event["n"] for event in events] == [1, 2, 3, 4, 5, 6]
         assert [event["n"] for event in await store.list_events(f"job_{i}", after=0)] == list(
             range(1, 7)
         )
-    assert len(store._writer._last_n) <= 10
+    assert len(store._writer._numbers) <= 10
 
 
 async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(

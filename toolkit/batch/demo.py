@@ -17,6 +17,8 @@ from toolkit.display.text import format_money
 
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
+# The notebook's imports and, of what its tables and pictures import, whatever takes long.
+PRELOADS = ("toolkit:Client", "toolkit.local", "pandas", "PIL:Image")
 
 
 def find_notebook() -> Path:
@@ -77,18 +79,22 @@ def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -
         logging.getLogger("papermill").setLevel(logging.ERROR)
         from papermill.execute import execute_notebook
 
+        from toolkit.batch.papermill_engine import ENGINE_NAME, register_engine
+
+        register_engine()
         execute_notebook(
             str(find_notebook()),
             str(executed),
             parameters={"topic": topic, "out_dir": str(out)},
             kernel_name="python3",
+            engine_name=ENGINE_NAME,
+            preload=PRELOADS,
+            autosave_cell_every=0,
             progress_bar=False,
             log_output=False,
             stdout_file=_LineStream(console),
             stderr_file=_LineStream(console),
             execution_timeout=CELL_TIMEOUT_S,
-            # The kernel is on loopback and ends with this call; its advice is for longer ones.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
         )
 
 

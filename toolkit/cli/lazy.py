@@ -1,20 +1,19 @@
 """A group whose commands are loaded when they are called: a call loads only the one it names."""
 
+import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 import toolkit
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
-
-    from typer.core import TyperCommand
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class CommandLocation:
 
     def load_command(self, name: str) -> "TyperCommand | TyperGroup":
         """Import the module, and make the command, or the group, of its member."""
-        member = getattr(import_module(f"{toolkit.__name__}.{self.module}"), self.member)
+        member = self._import_member()
         root = typer.Typer(add_completion=False)
         root.callback()(_do_nothing)  # without one, a single command would be the root itself
         if isinstance(member, typer.Typer):
@@ -44,6 +43,15 @@ class CommandLocation:
             root.command(name, rich_help_panel=self.panel, hidden=self.hidden)(member)
         made = cast("TyperGroup", get_command(root)).commands[name]
         return cast("TyperCommand | TyperGroup", made)
+
+    def make_summary(self, name: str) -> TyperCommand:
+        """Make as much of the command as a list shows: the parameters take far longer to make."""
+        member = self._import_member()
+        told = member.info.help if isinstance(member, typer.Typer) else inspect.getdoc(member)
+        return TyperCommand(name, help=told, rich_help_panel=self.panel, hidden=self.hidden)
+
+    def _import_member(self) -> Any:
+        return getattr(import_module(f"{toolkit.__name__}.{self.module}"), self.member)
 
 
 def _do_nothing() -> None:
@@ -77,7 +85,22 @@ class LazyGroup(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = cast("MutableMapping[str, Any]", _LazyCommands(self.locations))
+        self._is_listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - typer's signature
         """Return the names of the commands; none is loaded for it."""
         return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help, for which no command is made whole."""
+        self._is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._is_listing = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; its summary where it is only listed."""
+        if self._is_listing:
+            return self.locations[cmd_name].make_summary(cmd_name)
+        return super().get_command(ctx, cmd_name)

@@ -54,6 +54,7 @@ from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.engine.services.lineage import Lineages
 from toolkit.engine.services.usage import Usage
 from toolkit.engine.transport.driver import Driver
+from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.plugins import ProviderError, RunInProcess
@@ -201,6 +202,8 @@ class Engine:
                 (lambda: transport) if transport else NetworkTransport,
                 WorkerPool.of(settings),
                 settings.reply_limit_bytes,
+                # What is recorded, or replayed, is all that is asked for.
+                lookup_cache=None if reproducible else LookupCache(),
             ),
             resolver=resolver or EnvironmentResolver(None),
             shares=Shares(store),

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import (
-    AliasChoices,
     BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     TypeAdapter,
 )
 from pydantic_core import from_json
@@ -34,25 +32,14 @@ from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_rank
 
 
 def _read_ranking(stored: object) -> object:
-    """Spell out the decision of this version's document; an earlier one's is already."""
-    return unpack_ranking(stored) if isinstance(stored, str) else stored
+    """Spell out a packed decision; that of an early version's document is already."""
+    return unpack_ranking(stored) if isinstance(stored, str | bytes) else stored
 
 
-def _pack_ranking(ranking: Ranking | None) -> str | None:
-    return None if ranking is None else ranking.packed
-
-
-# In documents of earlier versions it is spelled out, under its own name. They pass over a name that
-# they do not know, and show such a job without its decision.
+# A column of its own, as it is no text. Earlier versions show such a job without its decision: in
+# their documents it is packed as text, or spelled out under its own name.
 PACKED_RANKING = "ranking"
-StoredRanking = Annotated[
-    Ranking | None,
-    BeforeValidator(_read_ranking),
-    PlainSerializer(_pack_ranking, return_type=str | None),
-    Field(
-        validation_alias=AliasChoices("routing", PACKED_RANKING), serialization_alias=PACKED_RANKING
-    ),
-]
+StoredRanking = Annotated[Ranking | None, BeforeValidator(_read_ranking), Field(exclude=True)]
 
 
 @dataclass(slots=True)
@@ -126,10 +113,12 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Write the document that is stored, without what is at its default."""
-        document = _STORED_JOB.dump_json(
-            self, exclude_none=True, exclude_defaults=True, by_alias=True
-        )
-        return document.decode()
+        return _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True).decode()
+
+    @property
+    def packed_ranking(self) -> bytes | None:
+        """The router's decision as it is stored, beside the document."""
+        return None if self.routing is None else self.routing.packed
 
     def to_wire(self) -> Job:
         """Make the job that the wire shows."""
@@ -140,7 +129,7 @@ class JobRecord:
         return Run.model_validate(_make_run_members(self._to_wire_members()))
 
     def _to_wire_members(self) -> dict[str, Any]:
-        members = _STORED_JOB.dump_python(self, exclude_none=True, exclude={"routing"})
+        members = _STORED_JOB.dump_python(self, exclude_none=True)
         if self.routing is not None:
             members["routing"] = self.routing.to_wire()
         return _make_wire_members(members)
@@ -151,7 +140,7 @@ _STORED_JOB = TypeAdapter(JobRecord)
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
     """Read a row of the store, of this version or an earlier one."""
-    job = _STORED_JOB.validate_json(row["doc"])
+    job = _STORED_JOB.validate_python(_load_stored(row))
     for attempt in job.attempts:
         attempt.is_counted = attempt.status != "running"
     return job
@@ -159,12 +148,21 @@ def read_job(row: Mapping[str, Any]) -> JobRecord:
 
 def read_wire_job(row: Mapping[str, Any]) -> Job:
     """Read a row of the store as the wire shows it, for half of what reading a record costs."""
-    return Job.model_validate(_make_wire_members(from_json(row["doc"])))
+    return Job.model_validate(_make_wire_members(_load_stored(row)))
 
 
 def read_wire_run(row: Mapping[str, Any]) -> Run:
     """Read a row of the store, of a job that was asked for alone, as the wire shows its run."""
-    return Run.model_validate(_make_run_members(_make_wire_members(from_json(row["doc"]))))
+    return Run.model_validate(_make_run_members(_make_wire_members(_load_stored(row))))
+
+
+def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Load the document of a row, with the decision as it is stored wherever that is."""
+    stored: dict[str, Any] = from_json(row["doc"])
+    packed = row.get(PACKED_RANKING) or stored.pop(PACKED_RANKING, None)
+    if packed is not None:
+        stored["routing"] = packed
+    return stored
 
 
 def _make_run_members(members: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +174,6 @@ def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
     """Make the members of the wire's job from those of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
-    if packed := stored.pop(PACKED_RANKING, None):
+    if isinstance(packed := stored.get("routing"), str | bytes):
         stored["routing"] = read_routing(packed)
     return stored

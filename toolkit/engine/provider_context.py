@@ -26,6 +26,7 @@ class ProviderContext:
     resolver: SecretResolver
     _timeouts: dict[tuple[str, str], Timeouts] = field(default_factory=dict)
     _known_hosts: dict[str, tuple[dict[str, str], bool]] = field(default_factory=dict)
+    _only_urls: dict[str, httpx.URL | None] = field(default_factory=dict)
     _refusals: dict[tuple[str | None, ...], set[str]] = field(default_factory=dict)
 
     def get_timeouts(self, vendor_id: str, capability_id: str = "") -> Timeouts:
@@ -74,6 +75,25 @@ class ProviderContext:
             found = base_urls, httpx.URL(base_urls.get("api", SANDBOX_URL)).host not in own
             self._known_hosts[vendor.id] = found
         return found
+
+    def open_ahead(self, vendor: Vendor) -> None:
+        """Begin to connect to a vendor that is about to be called, where it is called at one host.
+
+        Meanwhile its call is reserved and its intent is written.
+        """
+        url = self._get_only_url(vendor)
+        if url is not None:
+            self.driver.open_ahead(vendor.id, url, self.get_timeouts(vendor.id))
+
+    def _get_only_url(self, vendor: Vendor) -> httpx.URL | None:
+        """Return the address of a vendor's only host; none where the call decides; found once."""
+        if vendor.id not in self._only_urls:
+            base_urls, _ = self._get_hosts(vendor)
+            urls = [url for url in base_urls.values() if "{" not in url]
+            self._only_urls[vendor.id] = (
+                httpx.URL(urls[0]) if len(base_urls) == len(urls) == 1 else None
+            )
+        return self._only_urls[vendor.id]
 
     def _get_refusals(self, asked: tuple[str | None, ...]) -> set[str]:
         """Return what a server is known to refuse; a new entry may evict the oldest."""

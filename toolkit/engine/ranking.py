@@ -6,7 +6,7 @@ without the names of the members, compressed. It is spelled out when somebody re
 """
 
 import zlib
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -98,11 +98,11 @@ class Ranking:
         return next((c for c in self.candidates if not c.excluded), None)
 
     @cached_property
-    def packed(self) -> str:
+    def packed(self) -> bytes:
         """The form in which it is stored."""
         document = to_json([self.policy, self._rows])
         packer = zlib.compressobj(zdict=_load_words())
-        return b64encode(packer.compress(document) + packer.flush()).decode()
+        return packer.compress(document) + packer.flush()
 
     @cached_property
     def _wire(self) -> Routing:
@@ -127,7 +127,7 @@ class Ranking:
 
 
 @lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes
-def read_routing(packed: str) -> Routing:
+def read_routing(packed: str | bytes) -> Routing:
     """Read a packed decision as the wire shows it; whoever reads it changes nothing.
 
     Raises:
@@ -136,15 +136,16 @@ def read_routing(packed: str) -> Routing:
     return Routing.model_validate(unpack_ranking(packed))
 
 
-def unpack_ranking(packed: str) -> UnpackedRanking:
-    """Spell a packed decision out.
+def unpack_ranking(packed: str | bytes) -> UnpackedRanking:
+    """Spell a packed decision out; an earlier version stored it as text.
 
     Raises:
         ValueError: it is damaged.
     """
     try:
+        compressed = b64decode(packed, validate=True) if isinstance(packed, str) else packed
         unpacker = zlib.decompressobj(zdict=_load_words())
-        policy, rows = from_json(unpacker.decompress(b64decode(packed, validate=True)))
+        policy, rows = from_json(unpacker.decompress(compressed))
         return _name_members(policy, rows)
     except (zlib.error, TypeError, ValueError) as error:
         raise ValueError("the packed ranking is damaged") from error

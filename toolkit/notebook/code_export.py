@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from toolkit.contract.errors import Detail, RequestError
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
-from toolkit.engine.execution.workflow_graph import build_graph
+from toolkit.engine.execution.workflow_graph import check_graph
 from toolkit.engine.routing.registry import validate_input
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.settings import Settings
@@ -27,7 +27,7 @@ def find_faults(body: Mapping[str, Any], registry: Registry, settings: Settings)
         ]
     found: list[Detail] = []
     try:
-        build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+        check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
     except RequestError as error:
         found += error.details
     return found + [

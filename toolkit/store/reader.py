@@ -28,6 +28,7 @@ _SPENDING_SQL = (
 _BLOB_REFERENCE_SQL = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
+_JOB_OF_RUN_SQL = "SELECT id FROM jobs WHERE run_id = :run_id"
 SHARED_WITH_ALL: Final = "*"  # in a share, instead of an account
 _SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
 _SHARED_CONNECTIONS_SQL = (
@@ -110,22 +111,43 @@ class RowReader:
 
     def list_events(self, resource_id: str, after: int, limit: int) -> list[Row]:
         """Return the events of a resource numbered above `after`, in order."""
-        of = "job" if resource_id.startswith("job_") else "resource"
-        given = {"of": resource_id, "after": after, "limit": limit}
-        rows = self._fetch_rows(_build_events(of), given)
-        return [{**row, "data": _read_event_data(row)} for row in rows]
+        of, key = self._find_event_key(resource_id)
+        rows = self._fetch_rows(_build_events(of), {"of": key, "after": after, "limit": limit})
+        only_job = None
+        if any(row["job_id"] is None for row in rows):
+            only_job = self._find_only_job(key)
+        return [{**row, "data": _read_event_data(row, only_job)} for row in rows]
 
     def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource; 0 before the first."""
-        of = "job" if resource_id.startswith("job_") else "resource"
-        last = self._fetch_rows(_build_last_event(of), {"of": resource_id})
+        of, key = self._find_event_key(resource_id)
+        last = self._fetch_rows(_build_last_event(of), {"of": key})
         return int(last[0]["n"]) if last else 0
 
     def has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
         """Tell whether there is an event above `after`, and the last one is of one of `types`."""
-        of = "job" if resource_id.startswith("job_") else "resource"
-        last = self._fetch_rows(_build_last_event(of), {"of": resource_id})
+        of, key = self._find_event_key(resource_id)
+        last = self._fetch_rows(_build_last_event(of), {"of": key})
         return bool(last) and last[0]["n"] > after and (types is None or last[0]["type"] in types)
+
+    def _find_event_key(self, resource_id: str) -> tuple[str, str]:
+        """Find what a resource's events are stored by: `resource` or `job`, and its id.
+
+        The events of a job that was asked for alone are those of its work item.
+        """
+        if not resource_id.startswith("job_"):
+            return "resource", resource_id
+        job = self.get_row("jobs", resource_id, "root_id", "workflow_id")
+        if job is None or job["workflow_id"] is not None:
+            return "job", resource_id
+        return "resource", str(job["root_id"])
+
+    def _find_only_job(self, resource_id: str) -> str | None:
+        """Find the job of a run, or of a job that is a work item; none of anything else."""
+        if not resource_id.startswith("run_"):
+            return resource_id if resource_id.startswith("job_") else None
+        found = self._fetch_rows(_JOB_OF_RUN_SQL, {"run_id": resource_id})
+        return str(found[0]["id"]) if found else None
 
     def list_open_roots(self, owner: str) -> list[Row]:
         """Return the open roots that others hold, or nobody, oldest first."""
@@ -188,11 +210,17 @@ class RowReader:
         return [dict(zip(names, row, strict=True)) for row in found]
 
 
-def _read_event_data(row: Row) -> dict[str, Any]:
-    """Read an event's data; the ids that its row has anyway are not stored in it again."""
+def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:
+    """Read an event's data; the ids that are known anyway are not stored in it again.
+
+    Args:
+        row: the event's.
+        only_job: the job that all of its resource's events tell of.
+    """
     known = {"id": row["resource_id"]}
-    if row["job_id"] is not None:
-        known["job_id"] = row["job_id"]
+    job_id = row["job_id"] or only_job
+    if job_id is not None:
+        known["job_id"] = job_id
     return {**known, **json.loads(row["data"])}
 
 

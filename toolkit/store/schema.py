@@ -19,7 +19,7 @@ from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VE
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 
-HEAD_REVISION = "0011"
+HEAD_REVISION = "0012"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # As alembic creates it, which reads it at the next migration.
 VERSION_TABLE_SQL = (

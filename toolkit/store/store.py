@@ -79,7 +79,7 @@ class Store:
         self._writer = ChangeWriter(
             _get_driver_connection(self._write_connection),
             self._owner.id,
-            always_in_thread=durability == "full",
+            is_synced=durability == "full",
             committed=self._report_commit,
             timed=timed,
         )

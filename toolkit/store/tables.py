@@ -14,7 +14,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    UniqueConstraint,
     text,
 )
 
@@ -108,6 +107,7 @@ jobs = Table(
     _make_text_column("vendor_job_id", optional=True),
     _make_text_column("created_at"),
     _make_doc_column(),
+    Column("ranking", LargeBinary, nullable=True),
     Index("ix_jobs_account", "account_id", "id"),
     Index("ix_jobs_workflow", "workflow_id"),
 )
@@ -241,7 +241,6 @@ artifacts = Table(
     Column("size_bytes", Integer, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
     Index("ix_artifacts_files", "sha256", sqlite_where=text("content IS NULL AND deleted = 0")),
-    Index("ix_artifacts_held", "account_id", "deleted", "size_bytes"),
 )
 roots = Table(
     "roots",
@@ -271,6 +270,6 @@ events = Table(
     _make_doc_column("data"),
     _make_text_column("job_id", optional=True),
     Column("job_n", Integer, nullable=True),
-    UniqueConstraint("job_id", "job_n", name="uq_events_job"),
+    Index("ix_events_job", "job_id", "job_n", unique=True, sqlite_where=text("job_id IS NOT NULL")),
     sqlite_with_rowid=False,
 )

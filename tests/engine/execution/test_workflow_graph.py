@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.workflows import NodeCreate
-from toolkit.engine.execution.workflow_graph import build_graph, find_descendants
+from toolkit.engine.execution.workflow_graph import check_graph, find_descendants
 
 
 def nodes(edges: dict[str, list[str]]) -> list[NodeCreate]:
@@ -19,7 +19,7 @@ def nodes(edges: dict[str, list[str]]) -> list[NodeCreate]:
 def test_all_faults_are_named_at_once() -> None:
     """Given a graph with several faults, then each is reported with the path of its node."""
     with pytest.raises(RequestError) as refused:
-        build_graph(
+        check_graph(
             nodes({"a": ["b"], "b": ["a"], "c": ["c"], "d": ["ghost"], "e": ["a", "a"]}),
             max_nodes=10,
             max_edges=10,
@@ -38,7 +38,7 @@ def test_all_faults_are_named_at_once() -> None:
 def test_limits_are_kept(max_nodes: int, max_edges: int) -> None:
     """Given more nodes or edges than allowed, then the graph is refused."""
     with pytest.raises(RequestError):
-        build_graph(
+        check_graph(
             nodes({"a": [], "b": ["a"], "c": ["a", "b"]}), max_nodes=max_nodes, max_edges=max_edges
         )
 
@@ -48,7 +48,7 @@ def test_a_dense_knot_is_refused_at_once() -> None:
     names = [f"n{i}" for i in range(30)]
     started = time.thread_time()
     with pytest.raises(RequestError) as refused:
-        build_graph(
+        check_graph(
             nodes({n: [m for m in names if m != n] for n in names}), max_nodes=50, max_edges=1000
         )
     assert time.thread_time() - started < 1
@@ -57,11 +57,10 @@ def test_a_dense_knot_is_refused_at_once() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 30), max_size=4), min_size=1, max_size=30))
 def test_acyclic_graphs_are_accepted(raw: list[list[int]]) -> None:
-    """Given dependencies on earlier nodes only, then the graph is accepted as it is."""
+    """Given dependencies on earlier nodes only, then the graph is accepted."""
     edges = {
         f"n{i}": sorted({f"n{up % i}" for up in ups}) if i else [] for i, ups in enumerate(raw)
     }
-    graph = build_graph(nodes(edges), max_nodes=100, max_edges=1000)
-    assert graph.number_of_edges() == sum(map(len, edges.values()))
+    check_graph(nodes(edges), max_nodes=100, max_edges=1000)
     for node in edges:
         assert find_descendants(node, edges).isdisjoint({node, *edges[node]})

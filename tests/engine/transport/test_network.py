@@ -4,14 +4,14 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
 
 import httpx
 import pytest
 
 from tests.support.ports import free_port
+from tests.support.socket_server import Reader, Writer, serve_sockets
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import Run, RunCreate
@@ -24,7 +24,6 @@ from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings, Timeouts, VendorSettings
 from toolkit.store import LeaseLost
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 Conduct = Callable[[Reader, Writer], Awaitable[None]]
 GOOD = json.dumps(
     {
@@ -93,33 +92,6 @@ async def send_bad_gzip(_: Reader, writer: Writer) -> None:
 async def redirect_elsewhere(_: Reader, writer: Writer) -> None:
     """Send the caller, and its key, to another host."""
     writer.write(head("307 Temporary Redirect", 0, "location: http://evil.invalid/v1"))
-
-
-@asynccontextmanager
-async def serve_sockets(serve: Conduct) -> AsyncIterator[str]:
-    """A server on this machine, as ``host:port``; its handlers end when it does."""
-    handlers: set[asyncio.Task[None]] = set()
-
-    async def handle(reader: Reader, writer: Writer) -> None:
-        handlers.add(cast("asyncio.Task[None]", asyncio.current_task()))
-        try:
-            await serve(reader, writer)
-            await writer.drain()
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the caller gave up, or the server ends
-        finally:
-            writer.close()
-            with suppress(ConnectionError):
-                await writer.wait_closed()
-
-    server = await asyncio.start_server(handle, "127.0.0.1", 0)
-    try:
-        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    finally:
-        server.close()
-        for handler in handlers:
-            handler.cancel()
-        await asyncio.gather(*handlers, return_exceptions=True)
 
 
 @asynccontextmanager

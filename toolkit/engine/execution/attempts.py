@@ -43,6 +43,7 @@ class AttemptLoop:
         search = CandidateSearch(self._core, job_run, operation)
         while True:
             chosen = await search.choose()
+            self._core.open_ahead(self._core.registry.vendors[chosen.candidate.provider])
             connection = chosen.connection
             gate = self._core.gates.get_gate(connection)
             while True:

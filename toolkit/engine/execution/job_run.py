@@ -134,6 +134,7 @@ class JobRun:
             "vendor_job_id": None,
             "created_at": format_rfc3339(job.created_at),
             "doc": job.to_json,
+            "ranking": job.packed_ranking,
         }
         return InsertRow("jobs", row)
 
@@ -145,6 +146,7 @@ class JobRun:
             "provider": job.provider,
             "vendor_job_id": self.vendor_job_id,
             "doc": job.to_json,
+            "ranking": job.packed_ranking,
         }
         return UpdateRow("jobs", job.id, {**values, **columns})
 

@@ -21,7 +21,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.plugins import Capability, Operation
-from toolkit.store import Lease
+from toolkit.store import Lease, LeaseLost
 
 Shown = TypeVar("Shown", bound=Job)
 
@@ -38,6 +38,8 @@ class SingleJobs:
         self._admission = admission
         # Accepted by this process and not begun yet: with the flow that was asked for.
         self._fresh: dict[str, JobRun] = {}
+        # Begun by this process, but their acceptance could not be written: there are no such jobs.
+        self._refused: set[str] = set()
         # Accepted by this process and not ended yet, by account and id: what each ends with.
         self._endings: dict[tuple[str, str], asyncio.Future[JobRecord | None]] = {}
         leases.register_handler("run", self._run_leased)
@@ -86,10 +88,21 @@ class SingleJobs:
         job_run.is_new = True
         shown = show(job)
         changes = [inserted, *job_run.collect_changes()]
-        await commit_accepted(self._core, context, changes, shown)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
-        self._leases.start(lease)
+        # Begun first, so that what its first step writes is part of the same transaction. Nothing
+        # is called before that is durable, and where it is refused, so is all that follows; but
+        # what is held of an allowance is written beside it.
+        begins_first = not await self._core.allowances.find_limits(context)
+        if begins_first:
+            self._leases.start(lease)
+        try:
+            await commit_accepted(self._core, context, changes, shown, lease=lease)
+        except Exception:
+            self._refused.add(lease.root_id)
+            raise
+        if not begins_first:
+            self._leases.start(lease)
         return shown
 
     async def wait_for_end(
@@ -154,7 +167,11 @@ class SingleJobs:
         try:
             await (await self._executor.execute(job_run)).durable
             ended = job_run.job
+        except LeaseLost:
+            if lease.root_id not in self._refused:
+                raise
         finally:
+            self._refused.discard(lease.root_id)
             self._endings.pop((lease.account_id, lease.root_id)).set_result(ended)
 
     def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:

@@ -25,7 +25,11 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
-from toolkit.engine.execution.workflow_graph import build_graph, name_node_faults, name_refused_node
+from toolkit.engine.execution.workflow_graph import (
+    check_graph,
+    name_node_faults,
+    name_refused_node,
+)
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
@@ -133,7 +137,7 @@ class Workflows:
         """
         settings = self._core.settings
         async with Pacer(account_id) as pacer:
-            build_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
+            check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = self._find_capabilities(request.nodes)
             optional = find_optional(request.nodes)

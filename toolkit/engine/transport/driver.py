@@ -14,6 +14,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.worker_pool import CpuExecutor
@@ -93,6 +94,7 @@ class Driver:
         transport: makes the HTTP transport of a vendor.
         executor: runs CPU work that would block the loop.
         reply_limit: the most decoded bytes that one answer may have.
+        lookup_cache: keeps what public services answer; none, and each is asked each time.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class Driver:
         transport: Callable[[], httpx.AsyncBaseTransport],
         executor: CpuExecutor,
         reply_limit: int,
+        lookup_cache: LookupCache | None = None,
     ) -> None:
         self._make_transport = transport
         self._executor = executor
@@ -109,6 +112,7 @@ class Driver:
         self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
             lambda: asyncio.Semaphore(MAX_PUBLIC_REQUESTS)
         )
+        self._lookup_cache = lookup_cache
         self._lookups: SharedCalls[PublicLookup, httpx.Response] = SharedCalls()
 
     def _get_transport(self, via: str) -> httpx.AsyncBaseTransport:
@@ -116,6 +120,12 @@ class Driver:
         if transport is None:
             transport = self._transports[via] = self._make_transport()
         return transport
+
+    def open_ahead(self, via: str, url: httpx.URL, timeouts: Timeouts) -> None:
+        """Begin to connect to a vendor that is about to be called, where that is by the network."""
+        transport = self._get_transport(via)
+        if isinstance(transport, NetworkTransport):
+            transport.open_ahead(url, timeouts.connect_s)
 
     async def aclose(self) -> None:
         """Close every connection, and end the CPU work that is under way."""
@@ -245,7 +255,14 @@ class Driver:
             return await self._send_public(request, timeouts)
         # Work that begins together often looks the same up.
         asked = str(request.url), tuple(request.headers.raw), timeouts
-        return await self._lookups.share(asked, self._send_public(request, timeouts))
+        return await self._lookups.share(asked, self._look_up(request, timeouts))
+
+    async def _look_up(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
+        if self._lookup_cache is None:
+            return await self._send_public(request, timeouts)
+        return await self._lookup_cache.fetch(
+            request, lambda asked: self._send_public(asked, timeouts)
+        )
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
@@ -257,12 +274,15 @@ class Driver:
         host = request.url.host
         # These are per read, so a slowly dripping answer passes them: it is timed here.
         request.extensions = {**request.extensions, "timeout": _make_timeouts(timeouts)}
+        began = asyncio.get_running_loop().time()
         try:
-            async with asyncio.timeout(timeouts.total_s):
-                async with asyncio.timeout(timeouts.first_byte_s):
-                    # Not by a client of httpx, which costs twice what it takes to send a request.
-                    response = await self._pass_request(request, via)
+            async with asyncio.timeout(_find_earlier(timeouts)) as deadline:
+                # Not by a client of httpx, which costs twice what it takes to send a request.
+                response = await self._pass_request(request, via)
                 try:
+                    if timeouts.first_byte_s is not None:
+                        total_s = timeouts.total_s
+                        deadline.reschedule(None if total_s is None else began + total_s)
                     body = await self._read_body(request, response)
                 finally:
                     await response.aclose()
@@ -328,6 +348,12 @@ def _iter_decoded(request: httpx.Request, response: httpx.Response) -> AsyncIter
         return aiter(response.stream)
     response.request = request  # named by what httpx raises
     return response.aiter_bytes()
+
+
+def _find_earlier(timeouts: Timeouts) -> float | None:
+    """Return the seconds until the first deadline of a request."""
+    limits = [limit for limit in (timeouts.first_byte_s, timeouts.total_s) if limit is not None]
+    return min(limits, default=None)
 
 
 @lru_cache(maxsize=64)

@@ -38,11 +38,20 @@ class Submission:
     @property
     def is_new(self) -> bool:
         """True if it only inserts new rows and their events, so that it may go before others."""
-        if self.lease is not None:
-            return False
         made = {str(c.values["id"]) for c in self.changes if isinstance(c, InsertRow)}
+        if self.lease is not None and self.lease.root_id not in made:
+            return False
         return bool(made) and all(
             isinstance(c, InsertRow) or (isinstance(c, AppendEvent) and c.resource_id in made)
+            for c in self.changes
+        )
+
+    @property
+    def begins_lease(self) -> bool:
+        """True if it inserts the root of its lease: if it fails, there is nothing to work on."""
+        root_id = self.lease.root_id if self.lease is not None else None
+        return any(
+            isinstance(c, InsertRow) and c.table == "roots" and c.values["id"] == root_id
             for c in self.changes
         )
 

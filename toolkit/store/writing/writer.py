@@ -9,9 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-
-from pydantic_core import to_json
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import (
@@ -26,11 +23,14 @@ from toolkit.store.changes import (
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.sqlite.connections import RETRY_AFTER_S, translate_errors
 from toolkit.store.writing import statements
+from toolkit.store.writing.event_numbers import EventNumbers
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
 SLOW_COMMIT_S = 0.002
+# As a rule; the disk's own sync takes as long as it takes, and now and then much longer.
+SLOW_SYNC_S = 0.001
 # The largest groups: in the loop they block it, and a slow commit is worth a larger one.
 MAX_LOOP_GROUP, MAX_THREAD_GROUP = 96, 256
 PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
@@ -41,8 +41,6 @@ LINGER_S = 0.01
 LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
 # How long a request waits for a locked database, and how long the result of work, which was paid.
 REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
-# How many resources' and jobs' last numbers are remembered; those of others are looked up again.
-NUMBER_CACHE_SIZE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class ChangeWriter:
     Args:
         connection: to the database; the writer alone uses it.
         owner: the id of this opening of the store.
-        always_in_thread: write in the thread even when commits are quick.
+        is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
     """
@@ -78,14 +76,14 @@ class ChangeWriter:
         connection: sqlite3.Connection,
         owner: str,
         *,
-        always_in_thread: bool,
+        is_synced: bool,
         committed: Callable[[Sequence[AppendEvent]], None],
         timed: Callable[[float], None] | None = None,
     ) -> None:
         self._connection = connection
         self._wait_ms: int | None = None
         self._owner = owner
-        self._always_in_thread = always_in_thread
+        self._is_synced = is_synced
         self._on_commit = committed
         self._on_commit_time = timed
         self._pending: list[Submission] = []
@@ -95,10 +93,7 @@ class ChangeWriter:
         self._lingering: asyncio.TimerHandle | None = None
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
-        self._last_n: dict[str, int] = {}
-        self._new_ids: set[str] = (
-            set()
-        )  # ids that this transaction inserts, which have no events yet
+        self._numbers = EventNumbers(connection)
         self._failed_leases: dict[Lease, Exception] = {}
         self._crash = find_crash_point("commit")
 
@@ -130,7 +125,9 @@ class ChangeWriter:
             return submission.done
         if eager and not self._scheduled:
             self._scheduled = True
-            loop.call_soon(self._flush)
+            # Not in the very next turn: what is begun in it goes along, as the first write of a run
+            # that was accepted in this one.
+            loop.call_soon(loop.call_soon, self._flush)
         elif not eager and not self._scheduled and self._lingering is None:
             self._lingering = loop.call_later(LINGER_S, self._flush)
         return submission.done
@@ -142,7 +139,7 @@ class ChangeWriter:
             self._lingering = None
         if self._in_thread is not None or not self._pending:
             return
-        in_thread = self._always_in_thread or min(self._commit_times_s) > SLOW_COMMIT_S
+        in_thread = self._is_slow()
         group = self._take_group(MAX_THREAD_GROUP if in_thread else MAX_LOOP_GROUP)
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, LOOP_WAIT_MS))
@@ -151,6 +148,11 @@ class ChangeWriter:
         elif self._pending:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
+
+    def _is_slow(self) -> bool:
+        """Tell whether commits hold up the loop for longer than a hop to the thread takes."""
+        took = sorted(self._commit_times_s)
+        return took[len(took) // 2] > SLOW_SYNC_S if self._is_synced else took[0] > SLOW_COMMIT_S
 
     def _take_group(self, most: int) -> SubmissionGroup:
         if len(self._pending) > most:
@@ -189,12 +191,11 @@ class ChangeWriter:
             retry_after=RETRY_AFTER_S,
         )
         gone = {id(submission) for submission in late}
-        # Writes under a lease must have no gaps: after a failed one, all later ones fail, too.
-        self._failed_leases |= {s.lease: error for s in late if s.lease is not None}
+        failed = {id(s): self._fail_lease(s, error) for s in late}
         group.submissions = [s for s in group.submissions if id(s) not in gone]
         self._pending = [s for s in self._pending if id(s) not in gone]
         for submission in late:
-            _fail_submission(submission, error)
+            _fail_submission(submission, failed[id(submission)])
 
     def _resolve_submissions(self, group: SubmissionGroup, outcome: WriteResult) -> None:
         """Resolve the finished submissions, and leave the others in the group."""
@@ -247,9 +248,24 @@ class ChangeWriter:
             if isinstance(fault, DatabaseLocked):
                 return WriteResult(errors, [each for later in parts[i:] for each in later])
             if fault is not None:
-                errors |= {id(submission): fault for submission in part}
-                self._failed_leases |= {s.lease: fault for s in part if s.lease is not None}
+                for submission in part:
+                    errors[id(submission)] = self._fail_lease(submission, fault)
         return WriteResult(errors)
+
+    def _fail_lease(self, submission: Submission, error: Exception) -> Exception:
+        """Have all later writes under a submission's lease fail: there must be no gaps.
+
+        Returns:
+            what the submission itself fails with.
+        """
+        lease = submission.lease
+        if lease is None:
+            return error
+        if submission.begins_lease:
+            # Who asked is told why; to what follows, there is no such root.
+            self._failed_leases[lease] = LeaseLost(lease.root_id)
+            return error
+        return self._failed_leases.setdefault(lease, error)
 
     def _try_write(self, group: SubmissionGroup, part: Sequence[Submission]) -> Exception | None:
         """Try to write a part of a group in one transaction; return the error, if any."""
@@ -257,7 +273,7 @@ class ChangeWriter:
             with translate_errors():
                 self._run_transaction({s.lease for s in part if s.lease}, group.merge_changes(part))
         except Exception as error:
-            self._last_n.clear()
+            self._numbers.forget()
             return error
         return None
 
@@ -273,7 +289,7 @@ class ChangeWriter:
             if error.sqlite_errorcode & PRIMARY_CODE_MASK == sqlite3.SQLITE_BUSY:
                 raise DatabaseLocked from error
             raise
-        self._new_ids.clear()
+        self._numbers.begin()
         try:
             self._check_leases(leases)
             self._apply_changes(batch)
@@ -290,17 +306,14 @@ class ChangeWriter:
             raise
         if self._on_commit_time is not None:
             self._on_commit_time(took_s)
-        # Between transactions only: numbers of an open one cannot be looked up in the database yet.
-        if len(self._last_n) > NUMBER_CACHE_SIZE:
-            for value in list(islice(self._last_n, len(self._last_n) - NUMBER_CACHE_SIZE // 2)):
-                del self._last_n[value]
+        self._numbers.trim()
 
     def _apply_changes(self, batch: MergedChanges) -> None:
         """Run a batch's changes in the open transaction."""
         many = self._connection.executemany
         for table, rows in batch.inserts.items():
             self._insert_rows(table, list(rows.values()))
-            self._new_ids.update(rows)
+            self._numbers.add_new(rows)
         for table, rows in batch.updates.items():
             for columns, values in statements.group_by_columns(rows).items():
                 self._execute_in_chunks(partial(statements.build_update, table, columns), values)
@@ -318,7 +331,7 @@ class ChangeWriter:
             statement = statements.build_increment(count.table, tuple(count.values), tuple(sums))
             self._connection.execute(statement, {**count.values, **sums})
         if batch.events:
-            self._insert_rows("events", self._number_events(batch.events))
+            self._insert_rows("events", self._numbers.make_rows(batch.events))
 
     def _insert_rows(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
         columns = tuple(rows[0])
@@ -364,47 +377,9 @@ class ChangeWriter:
         if not counted.rowcount:
             raise OverLimit(spend.id)
 
-    def _number_events(self, events: Sequence[AppendEvent]) -> list[dict[str, object]]:
-        rows = []
-        for event in events:
-            row: dict[str, object] = {
-                "resource_id": event.resource_id,
-                "n": self._next_number("resource_id", "n", event.resource_id),
-                "type": event.type,
-                "at": event.at,
-                "data": to_json(_omit_known(event)).decode(),
-                "job_id": event.job_id,
-                "job_n": event.job_id and self._next_number("job_id", "job_n", event.job_id),
-            }
-            rows.append(row)
-        return rows
-
-    def _next_number(self, key: str, column: str, value: str) -> int:
-        """Return the next number of a resource or job; only the holder of its lease adds to it."""
-        last = 0 if value in self._new_ids else self._last_n.get(value)
-        self._new_ids.discard(value)
-        if last is None:
-            row = self._connection.execute(
-                f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
-                (value,),
-            ).fetchone()
-            last = (row[0] if row else None) or 0
-        self._last_n[value] = last + 1
-        return last + 1
-
     def invalidate_numbers(self) -> None:
         """Forget the remembered numbers: another process may have added events."""
-        self._last_n.clear()
-
-
-def _omit_known(event: AppendEvent) -> Mapping[str, object]:
-    """Return an event's data without the ids that its row has anyway; readers add them."""
-    data = dict(event.data)
-    if data.get("id") == event.resource_id:
-        del data["id"]
-    if event.job_id is not None and data.get("job_id") == event.job_id:
-        del data["job_id"]
-    return data
+        self._numbers.forget()
 
 
 def _fail_submission(submission: Submission, error: Exception) -> None:

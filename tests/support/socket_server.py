@@ -1,0 +1,55 @@
+"""A server that a test conducts byte by byte, and certificates for it."""
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+
+
+def make_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of 127.0.0.1 that nobody vouches for, and its key."""
+    certificate, key = folder / "server.pem", folder / "server.key"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    made += ["-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext"]
+    made += ["subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
+    try:
+        subprocess.run(made, check=True, capture_output=True)
+    except OSError:
+        pytest.skip("openssl is not there")
+    return certificate, key
+
+
+@asynccontextmanager
+async def serve_sockets(
+    serve: Callable[[Reader, Writer], Awaitable[None]], tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """A server on this machine, as ``host:port``; its handlers end when it does."""
+    handlers: set[asyncio.Task[None]] = set()
+
+    async def handle(reader: Reader, writer: Writer) -> None:
+        handlers.add(cast("asyncio.Task[None]", asyncio.current_task()))
+        try:
+            await serve(reader, writer)
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the caller gave up, or the server ends
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0, ssl=tls)
+    try:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        for handler in handlers:
+            handler.cancel()
+        await asyncio.gather(*handlers, return_exceptions=True)

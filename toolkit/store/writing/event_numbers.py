@@ -1,0 +1,103 @@
+"""The rows of events: each gets the next number of its resource, and of its job."""
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from pydantic_core import to_json
+
+from toolkit.store.changes import AppendEvent
+
+# How many resources' and jobs' last numbers are remembered; those of others are looked up again.
+NUMBER_CACHE_SIZE = 10_000
+
+
+class EventNumbers:
+    """The last number of each resource and job, remembered while this process adds to them.
+
+    They hold until another process adds events, which it does with the lease (`forget`), or a
+    transaction fails.
+
+    Args:
+        connection: to the database, in whose open transaction numbers are looked up.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._last_n: dict[str, int] = {}
+        # What this transaction inserts, which has no events yet.
+        self._new_ids: set[str] = set()
+
+    def begin(self) -> None:
+        """Begin a transaction, which has inserted nothing yet."""
+        self._new_ids.clear()
+
+    def add_new(self, ids: Iterable[str]) -> None:
+        """Tell what the transaction has inserted."""
+        self._new_ids.update(ids)
+
+    def make_rows(self, events: Sequence[AppendEvent]) -> list[dict[str, object]]:
+        """Make the rows of events, in order."""
+        rows = []
+        for event in events:
+            job_id = _find_named_job(event)
+            row: dict[str, object] = {
+                "resource_id": event.resource_id,
+                "n": self._next_number("resource_id", "n", event.resource_id),
+                "type": event.type,
+                "at": event.at,
+                "data": to_json(_omit_known(event)).decode(),
+                "job_id": job_id,
+                "job_n": job_id and self._next_number("job_id", "job_n", job_id),
+            }
+            rows.append(row)
+        return rows
+
+    def _next_number(self, key: str, column: str, value: str) -> int:
+        """Return the next number of a resource or job; only the holder of its lease adds to it."""
+        last = 0 if value in self._new_ids else self._last_n.get(value)
+        self._new_ids.discard(value)
+        if last is None:
+            row = self._connection.execute(
+                f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
+                (value,),
+            ).fetchone()
+            last = (row[0] if row else None) or 0
+        self._last_n[value] = last + 1
+        return last + 1
+
+    def trim(self) -> None:
+        """Forget the oldest of too many numbers.
+
+        Between transactions only: those of an open one cannot be looked up in the database yet.
+        """
+        if len(self._last_n) > NUMBER_CACHE_SIZE:
+            for value in list(islice(self._last_n, len(self._last_n) - NUMBER_CACHE_SIZE // 2)):
+                del self._last_n[value]
+
+    def forget(self) -> None:
+        """Forget the remembered numbers: another process may have added events."""
+        self._last_n.clear()
+
+    def __len__(self) -> int:
+        """How many numbers are remembered."""
+        return len(self._last_n)
+
+
+def _find_named_job(event: AppendEvent) -> str | None:
+    """Find the job that an event's row names; a job that is a work item of its own needs no name.
+
+    Its events are all that its run has, or it itself, and have the same numbers.
+    """
+    is_alone = event.resource_id.startswith("run_") or event.resource_id == event.job_id
+    return None if is_alone else event.job_id
+
+
+def _omit_known(event: AppendEvent) -> Mapping[str, object]:
+    """Return an event's data without the ids that are known anyway; readers add them."""
+    data = dict(event.data)
+    if data.get("id") == event.resource_id:
+        del data["id"]
+    if event.job_id is not None and data.get("job_id") == event.job_id:
+        del data["job_id"]
+    return data
