@@ -99,7 +99,7 @@ def _make_syntax_error(error: Exception, where: str, first_line: int) -> Request
 
 
 def find_document_line(text: str, path: str) -> tuple[int | None, bool]:
-    """Find the line of a place in a YAML or JSON document, counted from 1.
+    r"""Find the line of a place in a YAML or JSON document, counted from 1.
 
     Returns:
         the line of the place, or of what it would have to be in; and whether it is there.

@@ -18,7 +18,8 @@ class NotebookShell:
     """A shell whose cells are run as a notebook's, and whose output is what a person sees."""
 
     def __init__(self) -> None:
-        self.ip = InteractiveShell()
+        InteractiveShell.clear_instance()
+        self.ip = InteractiveShell.instance()
         self.ip.colors = "nocolor"
 
     def run(self, cell: str) -> str:
@@ -45,11 +46,9 @@ def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
         patch.setenv("TOOLKIT_DATA_DIR", str(folder / "data"))
         patch.setenv("IPYTHONDIR", str(folder / "ipython"))
         patch.chdir(folder)
-        patch.setattr(InteractiveShell, "_instance", None)
         for name in ("AsyncClient", "Client", "Workflow"):  # as in a new process
             patch.delitem(vars(toolkit), name, raising=False)
         shell = NotebookShell()
-        patch.setattr(InteractiveShell, "_instance", shell.ip)
         try:
             shell.run("from toolkit import AsyncClient, Client, Workflow")
             shell.run("client = toolkit_client = Client.local()")
@@ -58,3 +57,4 @@ def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
             shell.ip.user_ns["client"].close()
             shell.ip.atexit_operations()
             atexit.unregister(shell.ip.atexit_operations)
+            InteractiveShell.clear_instance()

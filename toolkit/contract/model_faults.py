@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from toolkit.contract.suggestions import explain_unknown, find_close_name, truncate_text
 
-MAX_SUGGESTIONS = 8  # of one answer: what was sent may have any number of faults
+MAX_SUGGESTIONS = 4  # of one answer: what was sent may have any number of faults
 
 
 def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from itertools import islice
 
 MAX_ECHO = 300  # characters of a caller's own text that an answer repeats
 # A caller chooses the names, so comparing them has to stay cheap: longer or more are not compared.
-MAX_NAME_CHARACTERS, MAX_COMPARED = 64, 200
+MAX_NAME_CHARACTERS, MAX_COMPARED = 40, 64
 MAX_LISTED = 16
 _CUTOFF = 0.6  # difflib's own
 

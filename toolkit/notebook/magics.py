@@ -1,14 +1,16 @@
 """The magics of `%load_ext toolkit`: thin sugar over the client; each returns what it made.
 
-All of them use one client, the variable `toolkit_client`. Until there is one, the first magic that
-needs it makes it: of the server that the environment or a profile names (the table in
-`toolkit.profiles.resolution`), else `Client.local()`.
+All of them use one client: the variable `toolkit_client` that `%connect` sets, else the notebook's
+own, and they say which. Where there is none, the first magic that needs it makes it: of the server
+that the environment or a profile names (the table in `toolkit.profiles.resolution`), else
+`Client.local()`.
 """
 
 import os
 import re
 import shlex
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from IPython.core.error import UsageError
@@ -21,7 +23,7 @@ from toolkit.contract.choices import PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
-from toolkit.contract.suggestions import ask_meant, explain_unknown
+from toolkit.contract.suggestions import ask_meant, suggest_name
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
 from toolkit.notebook.cell_lines import point_at_cell
@@ -72,6 +74,7 @@ class ToolkitMagics(Magics):
     """Capabilities, runs, tasks and workflows in cells of their own."""
 
     shell: "InteractiveShell"
+    _told: "weakref.ref[AnyClient] | None" = None  # the client that a person was told of
 
     @no_var_expand
     @magic_arguments()
@@ -205,17 +208,23 @@ class ToolkitMagics(Magics):
     @line_magic
     def usage(self, line: str) -> Any:
         """Show what was used, and what it cost."""
-        return self._get_client().usage.list(
-            _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
-        )
+        groups = _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
+        client = self._get_client()
+        lines = client.usage.list(groups)
+        print(f"{client.info()}")
+        return lines
 
     def _get_client(self) -> AnyClient:
-        """Return the client of this notebook, made on first use."""
-        found = self.shell.user_ns.get(CLIENT_VARIABLE)
+        """Return the client of this notebook: the chosen one, its own, or one that is made now."""
+        name, found = find_notebook_client(self.shell.user_ns)
         if found is None:
+            name = CLIENT_VARIABLE
             found = _open_server_client() if names_server() else _open_local_client()
             self.shell.push({CLIENT_VARIABLE: found})
-        return _check_client(found, CLIENT_VARIABLE)
+        if self._told is None or self._told() is not found:
+            self._told = weakref.ref(found)
+            print(f"The magics use `{name}`: {repr(found).strip('<>')}.")
+        return found
 
     def _choose_client(self, given: "Namespace") -> AnyClient | None:
         """Return the client that the options of `%connect` ask for; none without any."""
@@ -226,7 +235,8 @@ class ToolkitMagics(Magics):
             if given.client not in self.shell.user_ns:
                 names = self.shell.user_ns
                 clients = [name for name, one in names.items() if isinstance(one, AnyClient)]
-                raise UsageError(explain_unknown("variable", given.client, clients))
+                hint = suggest_name(given.client, clients)
+                raise UsageError(f"there is no variable {given.client}; {hint}".removesuffix("; "))
             return _check_client(self.shell.user_ns[given.client], given.client)
         if given.base_url or given.profile:
             return _open_server_client(given.base_url, given.api_key_env, given.profile)
@@ -243,6 +253,23 @@ class ToolkitMagics(Magics):
                 raise UsageError(f"{given.to} is no name of a variable")
             self.shell.push({given.to: made})
         return made
+
+
+def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | None]:
+    """Find the client that the magics use, and its variable.
+
+    It is the one that `%connect` chose, else the notebook's own: `client`, or the newest there is.
+
+    Raises:
+        UsageError: the chosen variable holds something else.
+    """
+    if names.get(CLIENT_VARIABLE) is not None:
+        return CLIENT_VARIABLE, _check_client(names[CLIENT_VARIABLE], CLIENT_VARIABLE)
+    if isinstance(names.get("client"), AnyClient):
+        return "client", names["client"]
+    own = [(name, one) for name, one in names.items() if isinstance(one, AnyClient)]
+    own = [(name, one) for name, one in own if not name.startswith("_")]
+    return own[-1] if own else ("", None)
 
 
 def find_main_field(schema: dict[str, Any]) -> str:
@@ -279,7 +306,7 @@ def _explain_usage(told: str, words: list[str], magic: Any) -> str:
     for word in words:
         name = word.partition("=")[0]
         if name.startswith("--") and name not in options:
-            return explain_unknown("option", name, options)
+            return f"unrecognized arguments: {name}; {suggest_name(name, options)}"
     for value in re.findall(r"invalid choice: '([^']*)'", told):
         choices = re.findall(r"'([^']*)'", told.partition("choose from")[2]) or [
             word.strip(" )") for word in told.partition("choose from")[2].split(",")

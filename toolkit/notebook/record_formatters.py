@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from toolkit.contract.errors import ToolkitError
 from toolkit.display.records import html
 from toolkit.display.records.outline import outline_record
 from toolkit.display.records.text_table import format_facts, format_table
@@ -10,10 +11,12 @@ from toolkit.display.text import format_cell
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from toolkit.client import Client
     from toolkit.contract.base import Record
 
 ROOM = 110  # characters of a line
 RECORD = ("toolkit.contract.base", "Record")
+CLIENT = ("toolkit.client._sync.client", "Client")
 
 
 def render_record(record: "Record") -> str:
@@ -36,10 +39,19 @@ def print_record(record: "Record", printer: Any, cycle: bool) -> None:
     printer.text("\n".join(lines))
 
 
+def render_client(client: "Client") -> str | None:
+    """Render where a client is and what it has spent; nothing where its service is away."""
+    try:
+        return client.info()._repr_html_()
+    except ToolkitError:
+        return None
+
+
 def attach_formatters(shell: "InteractiveShell") -> None:
     """Have a shell show records readably; they are named, so that none has to be imported."""
     if shell.display_formatter is None:
         return
     formatters = shell.display_formatter.formatters
     formatters["text/html"].for_type_by_name(*RECORD, render_record)
+    formatters["text/html"].for_type_by_name(*CLIENT, render_client)
     formatters["text/plain"].for_type_by_name(*RECORD, print_record)

@@ -13,7 +13,7 @@ import httpx
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import collect_options, document_options
-from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
+from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
@@ -42,12 +42,15 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.templates import AsyncTemplates
     from toolkit.client._async.resources.usage import AsyncUsage
     from toolkit.client._async.resources.workflows import AsyncWorkflows
+    from toolkit.client._client_info import ClientInfo
     from toolkit.client._record_view import RouteView
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
     from toolkit.local import EngineThread, Registry
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
+
+MAX_PAGE = 200
 
 
 class AsyncClient:
@@ -197,7 +200,7 @@ class AsyncClient:
             self.capabilities._remember_id(name)  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir
         self._http.access = replace(self.access, data_dir=folder)
-        world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
+        world = "in the sandbox" if thread.engine.settings.sandbox else "live"
         self._description = f"{world}, data in {folder}"
         # A cell that is run again drops its client, which closes the engine.
         weakref.finalize(self, thread.close).atexit = False
@@ -414,6 +417,41 @@ class AsyncClient:
                 # while there were no events may still have its last event.
                 status = (await area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
+
+    async def info(self) -> "ClientInfo":
+        """Tell where this client is: sandbox or live, folder or server, account, money spent."""
+        from datetime import UTC, datetime
+
+        from toolkit.client._client_info import ClientInfo
+
+        health, account = await self.health(), await self.account.get()
+        today = datetime.now(UTC).date()
+        lines = await self.usage.list(["day"], first=today, last=today)
+        folder = self.access.data_dir
+        return ClientInfo(
+            sandbox=health.sandbox,
+            place=self.access.server if folder is None else f"data in {folder}",
+            account=account.email,
+            spent_here_usd=await self._sum_own_costs(),
+            spent_today_usd=lines.cost_usd or 0.0,
+        )
+
+    async def _sum_own_costs(self) -> float:
+        """Sum up what was paid for the work that this client has started."""
+        spent = 0.0
+        for resource, ids in self._http.started.items():
+            wanted, cursor = set(ids), None
+            while wanted:
+                query = make_page_query(MAX_PAGE, cursor)
+                page = await self.read(f"/{resource}", query)
+                for one in page["items"]:
+                    if one["id"] in wanted:
+                        spent += one.get("cost_incurred_usd") or 0.0
+                wanted -= {one["id"] for one in page["items"]}
+                cursor = page.get("next_cursor")
+                if cursor is None:
+                    break
+        return spent
 
     async def health(self) -> "Health":
         """Tell whether the service is there, and how busy; not waited for where it is away."""

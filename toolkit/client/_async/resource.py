@@ -14,6 +14,7 @@ from toolkit.contract.events import Event
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 H = TypeVar("H", bound=AsyncHandle[Any])
+STARTED = ("runs", "jobs", "workflows", "tasks")  # work that costs something
 MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
@@ -52,11 +53,14 @@ class AsyncResource(Generic[H]):
 
     async def _create(self, body: Mapping[str, object], hold_s: float = 0.0) -> H:
         path = f"/{self.handle.resource}"
-        return self._wrap(
+        made = self._wrap(
             await self._http.request_record(
                 self.handle.model, "POST", path, json=body, hold_s=hold_s
             )
         )
+        if self.handle.resource in STARTED:
+            self._http.note_started(self.handle.resource, made.id)
+        return made
 
     async def _call(
         self,

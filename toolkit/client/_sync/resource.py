@@ -15,6 +15,7 @@ from toolkit.contract.events import Event
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 H = TypeVar("H", bound=Handle[Any])
+STARTED = ("runs", "jobs", "workflows", "tasks")  # work that costs something
 MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
@@ -53,9 +54,12 @@ class Resource(Generic[H]):
 
     def _create(self, body: Mapping[str, object], hold_s: float = 0.0) -> H:
         path = f"/{self.handle.resource}"
-        return self._wrap(
+        made = self._wrap(
             self._http.request_record(self.handle.model, "POST", path, json=body, hold_s=hold_s)
         )
+        if self.handle.resource in STARTED:
+            self._http.note_started(self.handle.resource, made.id)
+        return made
 
     def _call(
         self,

@@ -6,7 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import NodeCreate
+from toolkit.engine.routing.registry import Registry
 from toolkit.planning.graph_faults import find_graph_faults
+from toolkit.plugins import Capability
 
 
 def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> None:
@@ -20,6 +22,23 @@ def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) 
         raise RequestError(
             ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
         )
+
+
+def find_node_capabilities(
+    registry: Registry, nodes: Iterable[NodeCreate]
+) -> dict[str, Capability]:
+    """Find the capability of each node, by node id.
+
+    Raises:
+        RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
+    """
+    found: dict[str, Capability] = {}
+    for i, node in enumerate(nodes):
+        try:
+            found[node.id] = registry.require(node.capability)
+        except RequestError as error:
+            raise name_refused_node(i, node.id, error, "capability") from None
+    return found
 
 
 def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:

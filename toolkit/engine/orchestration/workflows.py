@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
@@ -27,6 +27,7 @@ from toolkit.engine.execution.node_states import (
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.execution.workflow_graph import (
     check_graph,
+    find_node_capabilities,
     name_node_faults,
     name_refused_node,
 )
@@ -46,7 +47,6 @@ from toolkit.engine.routing.estimates import (
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.plugins import Capability
 from toolkit.store import AppendEvent, Change, Lease, Row
 
 
@@ -139,7 +139,7 @@ class Workflows:
         async with Pacer(account_id) as pacer:
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = self._find_capabilities(request.nodes)
+            by_id = find_node_capabilities(self._core.registry, request.nodes)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -189,20 +189,6 @@ class Workflows:
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return CheckedGraph(options, estimates)
-
-    def _find_capabilities(self, nodes: Sequence[NodeCreate]) -> dict[str, Capability]:
-        """Find the capability of each node, by node id.
-
-        Raises:
-            RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
-        """
-        found: dict[str, Capability] = {}
-        for i, node in enumerate(nodes):
-            try:
-                found[node.id] = self._core.registry.require(node.capability)
-            except RequestError as error:
-                raise name_refused_node(i, node.id, error, "capability") from None
-        return found
 
     async def check_allowance(
         self,

@@ -11,10 +11,10 @@ from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
 from toolkit.contract.usage import USAGE_GROUPS
 from toolkit.notebook.completion.call_sites import CallSite
 from toolkit.notebook.completion.feeds import (
-    Candidate,
     ClientFeed,
+    Proposal,
     find_feed,
-    list_field_candidates,
+    list_field_proposals,
     list_field_values,
 )
 
@@ -53,7 +53,7 @@ class CallCompleter:
         self._names = names
         self._code = code
 
-    def list_candidates(self, site: CallSite) -> list[Candidate] | None:
+    def list_proposals(self, site: CallSite) -> list[Proposal] | None:
         """List what may stand at a place; none where it is no call of ours."""
         root, _, rest = site.callee.partition(".")
         owner = self._names.get(root)
@@ -68,7 +68,7 @@ class CallCompleter:
 
     def _complete_client(
         self, feed: ClientFeed, client: Any, called: str, site: CallSite
-    ) -> list[Candidate] | None:
+    ) -> list[Proposal] | None:
         area, _, method = called.partition(".")
         if called in _TAKES_RUN:
             return self._complete_run(feed, site)
@@ -79,7 +79,7 @@ class CallCompleter:
         ):
             return feed.list_providers()
         if called == "usage.list" and is_argument(site, 0, "group_by"):
-            return [Candidate(name) for name in USAGE_GROUPS]
+            return [Proposal(name) for name in USAGE_GROUPS]
         if called == "events" and is_argument(site, 0, "resource_id"):
             followed = ("/runs", "/workflows", "/tasks", "/jobs")
             return [one for path in followed for one in feed.list_records(path)]
@@ -92,7 +92,7 @@ class CallCompleter:
             return feed.list_records(PATHS[area])
         return complete_arguments(find_attribute(client, called), site)
 
-    def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Candidate] | None:
+    def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Proposal] | None:
         """Complete what `runs.create` and `route` take."""
         if is_argument(site, 0, "name") and not site.path:
             bare = site.position == 0 and not site.in_string and site.prefix
@@ -103,13 +103,13 @@ class CallCompleter:
         if site.keyword:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
-            others = [Candidate("version="), Candidate("input="), Candidate("target=")]
-            return [Candidate(f"{name}=", words) for name, words in RUN_OPTIONS.items()] + others
+            others = [Proposal("version="), Proposal("input="), Proposal("target=")]
+            return [Proposal(f"{name}=", words) for name, words in RUN_OPTIONS.items()] + others
         return None
 
     def _complete_capabilities(
         self, feed: ClientFeed, method: str, site: CallSite
-    ) -> list[Candidate] | None:
+    ) -> list[Proposal] | None:
         """Complete `client.capabilities`: its names, and the fields of each one's call."""
         if site.is_subscript or method == "get":
             return list_capability_names(feed)
@@ -124,7 +124,7 @@ class CallCompleter:
         capability: Mapping[str, Any] | None,
         site: CallSite,
         others: Sequence[str],
-    ) -> list[Candidate] | None:
+    ) -> list[Proposal] | None:
         """Complete a call whose keywords are the fields of a capability."""
         if site.keyword == "options":
             return complete_options(feed, capability, site.path, is_key=site.is_key)
@@ -134,13 +134,13 @@ class CallCompleter:
             return complete_fields(feed, capability, (site.keyword,), is_key=False)
         if site.in_string:
             return None
-        fields = list_field_candidates(capability) if capability else []
-        named = [Candidate(f"{one.text}=", one.about) for one in fields]
-        return named + [Candidate(f"{name}=") for name in others]
+        fields = list_field_proposals(capability) if capability else []
+        named = [Proposal(f"{one.text}=", one.about) for one in fields]
+        return named + [Proposal(f"{name}=") for name in others]
 
     def _complete_draft(
         self, name: str, workflow: Workflow | None, method: str, site: CallSite
-    ) -> list[Candidate] | None:
+    ) -> list[Proposal] | None:
         """Complete the building of a workflow, of which a part may stand in this cell alone."""
         nodes = self._list_drafted(name, workflow)
         if site.is_subscript and not method:
@@ -159,15 +159,15 @@ class CallCompleter:
         others = ["depends_on", "input", "options", "optional"]
         return self._complete_keywords(feed, capability, site, others)
 
-    def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Candidate]:
+    def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
         added = re.compile(
             rf"(?<!\w){re.escape(name)}\.add\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]"
         )
         found = {} if workflow is None else {one.id: one.capability for one in workflow}
         found |= dict(added.findall(self._code))
-        return [Candidate(node_id, capability) for node_id, capability in found.items()]
+        return [Proposal(node_id, capability) for node_id, capability in found.items()]
 
-    def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Candidate] | None:
+    def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Proposal] | None:
         """Complete calls of a handle: the nodes of a graph, and what its methods take."""
         nodes = getattr(owner, "nodes", None)
         is_graph = isinstance(nodes, list) and all(hasattr(node, "id") for node in nodes)
@@ -177,7 +177,7 @@ class CallCompleter:
             or (site.keyword == "overrides" and not site.path)
         ):
             return [
-                Candidate(node.id, f"{node.capability} {getattr(node, 'status', '')}".strip())
+                Proposal(node.id, f"{node.capability} {getattr(node, 'status', '')}".strip())
                 for node in nodes or ()
             ]
         if is_graph and site.keyword == "overrides":
@@ -234,9 +234,12 @@ def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
     return _load_built_in() if feed is None else feed.list_capabilities()
 
 
-def list_capability_names(feed: ClientFeed | None) -> list[Candidate]:
-    """List the names of capabilities, each with what it does."""
-    return [Candidate(str(one["id"]), str(one["title"])) for one in list_capabilities(feed)]
+def list_capability_names(feed: ClientFeed | None) -> list[Proposal]:
+    """List the names of capabilities, each with what it does; then those with a version."""
+    found = list_capabilities(feed)
+    bare = dict.fromkeys((str(one["id"]), str(one["title"])) for one in found)
+    versioned = ((f"{one['id']}@{one['version']}", str(one["title"])) for one in found)
+    return [Proposal(*one) for one in (*bare, *versioned)]
 
 
 def find_capability(feed: ClientFeed | None, name: object) -> Mapping[str, Any] | None:
@@ -251,12 +254,12 @@ def complete_fields(
     path: Sequence[str],
     *,
     is_key: bool,
-) -> list[Candidate] | None:
+) -> list[Proposal] | None:
     """Complete the fields of an input, and the values of those that have a few."""
     if capability is None:
         return None
     if not path:
-        return list_field_candidates(capability) if is_key else None
+        return list_field_proposals(capability) if is_key else None
     if len(path) > 1 or is_key:
         return None
     values = list_field_values(capability, path[0])
@@ -271,35 +274,35 @@ def complete_options(
     path: Sequence[str],
     *,
     is_key: bool,
-) -> list[Candidate] | None:
+) -> list[Proposal] | None:
     """Complete the options of a run in a dictionary."""
     if not path:
-        return [Candidate(*each) for each in RUN_OPTIONS.items()] if is_key else None
+        return [Proposal(*each) for each in RUN_OPTIONS.items()] if is_key else None
     return complete_option(feed, capability, path[0])
 
 
 def complete_option(
     feed: ClientFeed | None, capability: Mapping[str, Any] | None, name: str
-) -> list[Candidate] | None:
+) -> list[Proposal] | None:
     """Complete the value of one option of a run."""
     if name == "provider":
         return list_run_providers(feed, capability)
     if name in _PLACES and feed is not None:
         return feed.list_records(_PLACES[name])
     words = _list_option_words().get(name)
-    return [Candidate(word) for word in words] if words else None
+    return [Proposal(word) for word in words] if words else None
 
 
 def list_run_providers(
     feed: ClientFeed | None, capability: Mapping[str, Any] | None
-) -> list[Candidate]:
+) -> list[Proposal]:
     """List the providers that may serve a capability, connected ones first; then connections."""
     if feed is None:
         return []
     known = feed.list_providers()
     if capability is not None:
         allowed = capability["source"]["routing"]["allowed_connections"]
-        known = [one for one in known if one.text in allowed] or [Candidate(a) for a in allowed]
+        known = [one for one in known if one.text in allowed] or [Proposal(a) for a in allowed]
     return known + feed.list_records(PATHS["connections"])
 
 
@@ -320,7 +323,7 @@ def list_words(annotation: object) -> list[str]:
     return [word for inner in get_args(annotation) for word in list_words(inner)]
 
 
-def complete_arguments(called: object, site: CallSite) -> list[Candidate] | None:
+def complete_arguments(called: object, site: CallSite) -> list[Proposal] | None:
     """Complete a call of ours by its signature: the words that an argument may be, or its names."""
     if not callable(called) or site.path:
         return None
@@ -336,7 +339,7 @@ def complete_arguments(called: object, site: CallSite) -> list[Candidate] | None
         if not site.keyword and site.position is not None and site.position < len(by_position):
             chosen = by_position[site.position]
         words = [] if chosen is None else list_words(chosen.annotation)
-        return [Candidate(word) for word in words] or None
+        return [Proposal(word) for word in words] or None
     if site.in_string:
         return None
-    return [Candidate(f"{one.name}=") for one in named]
+    return [Proposal(f"{one.name}=") for one in named]

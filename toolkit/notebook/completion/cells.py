@@ -15,7 +15,7 @@ from toolkit.notebook.completion.calls import (
     find_capability,
     list_capability_names,
 )
-from toolkit.notebook.completion.feeds import Candidate, ClientFeed, list_field_candidates
+from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals
 
 _COMMON = ("no-wait", "quiet", "to")
 # The options of each magic, beside those of a run.
@@ -39,11 +39,11 @@ class Completion(NamedTuple):
 
     Attributes:
         prefix: what is written of it already.
-        candidates: what it may become.
+        proposals: what it may become.
     """
 
     prefix: str
-    candidates: Sequence[Candidate]
+    proposals: Sequence[Proposal]
 
 
 def complete_magic(
@@ -73,7 +73,7 @@ def complete_magic(
     if magic == "connect":
         return Completion(word, feed.list_providers() if feed else [])
     if magic == "usage":
-        return Completion(word, [Candidate(group) for group in USAGE_GROUPS])
+        return Completion(word, [Proposal(group) for group in USAGE_GROUPS])
     if magic in ("run", "capabilities") and not plain:
         return Completion(word, list_capability_names(feed))
     if magic == "run":
@@ -89,9 +89,9 @@ def _complete_field(
     if equals:
         found = complete_fields(feed, capability, (name.removesuffix(":"),), is_key=False)
         return Completion(value, found or [])
-    fields = list_field_candidates(capability) if capability else []
+    fields = list_field_proposals(capability) if capability else []
     named = [
-        Candidate(one.text + ("=" if one.about.startswith("string") else ":="), one.about)
+        Proposal(one.text + ("=" if one.about.startswith("string") else ":="), one.about)
         for one in fields
     ]
     return Completion(word, [*named, *_list_options("run")])
@@ -103,28 +103,28 @@ def _complete_magic_option(
     words: Sequence[str],
     feed: ClientFeed | None,
     names: Mapping[str, Any],
-) -> Sequence[Candidate] | None:
+) -> Sequence[Proposal] | None:
     """Complete the value of an option; none for one that takes no value or any."""
     if option == "planner":
-        return [Candidate(word) for word in get_args(PlannerChoice)]
+        return [Proposal(word) for word in get_args(PlannerChoice)]
     if option == "review":
-        return [Candidate(word) for word in get_args(ReviewMode)]
+        return [Proposal(word) for word in get_args(ReviewMode)]
     if option == "client":
-        return [Candidate(name) for name, one in names.items() if type(one).__name__ == "Client"]
+        return [Proposal(name) for name, one in names.items() if type(one).__name__ == "Client"]
     capability = find_capability(feed, words[0]) if magic == "run" and words else None
     return complete_option(feed, capability, option)
 
 
-def _list_options(magic: str) -> Iterator[Candidate]:
+def _list_options(magic: str) -> Iterator[Proposal]:
     for name in MAGIC_OPTIONS[magic]:
-        yield Candidate(f"--{name.replace('_', '-')}", RUN_OPTIONS.get(name, ""))
+        yield Proposal(f"--{name.replace('_', '-')}", RUN_OPTIONS.get(name, ""))
 
 
 def complete_workflow(text: str, feed: ClientFeed | None) -> Completion | None:
-    """Complete a workflow in YAML, as far as the cursor.
+    r"""Complete a workflow in YAML, as far as the cursor.
 
     >>> done = complete_workflow("nodes:\\n  - id: a\\n    depends", None)
-    >>> [one.text for one in done.candidates if one.text.startswith("depends")]
+    >>> [one.text for one in done.proposals if one.text.startswith("depends")]
     ['depends_on: ']
     """
     *above, line = text.split("\n")
@@ -198,15 +198,15 @@ def _find_node(above: Sequence[str]) -> dict[str, str]:
     return said
 
 
-def _list_other_nodes(above: Sequence[str], node: Mapping[str, str]) -> list[Candidate]:
+def _list_other_nodes(above: Sequence[str], node: Mapping[str, str]) -> list[Proposal]:
     """List the ids of the nodes above, but for the one that is being written."""
     ids = re.findall(r"(?:-\s*\{?|\{|,\s*)\s*id:\s*[\"']?([^\"'\n,}]+)", "\n".join(above))
-    return [Candidate(one.strip()) for one in ids if one.strip() != node.get("id")]
+    return [Proposal(one.strip()) for one in ids if one.strip() != node.get("id")]
 
 
 def _list_yaml_keys(
     parents: Sequence[str], node: Mapping[str, str], feed: ClientFeed | None
-) -> Iterator[Candidate]:
+) -> Iterator[Proposal]:
     if parents and parents[-1] == "options":
         found = complete_options(feed, None, (), is_key=True) or []
     elif parents and parents[-1] == "input":
@@ -214,9 +214,9 @@ def _list_yaml_keys(
         found = complete_fields(feed, capability, (), is_key=True) or []
     else:
         model = NodeCreate if "nodes" in parents else WorkflowCreate
-        found = [Candidate(name) for name in model.model_fields]
+        found = [Proposal(name) for name in model.model_fields]
     for one in found:
-        yield Candidate(f"{one.text}: ", one.about)
+        yield Proposal(f"{one.text}: ", one.about)
 
 
 def _list_yaml_values(
@@ -224,7 +224,7 @@ def _list_yaml_values(
     node: Mapping[str, str],
     above: Sequence[str],
     feed: ClientFeed | None,
-) -> Sequence[Candidate]:
+) -> Sequence[Proposal]:
     name = path[-1]
     if "input" in path[:-1]:
         capability = find_capability(feed, node.get("capability"))
@@ -236,4 +236,4 @@ def _list_yaml_values(
     if name in RUN_OPTIONS:
         capability = find_capability(feed, node.get("capability"))
         return complete_option(feed, capability, name) or []
-    return [Candidate("true"), Candidate("false")] if name == "optional" else []
+    return [Proposal("true"), Proposal("false")] if name == "optional" else []

@@ -20,7 +20,7 @@ MAX_ABOUT_CHARACTERS = 60
 _MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
 
 
-class Candidate(NamedTuple):
+class Proposal(NamedTuple):
     """Something to complete with.
 
     Attributes:
@@ -79,27 +79,27 @@ class ClientFeed:
         """List the capabilities, as records."""
         return self._list("/capabilities", {})
 
-    def list_providers(self) -> list[Candidate]:
+    def list_providers(self) -> list[Proposal]:
         """List the providers, connected ones first."""
         found = sorted(self._list("/providers", {}), key=lambda one: not one.get("connected"))
         return [
-            Candidate(str(one["id"]), "connected" if one.get("connected") else "not connected")
+            Proposal(str(one["id"]), "connected" if one.get("connected") else "not connected")
             for one in found
         ]
 
-    def list_records(self, path: str) -> list[Candidate]:
+    def list_records(self, path: str) -> list[Proposal]:
         """List the newest records of a resource, each with what it was."""
         found = self._list(path, {"limit": MAX_RECORDS})
-        return [Candidate(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
+        return [Proposal(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
 
-    def list_nodes(self, workflow_id: str) -> list[Candidate]:
+    def list_nodes(self, workflow_id: str) -> list[Proposal]:
         """List the nodes of a workflow."""
         if not workflow_id:
             return []
         for one in self._list("/workflows", {"limit": MAX_RECORDS}):
             if one.get("id") == workflow_id:
                 return [
-                    Candidate(str(node["id"]), f"{node['capability']} {node['status']}")
+                    Proposal(str(node["id"]), f"{node['capability']} {node['status']}")
                     for node in one.get("nodes", ())
                 ]
         return []
@@ -155,10 +155,10 @@ def describe_record(record: Mapping[str, Any]) -> str:
     return truncate_line(line, MAX_ABOUT_CHARACTERS)
 
 
-def list_field_candidates(capability: Mapping[str, Any]) -> list[Candidate]:
+def list_field_proposals(capability: Mapping[str, Any]) -> list[Proposal]:
     """List the fields of a capability's input, each with its type, its default and what it is."""
     return [
-        Candidate(str(row["field"]), describe_field(row))
+        Proposal(str(row["field"]), describe_field(row))
         for row in list_fields(capability.get("input_schema") or {})
         if "." not in str(row["field"])
     ]
@@ -175,7 +175,7 @@ def describe_field(row: Mapping[str, object]) -> str:
     return truncate_line(f"{kind}: {row['description']}", MAX_ABOUT_CHARACTERS)
 
 
-def list_field_values(capability: Mapping[str, Any], name: str) -> list[Candidate] | None:
+def list_field_values(capability: Mapping[str, Any], name: str) -> list[Proposal] | None:
     """List the values that a field may have, where those are a few; none where they are not.
 
     A field for an artifact has the empty list: its values are the account's.
@@ -188,7 +188,7 @@ def list_field_values(capability: Mapping[str, Any], name: str) -> list[Candidat
         if "enum" in one:
             default = field.get("default")
             return [
-                Candidate(str(each), "the default" if each == default else "")
+                Proposal(str(each), "the default" if each == default else "")
                 for each in one["enum"]
             ]
         if str(one.get("pattern", "")).startswith("^art_"):

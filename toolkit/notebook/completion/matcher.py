@@ -14,7 +14,7 @@ from IPython.core.completer import (
 from toolkit.notebook.completion.call_sites import find_call_site
 from toolkit.notebook.completion.calls import CallCompleter, find_notebook_feed
 from toolkit.notebook.completion.cells import Completion, complete_magic, complete_workflow
-from toolkit.notebook.completion.feeds import Candidate
+from toolkit.notebook.completion.feeds import Proposal
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -40,24 +40,24 @@ def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
     site = find_call_site(text)
     if site is None:
         return None
-    found = CallCompleter(names, text).list_candidates(site)
+    found = CallCompleter(names, text).list_proposals(site)
     if found is None:
         return None
     if not site.in_string and not (site.is_key or site.prefix) and not _are_names(found):
-        found = [Candidate(f'"{one.text}"', one.about) for one in found]
+        found = [Proposal(f'"{one.text}"', one.about) for one in found]
     return Completion(site.prefix, found)
 
 
-def _are_names(candidates: Sequence[Candidate]) -> bool:
-    """Tell whether candidates are the names of arguments, and no texts."""
-    return any(one.text.endswith("=") for one in candidates)
+def _are_names(proposals: Sequence[Proposal]) -> bool:
+    """Tell whether proposals are the names of arguments, and no texts."""
+    return any(one.text.endswith("=") for one in proposals)
 
 
-def select_candidates(found: Completion) -> list[Candidate]:
-    """Select the candidates that go on from what is written; else those that have it in them."""
+def select_proposals(found: Completion) -> list[Proposal]:
+    """Select the proposals that go on from what is written; else those that have it in them."""
     wanted = found.prefix.casefold()
-    fitting = [one for one in found.candidates if one.text.casefold().startswith(wanted)]
-    return fitting or [one for one in found.candidates if wanted in one.text.casefold()]
+    fitting = [one for one in found.proposals if one.text.casefold().startswith(wanted)]
+    return fitting or [one for one in found.proposals if wanted in one.text.casefold()]
 
 
 def make_matcher(shell: "InteractiveShell") -> Any:
@@ -73,7 +73,7 @@ def make_matcher(shell: "InteractiveShell") -> Any:
             found = None
         if found is None:
             return SimpleMatcherResult(completions=[], suppress=False)
-        chosen = [SimpleCompletion(one.text, type=one.about) for one in select_candidates(found)]
+        chosen = [SimpleCompletion(one.text, type=one.about) for one in select_proposals(found)]
         return SimpleMatcherResult(
             completions=chosen,
             matched_fragment=found.prefix,

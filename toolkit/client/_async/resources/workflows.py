@@ -154,6 +154,7 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
         made = await self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
+        self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
 
     @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")
