@@ -27,8 +27,6 @@ async def called(client, context, url: str) -> None:
     # ruleid: no-calls-beside-the-driver
     httpx.get(url)
     # ruleid: no-calls-beside-the-driver
-    await client.create_connection(client, url, 443, ssl=context)
-    # ruleid: no-calls-beside-the-driver
     urllib.request.urlopen(url)
     # ok: no-calls-beside-the-driver
     httpx.Request("GET", url)

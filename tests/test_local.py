@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.embedded import with_key
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
-from toolkit import AsyncClient, Client, ServiceError, Workflow
+from toolkit import AsyncClient, Client, ServiceError, ToolkitError, Workflow
 from toolkit.capabilities import load_capabilities
 from toolkit.settings import Settings
 
@@ -29,6 +30,34 @@ async def test_the_async_client_offers_the_same(settings: Settings) -> None:
         submitted = await client.workflows.submit(wf)
         assert (await submitted.wait()).status == "completed"
         assert len(await client.capabilities.list()) == len(load_capabilities())
+
+
+@pytest.mark.parametrize("name", ["nothing", "too_large", "large", "small"])
+def test_files_go_in_as_over_http(name: str, tmp_path: Path) -> None:
+    """Given files of any size, then what comes of an upload is the same without HTTP as with it."""
+    sizes = {"nothing": 0, "too_large": 1_000_001, "large": 1_000_000, "small": 10}
+    content = bytes(sizes[name])
+    (tmp_path / "file").write_bytes(content)
+    settings = Settings(data_dir=tmp_path / "data", sandbox=True, upload_limit_bytes=1_000_000)
+    with Client.local(settings=settings) as client:
+        assert client.access.api_key is not None
+        over_http = with_key(client, client.access.api_key.get_secret_value())
+        told = [
+            tell_outcome(asked, source)
+            for asked in (client, over_http)
+            for source in (content, tmp_path / "file")
+        ]
+        over_http.close()
+    assert told == told[:1] * 4
+
+
+def tell_outcome(client: Client, source: bytes | Path) -> object:
+    """What comes of an upload: the artifact's bytes, piece by piece, or how it was refused."""
+    try:
+        kept = client.artifacts.upload(source)
+    except ToolkitError as error:
+        return type(error), error.code, error.message, error.details
+    return kept.sha256, kept.media_type, kept.content()
 
 
 def chain(nodes: int) -> Workflow:

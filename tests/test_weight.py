@@ -13,8 +13,8 @@ import toolkit
 
 # What an engine, a server, a notebook or a picture needs, and what takes long to import.
 HEAVY = {
-    "IPython", "PIL", "aiohappyeyeballs", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
-    "httptools", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
+    "IPython", "PIL", "aiohttp", "alembic", "anywidget", "fastapi", "fontTools", "fsspec",
+    "httpx_aiohttp", "ipykernel", "ipywidgets", "jupyter_client", "lameenc", "matplotlib",
     "nbclient", "nbformat", "networkx", "numpy", "pandas", "papermill", "prometheus_client",
     "pydantic_settings", "sqlalchemy", "starlette", "structlog", "traitlets", "typer", "uvicorn",
     "yaml",
@@ -113,6 +113,22 @@ def test_an_embedded_run_loads_only_what_it_uses() -> None:
     assert found & (unused | {"toolkit.cassettes"}) == set()
     lexicons = ("toolkit.planning.reading.reader", "toolkit.planning.review.node_checks")
     assert not found.intersection(lexicons), "They have the words of nine languages."
+
+
+def test_bytes_of_an_embedded_client_need_no_app() -> None:
+    """Given `Client.local`, when files go in and out, then the app of HTTP is not even loaded."""
+    found = list_imports(
+        "import tempfile, pathlib\nfrom toolkit import Client\n"
+        "folder = pathlib.Path(tempfile.mkdtemp())\n"
+        "(folder / 'file').write_bytes(bytes(3_000_000))\n"
+        "with Client.local(folder / 'data', settings=None) as client:\n"
+        "    for source in (b'text', folder / 'file'):\n"
+        "        kept = client.artifacts.upload(source)\n"
+        "        saved = kept.save(folder / 'saved').read_bytes()\n"
+        "        assert saved == client.artifacts.content(kept.id) == kept.content()\n"
+        "        assert len(saved) == kept.size_bytes"
+    )
+    assert not found & {"toolkit.server.app", "toolkit.server.http.endpoint", "uvicorn"}
 
 
 def test_there_is_one_client() -> None:

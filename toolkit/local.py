@@ -9,6 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,17 +18,18 @@ import httpx
 from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
+from toolkit.contract.operations.messages import (
+    OperationAnswer,
+    OperationRequest,
+    OperationTarget,
+)
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.request_context import RequestContext
-from toolkit.server import create_app
-from toolkit.server.in_process import LocalOperations, takes_path
+from toolkit.server.in_process import LocalOperations, find_target
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
-
     from toolkit.cassettes import CassetteMode
     from toolkit.sandbox import Faults
 
@@ -65,7 +67,7 @@ class OpenOptions:
 
 
 class EngineThread:
-    """An engine and its `/v1` app on a daemon thread with an event loop of its own.
+    """An engine on a daemon thread with an event loop of its own.
 
     This way plain calls work inside Jupyter's running loop, a cell that blocks stalls no workflow,
     and an interrupt ends the wait and not the work.
@@ -86,36 +88,23 @@ class EngineThread:
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
-            opening = self._open(settings, registry, faults, cassette, mode, opened_for)
-            self.engine, app = self.call(opening)
+            self.engine = self.call(
+                open_engine(
+                    settings,
+                    registry=registry,
+                    faults=faults,
+                    cassette=cassette,
+                    mode=mode,
+                    take_up=opened_for.take_up,
+                    read_only=opened_for.read_only,
+                )
+            )
         except BaseException:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
             raise
-        self.app = httpx.ASGITransport(app, raise_app_exceptions=False)
         self.operations = LocalOperations(self.engine)
         _OPEN_ENGINES.add(self)
-
-    @staticmethod
-    async def _open(
-        settings: Settings,
-        registry: Registry | None,
-        faults: "Faults | None",
-        cassette: str | Path | None,
-        mode: "CassetteMode",
-        opened_for: OpenOptions,
-    ) -> tuple[Engine, "ASGIApp"]:
-        """Open the engine, and make its app on the thread that will run both."""
-        engine = await open_engine(
-            settings,
-            registry=registry,
-            faults=faults,
-            cassette=cassette,
-            mode=mode,
-            take_up=opened_for.take_up,
-            read_only=opened_for.read_only,
-        )
-        return engine, create_app(engine)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -178,9 +167,16 @@ class EngineThread:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
 
+    @cached_property
+    def _app(self) -> httpx.ASGITransport:
+        """The app of `/v1`, made for the first request that needs HTTP: hardly any does."""
+        from toolkit.server import create_app
+
+        return httpx.ASGITransport(create_app(self.engine), raise_app_exceptions=False)
+
     async def answer(self, request: httpx.Request) -> httpx.Response:
         """Have the app respond to a request whose body has been read."""
-        response = await self.app.handle_async_request(request)
+        response = await self._app.handle_async_request(request)
         await response.aread()
         return response
 
@@ -238,9 +234,9 @@ class LoopChannel:
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread
 
-    def takes(self, method: str, path: str) -> bool:
-        """Tell whether a request can go this way; bytes go by a transport."""
-        return takes_path(method, path)
+    def find(self, method: str, path: str) -> OperationTarget | None:
+        """Find the operation that a path names; none for what goes by a transport."""
+        return find_target(method, path)
 
     def call(self, request: OperationRequest) -> OperationAnswer:
         """Have an operation carried out, and wait for it.
@@ -257,9 +253,9 @@ class AsyncLoopChannel:
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread
 
-    def takes(self, method: str, path: str) -> bool:
-        """Tell whether a request can go this way; bytes go by a transport."""
-        return takes_path(method, path)
+    def find(self, method: str, path: str) -> OperationTarget | None:
+        """Find the operation that a path names; none for what goes by a transport."""
+        return find_target(method, path)
 
     async def call(self, request: OperationRequest) -> OperationAnswer:
         """Have an operation carried out on the engine's loop.

@@ -53,7 +53,7 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise AssertionError("a replay reached out")
 
     with monkeypatch.context() as cut:
-        cut.setattr("toolkit.assembly.NetworkTransport", refuse)
+        cut.setattr("toolkit.engine.transport.checking_transport.CheckingTransport", refuse)
         cut.setattr("toolkit.sandbox.create_app", refuse)
         cut.setattr("socket.socket.connect", refuse)
         cut.setattr("socket.getaddrinfo", refuse)

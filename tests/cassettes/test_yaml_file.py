@@ -48,7 +48,7 @@ def open_tape(tape: Path, name: str, mode: Any = "replay") -> Client:
 def answer_by(monkeypatch: pytest.MonkeyPatch, handler: Handler) -> None:
     """Put a handler in the place of the network."""
     monkeypatch.setattr(
-        "toolkit.assembly.NetworkTransport",
+        "toolkit.engine.transport.checking_transport.CheckingTransport",
         lambda: httpx.MockTransport(handler),
     )
 

@@ -16,6 +16,8 @@ from typing import Any
 
 def preload() -> None:
     """Import what a server imports by the time that it answers."""
+    import httpx_aiohttp  # noqa: F401
+
     import toolkit.cli
     import toolkit.local
     import toolkit.observability

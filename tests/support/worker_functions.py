@@ -62,3 +62,8 @@ def answer_oddly() -> object:
 
 class RefusedError(ValueError):
     """An error that only this module knows."""
+
+
+def has_loaded(module: str) -> bool:
+    """Tell whether this process has imported a module."""
+    return module in sys.modules

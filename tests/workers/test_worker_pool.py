@@ -13,6 +13,7 @@ from tests.support import worker_functions
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.media.sounds import measure_mp3_ms
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.workers.process import WorkerProcess
 from toolkit.workers.serialization import NotSerializableError
@@ -49,6 +50,24 @@ async def test_a_worker_is_kept(pool: WorkerPool) -> None:
     assert first != os.getpid()
     assert await do(pool, os.getpid) == first
     assert pool.pids == [first]
+
+
+async def test_a_worker_can_be_there_before_it_is_needed(pool: WorkerPool) -> None:
+    """Given functions that will be asked for, then one process has their modules by then."""
+    pool.prepare([])
+    assert not pool.pids
+    for _ in range(2):
+        pool.prepare([measure_mp3_ms])
+    assert await do(pool, worker_functions.has_loaded, measure_mp3_ms.__module__)
+    assert pool.pids == [await do(pool, os.getpid)]
+
+
+async def test_a_pool_may_be_closed_while_it_prepares() -> None:
+    """Given a pool that is closed at once, then nothing is left of what it prepared."""
+    pool = WorkerPool(1, PATIENCE_S, None)
+    pool.prepare([measure_mp3_ms])
+    await pool.aclose()
+    await wait_until_async(lambda: not pool.pids)
 
 
 async def test_a_worker_goes_behind_its_parent(pool: WorkerPool) -> None:

@@ -100,6 +100,7 @@ CAPABILITY = Capability(
     flow=generate_image,
     operation=ImageRequest,
     default_provider="runpod",
+    cpu_steps=(read_picture,),
     produces="image/png",
     estimate=build_request,
     job_type="image",

@@ -104,6 +104,7 @@ CAPABILITY = Capability(
         "text": InputBinding(("text/*",), "text"),
         "voice": InputBinding(("application/json",), "member"),
     },
+    cpu_steps=(measure_mp3_ms,),
     produces=MEDIA_TYPE,
     estimate=build_request,
     keywords=(

@@ -110,6 +110,8 @@ class Capability:
         default_provider: the connection id that is used when the caller has no preference.
         accepts: the fields that upstream artifacts can fill.
         produces: the media type of its artifact.
+        cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
+            process is started, and has their modules, by then.
         estimate: the operation an input leads to, for the price before the call.
         keywords: words in an objective that ask for this capability (for the planner).
         alias_of: the capability this is another name of.
@@ -128,6 +130,7 @@ class Capability:
     default_provider: str | None = None
     accepts: Mapping[str, InputBinding] = field(default_factory=dict)
     produces: str = "application/json"
+    cpu_steps: tuple[Callable[..., object], ...] = ()
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None
     keywords: tuple[str, ...] = ()
     alias_of: str | None = None

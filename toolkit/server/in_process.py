@@ -4,14 +4,16 @@ A request and its answer are values here. Everything that decides, from keys and
 and the errors of bodies and queries, is what the endpoints of HTTP call as well.
 """
 
+import asyncio
 import logging
 import re
 import time
 from dataclasses import replace
-from typing import Any
+from typing import IO, Any
 
 from pydantic import BaseModel
 
+from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import (
     AWAY_STATUSES,
@@ -22,12 +24,16 @@ from toolkit.contract.errors import (
 )
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
+from toolkit.contract.operations.messages import (
+    OperationAnswer,
+    OperationRequest,
+    OperationTarget,
+)
 from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
 from toolkit.server.auth import authenticate_key
-from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
+from toolkit.server.calls import ANONYMOUS, ApiCall, Upload, check_scope
 from toolkit.server.errors import (
     UNEXPECTED_MESSAGE,
     find_retry_after_s,
@@ -36,9 +42,13 @@ from toolkit.server.errors import (
 )
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
+from toolkit.server.http.downloads import make_missing_bytes_error, make_range_error
 from toolkit.server.http.envelope import find_next_cursor
+from toolkit.server.http.multipart import make_upload_error
 from toolkit.server.http.paths import PathTable
 from toolkit.server.http.query import parse_parameters
+from toolkit.server.http.uploads import copy_upload, open_upload_file
+from toolkit.store import Content, FileSection
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
@@ -54,13 +64,14 @@ def _tabulate_operations() -> PathTable[dict[str, ApiOperation[Any, Any]]]:
 
 
 _PATHS = _tabulate_operations()  # the operations of each path, by method
+_READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
 
 
-def takes_path(method: str, path: str) -> bool:
-    """Tell whether an operation can be called without HTTP: bytes and unknown paths cannot."""
+def find_target(method: str, path: str) -> OperationTarget | None:
+    """Find the operation that a path below `/v1` names; none for what is left to HTTP."""
     match = _PATHS.find(f"/v1{path}") if _PLAIN_PATH.fullmatch(path) else None
     operation = None if match is None else match.endpoint.get(method)
-    return operation is not None and not operation.uploads and operation.form != "bytes"
+    return None if match is None or operation is None else OperationTarget(operation, match.id)
 
 
 class LocalOperations:
@@ -87,6 +98,8 @@ class LocalOperations:
 
     async def _answer(self, request: OperationRequest) -> OperationAnswer:
         call = await self._make_call(request)
+        if request.file is not None:
+            return await self._answer_upload(call, request.file)
         if not request.needs_events:
             began = time.monotonic()
             run = await self._engine.runs.wait_for_end(call.context, call.id, call.input.wait_s)
@@ -97,13 +110,48 @@ class LocalOperations:
         result = await dispatch(call)
         if call.operation.form == "record":
             return OperationAnswer([dump_record(result)])
+        if call.operation.form == "bytes":
+            return OperationAnswer([await self._read_bytes(call, result, request.span)])
         work = None
         if request.is_last is not None and (not result or request.is_last(result)):
-            reading, _ = _find_operation("GET", request.path.removesuffix("/events"))
+            reading = _READINGS[call.operation.resource]
             work = dump_record(await dispatch(replace(call, operation=reading)))
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [dump_record(one) for one in result]
         return OperationAnswer(records, find_next_cursor(result, query), work)
+
+    async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
+        """Store a file, which may change while it is read: so a copy is what is stored."""
+        if isinstance(file, bytes):
+            return await self._store_upload(call, file)
+        limit = self._engine.settings.upload_limit_bytes
+        with open_upload_file(self._engine) as kept:
+            size = await asyncio.to_thread(copy_upload, file, kept, limit)
+            return await self._store_upload(call, FileSection(kept, 0, size))
+
+    async def _store_upload(self, call: ApiCall[Any], content: Content) -> OperationAnswer:
+        if not content:
+            raise make_upload_error("file", "is empty")
+        stored = await dispatch(replace(call, input=Upload(content, {})))
+        return OperationAnswer([dump_record(stored)])
+
+    async def _read_bytes(
+        self, call: ApiCall[Any], artifact: Artifact, span: tuple[int, int | None]
+    ) -> bytes:
+        """Read the bytes of an artifact, or a span of them.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for one that begins after the last byte.
+            ServiceError: `UNAVAILABLE` where there are fewer than there should be.
+        """
+        start, size = span[0], artifact.size_bytes
+        end = size if span[1] is None else min(span[1], size)
+        if start and start >= end:
+            raise make_range_error()
+        data = await self._engine.artifacts.read_content(call.context, artifact.id, start, end)
+        if len(data) < end - start:
+            raise make_missing_bytes_error()
+        return data
 
     async def _make_call(self, request: OperationRequest) -> ApiCall[Any]:
         """Make the call that a request asks for, in the order in which HTTP refuses requests.
@@ -112,10 +160,9 @@ class LocalOperations:
             RequestError: for a request that is refused.
             ServiceError: where it cannot be answered now.
         """
-        engine = self._engine
-        if request.method == "POST" and engine.is_draining:
+        engine, operation = self._engine, request.target.operation
+        if operation.method == "POST" and engine.is_draining:
             raise make_draining_error()
-        operation, id = _find_operation(request.method, request.path)
         context = ANONYMOUS
         if operation.scope is not None:
             context = await authenticate_key(engine, request.key)
@@ -127,24 +174,12 @@ class LocalOperations:
             if len(body) > engine.settings.body_limit_bytes:
                 raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
             taken = await parse_body(body, operation.body, engine, context.account_id or None)
-        return ApiCall(operation, engine, context, taken, id=id, address=LOOPBACK)
+        return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
 
 
 def dump_record(record: BaseModel) -> bytes:
     """Write a record as the envelope of HTTP has it."""
     return record.model_dump_json(by_alias=True).encode()
-
-
-def _find_operation(method: str, path: str) -> tuple[ApiOperation[Any, Any], str]:
-    """Find an operation, and the id in its path.
-
-    Raises:
-        RequestError: `NOT_FOUND`.
-    """
-    match = _PATHS.find(f"/v1{path}")
-    if match is None or method not in match.endpoint:
-        raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
-    return match.endpoint[method], match.id
 
 
 def _make_caller_error(error: Exception) -> Exception:

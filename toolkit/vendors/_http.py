@@ -1,5 +1,6 @@
 """Reading vendors' answers: JSON that is JSON, failures as our codes, and no key ever quoted."""
 
+import json
 import math
 import re
 import time
@@ -17,6 +18,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, send
 from toolkit.plugins.json_reader import read_json
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 Json: TypeAlias = dict[str, Any]
 # The error code of a failure, and whether to retry where that differs from the code's default.
 Classification: TypeAlias = tuple[ErrorCode, bool | None]
@@ -71,8 +73,11 @@ class VendorResponse:
     @property
     def request_id(self) -> str | None:
         """The vendor's own id of the call, from its headers."""
-        headers = self.response.headers
-        return next((self.read_label(headers[n]) for n in REQUEST_ID_HEADERS if n in headers), None)
+        for name in REQUEST_ID_HEADERS:
+            value = self.response.headers.get(name)
+            if value is not None:
+                return self.read_label(value)
+        return None
 
     def json(self) -> Json:
         """Parse the answer as a JSON object; a failing one may call it by any content type.
@@ -220,17 +225,26 @@ def get_object(body: Json, name: str) -> Json:
 def build_json_request(
     url: str, fields: Mapping[str, object], headers: Mapping[str, str]
 ) -> httpx.Request:
-    """Build a POST of a JSON object."""
-    return httpx.Request("POST", _parse_url(url), json=fields, headers=headers)
+    """Build a POST of a JSON object.
+
+    Its body and headers are spelled out here, as httpx does it, which takes five times as long.
+    """
+    target, host = _parse_url(url)
+    body = _ENCODER.encode(fields).encode()
+    lines = {"Host": host, "Content-Length": str(len(body)), "Content-Type": "application/json"}
+    request = httpx.Request("POST", target, headers=lines | headers, stream=httpx.ByteStream(body))
+    request.read()
+    return request
 
 
 @lru_cache(maxsize=256)
-def _parse_url(url: str) -> httpx.URL:
-    """Parse the address of a vendor's operation: there are few, and half a request's cost is this.
+def _parse_url(url: str) -> tuple[httpx.URL, str]:
+    """Parse the address of a vendor's operation, and the host that it names: there are few.
 
     A URL never changes, so nothing invalidates it.
     """
-    return httpx.URL(url)
+    parsed = httpx.URL(url)
+    return parsed, parsed.netloc.decode("ascii")
 
 
 def send_probe(

@@ -45,6 +45,7 @@ class WorkerProcess:
         self.memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: FileIO | None = None
+        self._path: list[str] = []  # as the process has it by now
         self._lock = threading.Lock()
         self._killed = False
 
@@ -73,12 +74,15 @@ class WorkerProcess:
             NotSerializableError: an argument cannot travel; the worker is as before.
             WorkerEndedError: it was killed or died.
         """
-        path = [os.path.abspath(entry) for entry in sys.path]
-        call = {"module": module, "name": name, "args": list(args), "path": path}
-        pieces = encode_message(call | {"timeout_s": timeout_s})
+        path = [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
+        call = {"module": module, "name": name, "args": list(args), "timeout_s": timeout_s}
+        if path != self._path:
+            call["path"] = path
+        pieces = encode_message(call)
         process = self._process or self._start(path)
         try:
             write_message(cast("RawIOBase", process.stdin), pieces)
+            self._path = path
             return read_message(cast("RawIOBase", process.stdout))
         except (EOFError, OSError, ValueError):  # also if another thread closed the pipes
             self.kill()

@@ -50,7 +50,7 @@ def _serve_call(source: FileIO, sink: FileIO) -> bool:
         call: Any = read_message(source)
     except EOFError:
         return False
-    if sys.path != call["path"]:
+    if "path" in call:  # it is another one than before
         sys.path[:] = call["path"]
     _end_after(call["timeout_s"] + GRACE_S)
     answer = _run_call(call)

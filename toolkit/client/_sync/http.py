@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import httpx
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         EventTest,
         OperationAnswer,
         OperationRequest,
+        OperationTarget,
     )
 
 R = TypeVar("R", bound="BaseModel")
@@ -39,8 +40,8 @@ MAX_STARTED = 2_000  # ids that are noted, of each resource
 class OperationChannel(Protocol):
     """A way to the operations of an engine in this process, without HTTP."""
 
-    def takes(self, method: str, path: str) -> bool:
-        """Tell whether a request can go this way; bytes cannot."""
+    def find(self, method: str, path: str) -> "OperationTarget | None":
+        """Find the operation that a path names; none for what has to go by HTTP."""
         ...
 
     def call(self, request: "OperationRequest") -> "OperationAnswer":
@@ -92,7 +93,7 @@ class HttpClient:
         self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
 
     def attach_channel(self, channel: OperationChannel) -> None:
-        """Attach a way to the operations of an engine in this process; bytes still go by HTTP."""
+        """Attach a way to the operations of an engine in this process."""
         self._channel = channel
 
     def choose_cache(self, target: str) -> bool | None:
@@ -174,9 +175,9 @@ class HttpClient:
 
     def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        channel = self._channel
-        if channel is not None and channel.takes(method, path):
-            answer = self._call_operation(channel, method, path, **options)
+        target = self._find_target(method, path)
+        if target is not None:
+            answer = self._call_operation(target, **options)
             return model.model_validate_json(answer.records[0])
         return parse_data(self.call(method, path, **options), model)
 
@@ -188,9 +189,9 @@ class HttpClient:
         **options: Any,
     ) -> tuple[list[R], str | None]:
         """Read a page of records; the cursor leads to the next, where there is one."""
-        channel = self._channel
-        if channel is not None and channel.takes("GET", path):
-            answer = self._call_operation(channel, "GET", path, params=params, **options)
+        target = self._find_target("GET", path)
+        if target is not None:
+            answer = self._call_operation(target, params=params, **options)
             return [model.model_validate_json(one) for one in answer.records], answer.next_cursor
         found = (self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
@@ -229,15 +230,13 @@ class HttpClient:
             deadline: the time, by the monotonic clock, at which the caller gives up.
             needs_events: false where the work alone is wanted: none may be read then.
         """
-        channel = self._channel
-        if channel is not None and channel.takes("GET", f"{path}/events"):
+        target = self._find_target("GET", f"{path}/events")
+        if target is not None:
             from toolkit.contract.events import Event
 
             params: dict[str, str | int] = {"after": after, "wait": wait_s}
             answer = self._call_operation(
-                channel,
-                "GET",
-                f"{path}/events",
+                target,
                 params=params,
                 deadline=deadline,
                 is_last=is_last,
@@ -251,15 +250,41 @@ class HttpClient:
             return found, None
         return found, self.request_record(model, "GET", path, deadline=deadline)
 
+    def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
+        """Read bytes: all, or those from the first number up to, but not including, the second."""
+        target = self._find_target("GET", path)
+        if target is not None:
+            return (self._call_operation(target, span=span)).records[0]
+        start, end = span
+        headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
+        response = self.send("GET", path, headers=headers)
+        data = response.content
+        # Stream and response refer to each other: break the cycle to free the bytes at once.
+        response.stream = httpx.ByteStream(b"")
+        return data
+
+    def send_file(self, model: type[R], path: str, filename: str, source: bytes | IO[bytes]) -> R:
+        """Send a file, and return the record of what is stored."""
+        target = self._find_target("POST", path)
+        if target is not None:
+            answer = self._call_operation(target, file=source)
+            return model.model_validate_json(answer.records[0])
+        files = {"file": (filename, source)}
+        return parse_data(self.call("POST", path, files=files), model)
+
+    def _find_target(self, method: str, path: str) -> "OperationTarget | None":
+        """Find the operation that is called in this process; none where the request is sent."""
+        return None if self._channel is None else self._channel.find(method, path)
+
     def _call_operation(
         self,
-        channel: OperationChannel,
-        method: str,
-        path: str,
+        target: "OperationTarget",
         *,
         json: object = None,
         params: Mapping[str, str | int] | None = None,
         deadline: float | None = None,
+        file: bytes | IO[bytes] | None = None,
+        span: tuple[int, int | None] = (0, None),
         is_last: "EventTest | None" = None,
         needs_events: bool = True,
         **_options: object,
@@ -270,12 +295,14 @@ class HttpClient:
         """
         from toolkit.contract.operations.messages import OperationRequest
 
+        channel = cast("OperationChannel", self._channel)
         key = self.access.api_key
         told = "" if key is None else key.get_secret_value()
         body = b"" if json is None else encode_body(json)
         request = OperationRequest(
-            method, path, told, body, params or {}, is_last, needs_events=needs_events
+            target, told, body, params or {}, file, span, is_last, needs_events
         )
+        method = target.operation.method
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:

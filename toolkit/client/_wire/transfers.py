@@ -8,8 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-import httpx
-
 from toolkit.contract.errors import ErrorCode, ServiceError
 
 # Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
@@ -66,21 +64,11 @@ class ArtifactDownload:
         return self._size >= self._artifact.size_bytes
 
     @property
-    def headers(self) -> dict[str, str]:
-        """The headers that ask for the next piece; none where one piece is all there is."""
+    def next_span(self) -> tuple[int, int | None]:
+        """The bytes that come next, as start and end; without an end where one piece is all."""
         if self._artifact.size_bytes <= PIECE_BYTES:
-            return {}
-        return {"Range": f"bytes={self._size}-{self._size + PIECE_BYTES - 1}"}
-
-    def write_response(self, response: httpx.Response) -> None:
-        """Write the bytes of a response.
-
-        Raises:
-            ServiceError: as `write_bytes`.
-        """
-        self.write_bytes(response.content)
-        # Stream and response refer to each other: break the cycle to free them at once.
-        response.stream = httpx.ByteStream(b"")
+            return 0, None
+        return self._size, self._size + PIECE_BYTES
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes.

@@ -4,11 +4,25 @@ that share a process.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import IO, Any, TypeAlias
 
 from toolkit.contract.events import Event
+from toolkit.contract.operations.definitions import ApiOperation
 
 EventTest: TypeAlias = Callable[[Sequence[Event]], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class OperationTarget:
+    """The operation that a method and a path name.
+
+    Attributes:
+        operation: the operation.
+        id: the id in the path; empty where there is none.
+    """
+
+    operation: ApiOperation[Any, Any]
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,21 +30,23 @@ class OperationRequest:
     """A request for an operation.
 
     Attributes:
-        method: the method.
-        path: the path below `/v1`.
+        target: the operation, and what it is asked of.
         key: the caller's key; empty for none.
         body: the JSON that is sent; empty for nothing.
         query: the parameters, as numbers or texts.
+        file: the file of an upload, as bytes or open to be read; none for what uploads nothing.
+        span: the first byte that is wanted, and the one after the last; none for all that follow.
         is_last: where events of some work are asked for: tells whether the work may be over after
             them, so that its record is wanted, too.
         needs_events: false where that record alone is wanted, if it can be had without them.
     """
 
-    method: str
-    path: str
+    target: OperationTarget
     key: str
     body: bytes = b""
     query: Mapping[str, str | int] = field(default_factory=dict)
+    file: bytes | IO[bytes] | None = None
+    span: tuple[int, int | None] = (0, None)
     is_last: EventTest | None = None
     needs_events: bool = True
 
@@ -40,7 +56,7 @@ class OperationAnswer:
     """The answer to a request: the JSON of each record, as none is shared with who made it.
 
     Attributes:
-        records: one, or those of a page.
+        records: one, or those of a page; of what answers with bytes, the bytes.
         next_cursor: leads to the next page, where there is one.
         work: the record of the work that the events are of, once it may be over.
     """

@@ -173,6 +173,7 @@ class JobExecutor:
         await self._core.quotas.check_storage(job_run.account_id, 1)  # before anything is paid
         if capability.operation is not None:
             hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, job_run))
+            self._core.driver.prepare_steps(capability.cpu_steps)
         flow = capability.flow(call)
         timeouts = self._core.get_timeouts("", capability.id)
         result = await self._core.driver.run(

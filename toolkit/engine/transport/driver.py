@@ -3,7 +3,7 @@
 import asyncio
 import io
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -84,6 +84,7 @@ NO_TIMEOUTS = Timeouts()
 MAX_PUBLIC_REQUESTS = 3
 MAX_THREADS = 4  # for quick steps
 _BODY_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
+_SMALL_TYPES = (bool, int, float)
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
 
@@ -215,6 +216,10 @@ class Driver:
         if cancelled is not None:
             raise cancelled
         return done.result()
+
+    def prepare_steps(self, functions: Sequence[Callable[..., object]]) -> None:
+        """Get ready for steps of the CPU that a flow will come to; does not wait."""
+        self._executor.prepare(functions)
 
     async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
         """Run a step that may take long in a worker process.
@@ -379,15 +384,16 @@ def _advance_once(advance: Callable[[], object]) -> object:
 
 def measure_size(value: object) -> int:
     """Count the bytes and characters of a response, a reply or the input of a flow."""
-    match value:
-        case bytes() | str():
-            return len(value)
-        case httpx.Response():
-            return len(value.content)
-        case dict():
-            return sum(measure_size(one) for one in value.values())
-        case tuple():
-            return sum(measure_size(one) for one in value)
+    if value is None or isinstance(value, _SMALL_TYPES):  # most of what is asked for
+        return 0
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, httpx.Response):
+        return len(value.content)
+    if isinstance(value, dict):
+        return sum(map(measure_size, value.values()))
+    if isinstance(value, tuple):
+        return sum(map(measure_size, value))
     size = 0
     for name in getattr(value, "__dataclass_fields__", ()):  # `fields` takes longer than the rest
         size += measure_size(getattr(value, name, None))

@@ -4,6 +4,7 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
+from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -68,10 +69,9 @@ def _may_contain(data: bytes, forms: Forms) -> bool:
 
 
 def _redact_text(text: str, forms: Forms) -> str:
-    if len(text) < CHUNK_CHARS:
-        return text
     for form, chunks in forms:
-        text = _remove_form(text, form, chunks)
+        if len(text) >= min(MIN_PIECE_CHARS, len(form)):  # a shorter one cannot hold a piece
+            text = _remove_form(text, form, chunks)
     return text
 
 
@@ -102,8 +102,12 @@ def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     return start, end
 
 
+@lru_cache(maxsize=64)
 def _split_forms(secret: str) -> Forms:
-    """Split each form of a key into consecutive chunks, each with its offset."""
+    """Split each form of a key into consecutive chunks, each with its offset.
+
+    The keys used last are remembered: a key's forms never change, so nothing invalidates them.
+    """
     return [
         (form, [(at, form[at : at + CHUNK_CHARS]) for at in _list_chunk_starts(form)])
         for form in _list_forms(secret)

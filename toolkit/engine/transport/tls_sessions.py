@@ -3,11 +3,12 @@
 import os
 import ssl
 from collections import OrderedDict
+from contextlib import suppress
 from functools import lru_cache
 
 import certifi
 
-MAX_SESSIONS = 256
+MAX_HOSTS = 64
 
 
 class ResumingContext(ssl.SSLContext):
@@ -15,15 +16,16 @@ class ResumingContext(ssl.SSLContext):
 
     A resumed handshake shows no certificate: the host proves by the session itself that it is the
     one whose certificate was checked when that session began. So a session is offered to its own
-    host alone. It lasts as long as the host says, and of hosts the last `MAX_SESSIONS` are known.
+    host alone. It lasts as long as the host says, and of hosts the last `MAX_HOSTS` are known.
     """
 
-    _sessions: OrderedDict[str, ssl.SSLSession]
+    _latest: OrderedDict[str, ssl.SSLObject]
+    _sessions: dict[str, ssl.SSLSession]
 
     def __new__(cls) -> "ResumingContext":
         """Make a context of a client, which checks certificates and the names in them."""
         context = super().__new__(cls, ssl.PROTOCOL_TLS_CLIENT)
-        context._sessions = OrderedDict()
+        context._latest, context._sessions = OrderedDict(), {}
         return context
 
     def wrap_bio(
@@ -35,24 +37,29 @@ class ResumingContext(ssl.SSLContext):
         session: ssl.SSLSession | None = None,
     ) -> ssl.SSLObject:
         """Wrap a connection, as event loops do, and offer the session that is kept for its host."""
-        if session is None and isinstance(server_hostname, str):
-            session = self._sessions.get(server_hostname)
-        return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        if not isinstance(server_hostname, str):
+            return super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        session = session or self._find_session(server_hostname)
+        made = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        self._latest[server_hostname] = made
+        self._latest.move_to_end(server_hostname)
+        if len(self._latest) > MAX_HOSTS:
+            forgotten, _ = self._latest.popitem(last=False)
+            self._sessions.pop(forgotten, None)
+        return made
 
-    def keep_session(self, tls: object) -> None:
-        """Keep the session of a connection, once it has been answered by: tickets come that late.
+    def _find_session(self, host: str) -> ssl.SSLSession | None:
+        """Find the last session of a host.
 
-        Args:
-            tls: the object that wraps it.
+        Its last connection is asked only now: tickets come after the handshake, with an answer, and
+        a session is a copy, which takes long to make.
         """
-        if not isinstance(tls, ssl.SSLObject) or not isinstance(tls.server_hostname, str):
-            return
-        session = tls.session  # a copy, which takes long to make
-        if session is not None and session.has_ticket:
-            self._sessions[tls.server_hostname] = session
-            self._sessions.move_to_end(tls.server_hostname)
-            if len(self._sessions) > MAX_SESSIONS:
-                self._sessions.popitem(last=False)
+        latest = self._latest.get(host)
+        with suppress(ValueError):  # its handshake came to nothing
+            session = None if latest is None else latest.session
+            if session is not None and session.has_ticket:
+                self._sessions[host] = session
+        return self._sessions.get(host)
 
 
 def load_tls_context() -> ResumingContext:

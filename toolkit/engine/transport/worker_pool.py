@@ -4,17 +4,19 @@ import asyncio
 import builtins
 import os
 import weakref
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, Self
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
-from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.concurrency.threads import SerialThread
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.settings import Settings
+from toolkit.workers.function_loading import load_functions
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
-from toolkit.workers.serialization import NotSerializableError
+from toolkit.workers.serialization import NotSerializableError, get_function_name
 
 # On one core, too, so that a short step need not wait for somebody else's long one.
 MIN_WORKERS = 2
@@ -22,6 +24,10 @@ MIN_WORKERS = 2
 
 class CpuExecutor(Protocol):
     """An executor of CPU work, which runs it where it can be ended."""
+
+    def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
+        """Get ready to run functions that will soon be asked for; does not wait."""
+        ...
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
         """Run a step and return its result; cancelling this ends it at once.
@@ -38,6 +44,19 @@ class CpuExecutor(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledWorker:
+    """A worker process, and the thread in which this process talks to it."""
+
+    process: WorkerProcess
+    thread: SerialThread = field(default_factory=SerialThread)
+
+    def kill(self) -> None:
+        """Kill the process, and end the thread once it has seen that; does not wait."""
+        self.process.kill()
+        self.thread.end()
+
+
 class WorkerPool:
     """A pool of worker processes, started when there is work for them and kept for more.
 
@@ -51,8 +70,8 @@ class WorkerPool:
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes or 0
         self._semaphore = FairSemaphore(size)
-        self._idle: list[WorkerProcess] = []
-        self._workers: set[WorkerProcess] = set()
+        self._idle: list[PooledWorker] = []
+        self._workers: set[PooledWorker] = set()
         # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
 
@@ -65,7 +84,22 @@ class WorkerPool:
     @property
     def pids(self) -> list[int]:
         """The ids of the worker processes that there are now."""
-        return [worker.pid for worker in self._workers if worker.pid is not None]
+        return [one.process.pid for one in self._workers if one.process.pid is not None]
+
+    def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
+        """Start the first worker, and have it import the modules of functions.
+
+        That takes some 20 ms, for which a flow would wait that asks a vendor first.
+        """
+        if self._workers or not functions:
+            return
+        worker = self._add_worker()
+        self._idle.append(worker)
+        names = [get_function_name(one) for one in functions]
+        loading = partial(_load_functions, worker.process, names, self._timeout_s)
+        # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
+        # there again, where somebody waits for it.
+        worker.thread.start(loading).add_done_callback(lambda done: done.exception())
 
     async def dispatch(self, step: RunInProcess, account_id: str) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
@@ -85,12 +119,12 @@ class WorkerPool:
             self._semaphore.release()
         return _read_result(answer, step)
 
-    async def _ask_worker(self, worker: WorkerProcess, step: RunInProcess) -> Any:
+    async def _ask_worker(self, worker: PooledWorker, step: RunInProcess) -> Any:
         module, name = step.name
-        talk = partial(worker.call_function, module, name, step.args, self._timeout_s)
+        talk = partial(worker.process.call_function, module, name, step.args, self._timeout_s)
         try:
             async with asyncio.timeout(self._timeout_s) as deadline:
-                return await start_thread(talk)
+                return await worker.thread.start(talk)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -107,22 +141,25 @@ class WorkerPool:
                 retryable=True,
             ) from None
 
-    def _take_worker(self) -> WorkerProcess:
+    def _take_worker(self) -> PooledWorker:
         """Take the worker that was used last, as its caches are warm; a new one if none is free."""
         while self._idle:
             worker = self._idle.pop()
-            if worker.is_alive:
+            if worker.process.is_alive:
                 return worker
             self._drop_worker(worker)
-        worker = WorkerProcess(self._memory_bytes)
+        return self._add_worker()
+
+    def _add_worker(self) -> PooledWorker:
+        worker = PooledWorker(WorkerProcess(self._memory_bytes))
         self._workers.add(worker)
         return worker
 
-    def _drop_worker(self, worker: WorkerProcess) -> None:
-        worker.kill()
+    def _drop_worker(self, worker: PooledWorker) -> None:
+        worker.process.kill()
         self._workers.discard(worker)
-        with suppress(RuntimeError):  # no new threads at exit; the process is reaped then
-            start_thread(worker.join)
+        worker.thread.start(worker.process.join)
+        worker.thread.end()
 
     async def aclose(self) -> None:
         """End every worker, busy or not, and wait until they are gone."""
@@ -130,8 +167,16 @@ class WorkerPool:
         for worker in workers:
             worker.kill()
         for worker in workers:
-            worker.join()  # here, as threads can no longer be started when the interpreter exits
+            worker.process.join()  # here: a thread may not be there, as the interpreter exits
         self._workers.clear()
+
+
+def _load_functions(
+    process: WorkerProcess, names: Sequence[tuple[str, str]], timeout_s: float
+) -> None:
+    if process.is_alive:  # it may have been ended before its turn came
+        module, name = get_function_name(load_functions)
+        process.call_function(module, name, [names], timeout_s)
 
 
 def count_cores() -> int:
@@ -141,7 +186,7 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _kill_all(workers: set[WorkerProcess], owner: int) -> None:
+def _kill_all(workers: set[PooledWorker], owner: int) -> None:
     if os.getpid() == owner:  # a fork of it has none of its own
         for worker in list(workers):
             worker.kill()

@@ -48,8 +48,8 @@ class DownloadReader:
         wanted = parse_byte_range(request.headers.get("range"), artifact.size_bytes)
         start, end = wanted or (0, artifact.size_bytes)
         if wanted is not None and start >= end:
-            error = RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
             headers = {"Content-Range": f"bytes */{artifact.size_bytes}"}
+            error = make_range_error()
             return render_error(error, request.state.request_id, status=416, headers=headers)
         if wanted is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
@@ -99,15 +99,23 @@ class DownloadReader:
                 read = self._engine.artifacts.read_content
                 chunk = await read(context, artifact_id, start, upto)
                 if not chunk:
-                    raise ServiceError(
-                        ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early."
-                    )
+                    raise make_missing_bytes_error()
                 yield chunk
                 start += len(chunk)
         finally:
             self._active_downloads[context.key_id] -= 1
             if not self._active_downloads[context.key_id]:
                 del self._active_downloads[context.key_id]
+
+
+def make_range_error() -> RequestError:
+    """Make the error for a range that begins after the last byte."""
+    return RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
+
+
+def make_missing_bytes_error() -> ServiceError:
+    """Make the error for bytes of which there are fewer than there should be."""
+    return ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")
 
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:

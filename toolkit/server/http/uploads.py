@@ -26,6 +26,41 @@ MAX_UPLOADS_PER_KEY = 4
 RETRY_AFTER_S = 5.0
 
 
+@contextmanager
+def open_upload_file(engine: Engine) -> Iterator[IO[bytes]]:
+    """Open a temporary file for an upload; it is gone when that is answered.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    # In the data directory, as other folders may be in memory; without a name, so that it is
+    # removed when this process ends.
+    try:
+        with tempfile.TemporaryFile(dir=engine.settings.data_dir) as file:
+            yield file
+    except OSError as error:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The upload cannot be taken in: {error.strerror}.",
+            retry_after=RETRY_AFTER_S,
+        ) from error
+
+
+def copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
+    """Copy a file of at most `limit` bytes, and return its size; blocks.
+
+    Raises:
+        RequestError: `PAYLOAD_TOO_LARGE`.
+    """
+    size = 0
+    while chunk := source.read(CHUNK_BYTES):
+        size += len(chunk)
+        if size > limit:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        target.write(chunk)
+    return size
+
+
 class UploadReader:
     """Reader of uploads, so many bytes at once for each key.
 
@@ -50,7 +85,7 @@ class UploadReader:
         """
         with (
             self._count_upload(context.key_id, self._read_declared_size(request)),
-            self._open_temporary_file() as file,
+            open_upload_file(self._engine) as file,
         ):
             yield FileSection(file, 0, await self._write_body(request, file))
 
@@ -109,20 +144,6 @@ class UploadReader:
             self._incoming_bytes[key_id] -= size_bytes
             if not self._incoming_bytes[key_id]:
                 del self._incoming_bytes[key_id]
-
-    @contextmanager
-    def _open_temporary_file(self) -> Iterator[IO[bytes]]:
-        # In the data directory, as other folders may be in memory; without a name, so that it is
-        # removed when this process ends.
-        try:
-            with tempfile.TemporaryFile(dir=self._engine.settings.data_dir) as file:
-                yield file
-        except OSError as error:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                f"The upload cannot be taken in: {error.strerror}.",
-                retry_after=RETRY_AFTER_S,
-            ) from error
 
     async def _write_body(self, request: Request, file: IO[bytes]) -> int:
         """Write the body to a file, and return its size."""

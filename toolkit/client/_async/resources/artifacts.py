@@ -61,7 +61,7 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
         """Read its bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
-        data = (await self._http.send("GET", f"{self.path}/content")).content
+        data = await self._http.request_bytes(f"{self.path}/content")
         if self.is_small:
             self._cached_bytes = data
         return data
@@ -100,7 +100,7 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
                 saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:
                 place = f"{self.path}/content"
-                saving.write_response(await self._http.send("GET", place, headers=saving.headers))
+                saving.write_bytes(await self._http.request_bytes(place, saving.next_span))
             return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
@@ -133,7 +133,7 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return (await self._http.send("GET", f"/artifacts/{id}/content")).content
+        return await self._http.request_bytes(f"/artifacts/{id}/content")
 
     async def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
@@ -149,11 +149,8 @@ class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):
         What is named by its path is read as it is sent, so its size takes no memory.
         """
         with open_source(source) as data:
-            files = {"file": (filename, data)}
             return self._wrap(
-                await self._http.request_record(
-                    artifacts.Artifact, "POST", "/artifacts", files=files
-                )
+                await self._http.send_file(artifacts.Artifact, "/artifacts", filename, data)
             )
 
 

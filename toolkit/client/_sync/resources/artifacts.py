@@ -62,7 +62,7 @@ class Artifact(Deletable[artifacts.Artifact]):
         """Read its bytes."""
         if self._cached_bytes is not None:
             return self._cached_bytes
-        data = (self._http.send("GET", f"{self.path}/content")).content
+        data = self._http.request_bytes(f"{self.path}/content")
         if self.is_small:
             self._cached_bytes = data
         return data
@@ -101,7 +101,7 @@ class Artifact(Deletable[artifacts.Artifact]):
                 saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:
                 place = f"{self.path}/content"
-                saving.write_response(self._http.send("GET", place, headers=saving.headers))
+                saving.write_bytes(self._http.request_bytes(place, saving.next_span))
             return saving.finish()
 
     def _repr_mimebundle_(self, **_: object) -> Any:
@@ -134,7 +134,7 @@ class Artifacts(DeletableResource[Artifact]):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return (self._http.send("GET", f"/artifacts/{id}/content")).content
+        return self._http.request_bytes(f"/artifacts/{id}/content")
 
     def lineage(self, id: str) -> LineageView:
         """Read the jobs and artifacts that one came from."""
@@ -148,9 +148,8 @@ class Artifacts(DeletableResource[Artifact]):
         What is named by its path is read as it is sent, so its size takes no memory.
         """
         with open_source(source) as data:
-            files = {"file": (filename, data)}
             return self._wrap(
-                self._http.request_record(artifacts.Artifact, "POST", "/artifacts", files=files)
+                self._http.send_file(artifacts.Artifact, "/artifacts", filename, data)
             )
 
 

@@ -1,0 +1,248 @@
+"""The aiohttp transport that vendors are called over; slow to import."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from functools import lru_cache
+from ipaddress import ip_address
+from types import SimpleNamespace
+from typing import cast
+
+import aiohttp
+import httpx
+from aiohttp.abc import ResolveResult
+from httpx_aiohttp import AiohttpTransport
+from httpx_aiohttp.transport import map_aiohttp_exceptions
+from yarl import URL
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
+from toolkit.engine.transport.tls_sessions import load_tls_context
+from toolkit.plugins import PUBLIC_ONLY, ProviderError
+
+CHUNK_BYTES = 64 * 1024
+# Vendors close a connection that is idle after a minute or more: one that is taken just then would
+# be lost with a request on it, so ours end before.
+KEEPALIVE_S = 30.0
+
+
+class _PendingRequest:
+    """A request about to be sent: its last check, and the error if that refused it."""
+
+    def __init__(self, check: SendCheck, *, has_body: bool) -> None:
+        self.check = check
+        self.has_body = has_body
+        self.refusal: Exception | None = None
+
+
+class _ReplyStream(httpx.AsyncByteStream):
+    """The body of an answer, as aiohttp reads it."""
+
+    def __init__(self, reply: aiohttp.ClientResponse) -> None:
+        self._reply = reply
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._reply.content.iter_chunked(CHUNK_BYTES):
+                yield chunk
+        except Exception:
+            with map_aiohttp_exceptions():
+                raise
+
+    async def aclose(self) -> None:
+        self._reply.release()
+        await self._reply.wait_for_close()
+
+
+class CheckingTransport(AiohttpTransport):
+    """An aiohttp transport that runs the check of a request (`SEND_CHECK`) right before its bytes.
+
+    To connect may take long, and a busy loop may run other tasks between that and the write.
+    """
+
+    def __init__(self) -> None:
+        self._tls = load_tls_context()
+        super().__init__(verify=self._tls)
+        # Those that connect to any address, and to global ones alone.
+        self._sessions: dict[bool, aiohttp.ClientSession] = {}
+        self._opening: set[asyncio.Task[None]] = set()
+        # When each host that is connected to ahead was last sent a request.
+        self._used_at: dict[bytes, float] = {}
+
+    def get_client(self, *, is_public: bool = False) -> aiohttp.ClientSession:
+        """Return the session that requests share; it is opened by the first.
+
+        Args:
+            is_public: whether it connects to global addresses alone.
+        """
+        session = self._sessions.get(is_public)
+        if session is None:
+            tracing = aiohttp.TraceConfig()
+            # Despite their names, both are called before what they are named by.
+            tracing.on_request_headers_sent.append(_check_headers)
+            tracing.on_request_chunk_sent.append(_check_body)
+            connector = aiohttp.TCPConnector(
+                limit=cast("int", self.limits.max_connections),
+                keepalive_timeout=KEEPALIVE_S,
+                ssl=self._tls,
+                resolver=_PublicResolver() if is_public else None,
+            )
+            # A cookie of one account's call must not go with the next one's.
+            jar = aiohttp.DummyCookieJar()
+            session = self._sessions[is_public] = aiohttp.ClientSession(
+                connector=connector, cookie_jar=jar, trace_configs=[tracing], auto_decompress=False
+            )
+        return session
+
+    def open_ahead(self, url: httpx.URL, connect_s: float | None) -> None:
+        """Begin to connect to where a request is about to be sent, unless a connection is there.
+
+        One that a host was asked by is kept for `KEEPALIVE_S`.
+        """
+        now, host = time.monotonic(), url.netloc
+        if now - self._used_at.get(host, -KEEPALIVE_S) < KEEPALIVE_S:
+            return
+        self._used_at[host] = now
+        task = asyncio.ensure_future(self._connect(URL(str(url)), connect_s))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _connect(self, url: URL, connect_s: float | None) -> None:
+        session = self.get_client()
+        connector = cast("aiohttp.TCPConnector", session.connector)
+        loop = asyncio.get_running_loop()
+        request = aiohttp.ClientRequest("GET", url, loop=loop, session=session)
+        with suppress(aiohttp.ClientError, TimeoutError):  # the request itself says what is wrong
+            connection = await connector.connect(request, [], _make_timeout(connect_s, None, None))
+            connection.release()
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request.
+
+        Raises:
+            LeaseLost: nothing was sent, as the work is another process's by now.
+        """
+        check = request.extensions.get(SEND_CHECK)
+        body = _get_body(request)
+        pending = None if check is None else _PendingRequest(check, has_body=body is not None)
+        try:
+            return await self._send(request, body, pending)
+        except Exception:
+            if pending is not None and pending.refusal is not None:
+                raise pending.refusal from None
+            with map_aiohttp_exceptions():
+                raise
+
+    async def _send(
+        self,
+        request: httpx.Request,
+        body: bytes | httpx.AsyncByteStream | None,
+        pending: _PendingRequest | None,
+    ) -> httpx.Response:
+        timeouts = request.extensions.get("timeout", {})
+        if request.url.netloc in self._used_at:
+            self._used_at[request.url.netloc] = time.monotonic()
+        is_public = bool(request.extensions.get(PUBLIC_ONLY))
+        if is_public:
+            _check_literal(request.url.host)
+        reply = await self.get_client(is_public=is_public).request(
+            request.method,
+            str(request.url),
+            headers=[(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw],
+            data=body,
+            allow_redirects=False,
+            timeout=_make_timeout(
+                timeouts.get("connect"), timeouts.get("read"), timeouts.get("pool")
+            ),
+            trace_request_ctx=pending,
+        )
+        return httpx.Response(
+            reply.status,
+            headers=list(reply.raw_headers),
+            stream=_ReplyStream(reply),
+            request=request,
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        for task in self._opening:
+            task.cancel()
+        for session in self._sessions.values():
+            await session.close()
+
+
+class _PublicResolver(aiohttp.ThreadedResolver):
+    """A resolver that finds global addresses, or refuses: one connects to what was checked."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """Find the addresses of a host.
+
+        Raises:
+            ProviderError: `PROVIDER_BAD_RESPONSE` where one of them is not global.
+        """
+        found = await super().resolve(host, port, family)
+        for address in found:
+            _check_global(host, address["host"])
+        return found
+
+
+def _check_literal(host: str) -> None:
+    """Check a host that is an address itself, which nothing resolves.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` where it is not global.
+    """
+    with suppress(ValueError):
+        _check_global(host, str(ip_address(host)))
+
+
+def _check_global(host: str, address: str) -> None:
+    if not ip_address(address).is_global:
+        raise ProviderError(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"{host} is at an address that results are not fetched from.",
+            retryable=False,
+        )
+
+
+@lru_cache(maxsize=64)
+def _make_timeout(
+    connect_s: float | None, read_s: float | None, pool_s: float | None
+) -> aiohttp.ClientTimeout:
+    """Make aiohttp's form of the timeouts of a request; the settings allow for few of them."""
+    return aiohttp.ClientTimeout(
+        total=None, sock_connect=connect_s, sock_read=read_s, connect=pool_s
+    )
+
+
+def _get_body(request: httpx.Request) -> bytes | httpx.AsyncByteStream | None:
+    try:
+        return request.content or None
+    except httpx.RequestNotRead:  # it is made as it is sent, such as an upload
+        request.headers.pop("transfer-encoding", None)  # aiohttp's own to say
+        return cast("httpx.AsyncByteStream", request.stream)
+
+
+async def _check_headers(
+    session: aiohttp.ClientSession, context: SimpleNamespace, params: object
+) -> None:
+    pending: _PendingRequest | None = context.trace_request_ctx
+    if pending is not None and not pending.has_body:  # a body is later, and sent with them
+        await _check_body(session, context, params)
+
+
+async def _check_body(
+    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: object
+) -> None:
+    pending: _PendingRequest | None = context.trace_request_ctx
+    if pending is None:
+        return
+    try:
+        await pending.check()
+    except Exception as error:
+        pending.refusal = error
+        raise

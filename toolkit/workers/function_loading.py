@@ -1,0 +1,15 @@
+"""The loading of functions ahead of need; for a worker process that will soon be asked for them."""
+
+from collections.abc import Sequence
+
+from toolkit.workers.serialization import find_function
+
+
+def load_functions(names: Sequence[Sequence[str]]) -> None:
+    """Import the modules of functions, so that the first call of one need not.
+
+    Args:
+        names: the module of each, and its name there.
+    """
+    for module, name in names:
+        find_function(module, name)
