@@ -9,6 +9,7 @@ import pytest
 from tests.notebooks.shells import NotebookShell, open_notebook_shell
 
 MAX_SECONDS = 0.05
+NO_BREAK = "\N{NO-BREAK SPACE}"
 SETUP = """\
 for number in range(3):
     run = client.runs.create("llm.generate", {"objective": f"Line {number} on tides"})
@@ -126,7 +127,8 @@ def test_records_are_offered_newest_first(
 ) -> None:
     """Given work that was done, then its ids are offered with what it was, the newest first."""
     found = shell.complete(cell)
-    assert (found[0].text, found[0].type) == (shell.ip.user_ns[newest].id, about)
+    assert found[0].text == shell.ip.user_ns[newest].id
+    assert found[0].type.replace(NO_BREAK, " ") == about
 
 
 def test_artifacts_are_offered_where_a_field_takes_one(shell: NotebookShell) -> None:
@@ -137,10 +139,10 @@ def test_artifacts_are_offered_where_a_field_takes_one(shell: NotebookShell) -> 
 
 
 def test_fields_tell_their_types_and_defaults(shell: NotebookShell) -> None:
-    """Given the fields of an input, then each says its type, its default and what it is for."""
+    """Given the fields of an input, then each says its type and its default."""
     found = {one.text: one.type for one in shell.complete(ROWS[4][0])}
-    assert found["objective"].startswith("string, required: what to write")
-    assert found["max_tokens"].startswith("integer = 1024: ")
+    assert found["objective"].replace(NO_BREAK, " ") == "string, required"
+    assert found["max_tokens"].replace(NO_BREAK, " ") == "integer = 1024"
 
 
 def test_other_code_is_completed_as_ever(shell: NotebookShell) -> None:

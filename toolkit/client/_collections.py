@@ -103,6 +103,8 @@ class Collection(Generic[H]):
     def _repr_html_(self) -> str:
         rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._items)]
         columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
+        if all(row.get("name") == row.get("id") for row in rows):
+            columns = [c for c in columns if c != "name"]
         if "input" in columns:  # the page of a run has the rest
             columns = [c for c in columns if c not in LEFT_OUT_OF_RUNS]
         table = html.render_table(rows, columns, caption=repr(self)[1:-1], most=MAX_ROWS)

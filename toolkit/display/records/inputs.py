@@ -9,7 +9,7 @@ from toolkit.display.text import format_inline, truncate_line
 MAX_INPUT_CHARACTERS = 80
 
 
-def describe_input(record: Mapping[str, object]) -> dict[str, str]:
+def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
     """Describe the input of a run, or the fields of a capability's, for a table.
 
     >>> describe_input({"input": {"objective": "Tides", "max_tokens": 60}, "capability": "x"})
@@ -19,7 +19,7 @@ def describe_input(record: Mapping[str, object]) -> dict[str, str]:
     if isinstance(schema, Mapping):
         rows = (row for row in list_fields(schema) if "." not in str(row["field"]))
         named = (f"{row['field']}{'' if row['required'] else '?'}" for row in rows)
-        return {"fields": ", ".join(named)}
+        return {"fields": ", ".join(named), "input": None}
     given = record.get("input")
     if not isinstance(given, Mapping) or "capability" not in record:
         return {}

@@ -16,6 +16,7 @@ from toolkit.notebook.completion.feeds import (
     find_feed,
     list_field_proposals,
     list_field_values,
+    shorten,
 )
 
 # The paths of the resources whose records are completed, by the client's name of each.
@@ -104,7 +105,9 @@ class CallCompleter:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
             others = [Proposal("version="), Proposal("input="), Proposal("target=")]
-            return [Proposal(f"{name}=", words) for name, words in RUN_OPTIONS.items()] + others
+            return [
+                Proposal(f"{name}=", shorten(words)) for name, words in RUN_OPTIONS.items()
+            ] + others
         return None
 
     def _complete_capabilities(
@@ -277,7 +280,8 @@ def complete_options(
 ) -> list[Proposal] | None:
     """Complete the options of a run in a dictionary."""
     if not path:
-        return [Proposal(*each) for each in RUN_OPTIONS.items()] if is_key else None
+        known = [Proposal(name, shorten(words)) for name, words in RUN_OPTIONS.items()]
+        return known if is_key else None
     return complete_option(feed, capability, path[0])
 
 

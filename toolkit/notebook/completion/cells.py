@@ -15,7 +15,7 @@ from toolkit.notebook.completion.calls import (
     find_capability,
     list_capability_names,
 )
-from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals
+from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals, shorten
 
 _COMMON = ("no-wait", "quiet", "to")
 # The options of each magic, beside those of a run.
@@ -117,13 +117,13 @@ def _complete_magic_option(
 
 def _list_options(magic: str) -> Iterator[Proposal]:
     for name in MAGIC_OPTIONS[magic]:
-        yield Proposal(f"--{name.replace('_', '-')}", RUN_OPTIONS.get(name, ""))
+        yield Proposal(f"--{name.replace('_', '-')}", shorten(RUN_OPTIONS.get(name, "")))
 
 
 def complete_workflow(text: str, feed: ClientFeed | None) -> Completion | None:
     r"""Complete a workflow in YAML, as far as the cursor.
 
-    >>> done = complete_workflow("nodes:\\n  - id: a\\n    depends", None)
+    >>> done = complete_workflow("nodes:\n  - id: a\n    depends", None)
     >>> [one.text for one in done.proposals if one.text.startswith("depends")]
     ['depends_on: ']
     """

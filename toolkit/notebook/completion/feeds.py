@@ -14,9 +14,10 @@ from toolkit.display.text import format_size, truncate_line
 
 AnyClient = Client | AsyncClient
 WAIT_S = 0.035  # the longest that a completion waits for what is being read
+FIRST_WAIT_S = 0.3  # the same, while there is nothing yet to complete with
 FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # how long others than records are fresh
 MAX_RECORDS = 20
-MAX_ABOUT_CHARACTERS = 60
+MAX_ABOUT_CHARACTERS = 48
 _MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
 
 
@@ -54,7 +55,7 @@ class _Reading:
                 target=self._read, args=(read,), name="toolkit-completion", daemon=True
             )
             self._thread.start()
-        self._thread.join(WAIT_S)
+        self._thread.join(WAIT_S if self.read_at > float("-inf") else FIRST_WAIT_S)
         return self.items
 
     def _read(self, read: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
@@ -152,11 +153,16 @@ def describe_record(record: Mapping[str, Any]) -> str:
     ]
     about = " ".join(word for word in words if word)
     line = f"{about}: {told}" if about and told else str(told or about)
-    return truncate_line(line, MAX_ABOUT_CHARACTERS)
+    return shorten(line)
+
+
+def shorten(about: str) -> str:
+    """Cut what is shown beside a name to what a list has room for."""
+    return truncate_line(about, MAX_ABOUT_CHARACTERS)
 
 
 def list_field_proposals(capability: Mapping[str, Any]) -> list[Proposal]:
-    """List the fields of a capability's input, each with its type, its default and what it is."""
+    """List the fields of a capability's input, each with its type and its default."""
     return [
         Proposal(str(row["field"]), describe_field(row))
         for row in list_fields(capability.get("input_schema") or {})
@@ -167,12 +173,12 @@ def list_field_proposals(capability: Mapping[str, Any]) -> list[Proposal]:
 def describe_field(row: Mapping[str, object]) -> str:
     """Say what a field takes.
 
-    >>> describe_field({"type": "integer", "required": False, "default": "1", "description": "n"})
-    'integer = 1: n'
+    >>> describe_field({"type": "integer", "required": False, "default": "1"})
+    'integer = 1'
     """
     default = f" = {row['default']}" if row["default"] else ""
     kind = f"{row['type']}{', required' if row['required'] else default}"
-    return truncate_line(f"{kind}: {row['description']}", MAX_ABOUT_CHARACTERS)
+    return shorten(kind)
 
 
 def list_field_values(capability: Mapping[str, Any], name: str) -> list[Proposal] | None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 IDENTIFIER = "toolkit"
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
@@ -73,7 +74,11 @@ def make_matcher(shell: "InteractiveShell") -> Any:
             found = None
         if found is None:
             return SimpleMatcherResult(completions=[], suppress=False)
-        chosen = [SimpleCompletion(one.text, type=one.about) for one in select_proposals(found)]
+        chosen = [
+            # JupyterLab breaks what is beside a name into lines, one over the other.
+            SimpleCompletion(one.text, type=one.about.replace(" ", NO_BREAK))
+            for one in select_proposals(found)
+        ]
         return SimpleMatcherResult(
             completions=chosen,
             matched_fragment=found.prefix,
