@@ -3,20 +3,30 @@
 Run `python -m benchmarks`, or `python -m benchmarks gateway embedded` for some. Every benchmark is
 a process of its own, whose JSON lines are passed on as they come; the table follows, in Markdown.
 Exit code 1 if any figure misses its limit.
+
+With `--keep` the figures are written to `benchmarks/figures.jsonl`, and `docs/benchmarks.md` is
+made anew from them. `PEERS` names Pythons that have LangGraph and LiteLLM (`_peers.py`).
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator, Mapping
+
+from benchmarks._page import describe_run, keep_figures, list_benchmarks, render_number, write_page
 
 NAMES = (
     "gateway",
     "embedded",
+    "streaming",
     "dag_overhead",
     "critical_path",
     "startup",
+    "cpu_steps",
+    "artifacts",
     "resilience",
     "budget_truth",
     "large_workflow",
@@ -30,7 +40,7 @@ NAMES = (
     "planning",
     "review",
 )
-HEAD = ("figure", "value", "unit", "floor", "limit", "kept")
+HEAD = ("figure", "value", "unit", "floor", "peer", "limit", "kept")
 Line = Mapping[str, object]
 
 
@@ -50,7 +60,7 @@ def run_benchmark(name: str) -> Iterator[Line]:
 def render_table(lines: Iterable[Line]) -> str:
     """Render figures as a table in Markdown."""
     rows = [[_render_cell(name, line) for name in HEAD] for line in lines]
-    rule = ["---", "---:", "---", "---:", "---:", "---"]
+    rule = ["---", "---:", "---", "---:", "---:", "---:", "---"]
     return "\n".join(f"| {' | '.join(row)} |" for row in [list(HEAD), rule, *rows])
 
 
@@ -64,7 +74,7 @@ def _render_cell(name: str, line: Line) -> str:
         return kept if bound is not None or not line.get("kept") else ""
     value = line.get(name)
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+        return render_number(value)
     return "" if value is None else str(value)
 
 
@@ -72,13 +82,26 @@ def main(arguments: list[str] | None = None) -> int:
     """Run benchmarks; exit code 1 if a limit is not kept."""
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
-    names = parser.parse_args(arguments).names or NAMES
+    parser.add_argument("--keep", action="store_true", help="write the page of figures anew")
+    told = parser.parse_args(arguments)
+    names = told.names or NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    lines = [line for name in names for line in run_benchmark(name)]
+    found: dict[str, list[Line]] = {}
+    for name in names:
+        load, began = os.getloadavg()[0], time.monotonic()
+        lines = list(run_benchmark(name))
+        found[name] = [describe_run(name, load, time.monotonic() - began), *lines]
+    figures = [line for lines in found.values() for line in lines if "figure" in line]
     print()
-    print(render_table(lines))
-    return 0 if all(line["kept"] for line in lines) else 1
+    print(render_table(figures))
+    wrong = []
+    if told.keep:
+        on_page = list_benchmarks()
+        keep_figures({name: lines for name, lines in found.items() if name in on_page})
+        wrong = write_page()
+        print(*wrong, sep="\n", file=sys.stderr)
+    return 0 if all(line["kept"] for line in figures) and not wrong else 1
 
 
 if __name__ == "__main__":

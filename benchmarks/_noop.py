@@ -1,13 +1,14 @@
 """An engine with a capability that does nothing, or sleeps, registered like a third party's."""
 
-import asyncio
 import gc
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pydantic import Field
 
+from benchmarks._process import Clock
 from toolkit.contract.base import Record, Request
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine, Registry
@@ -46,11 +47,12 @@ NAP = Capability(
 
 
 @asynccontextmanager
-async def open_noop_engine(data_dir: Path, **settings: object) -> AsyncIterator[Engine]:
-    """An engine on a data directory of its own."""
-    engine = await Engine.open(
-        Settings(data_dir=data_dir, **settings), registry=Registry.load(extra=[NAP])
-    )
+async def open_noop_engine(
+    data_dir: Path, *capabilities: Capability, **settings: object
+) -> AsyncIterator[Engine]:
+    """An engine on a data directory of its own, with further capabilities."""
+    registry = Registry.load(extra=[NAP, *capabilities])
+    engine = await Engine.open(Settings(data_dir=data_dir, **settings), registry=registry)
     try:
         yield engine
     finally:
@@ -74,20 +76,22 @@ def graph(edges: dict[str, list[str]], seconds: dict[str, float] | None = None) 
 
 
 async def run(
-    engine: Engine, context: RequestContext, request: WorkflowCreate
+    engine: Engine,
+    context: RequestContext,
+    request: WorkflowCreate,
+    clock: Clock = time.monotonic,
 ) -> tuple[WorkflowRecord, float]:
-    """Submit a workflow and wait for it; the wall time is in seconds.
+    """Submit a workflow and wait for it; return what it took by a clock, in seconds.
 
     It starts without the garbage of what came before (an engine opened and closed, a floor run);
     the collector is on while it runs.
     """
     gc.collect()
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    started = clock()
     workflow = await engine.workflows.create(context, request)
     while workflow.status not in ("completed", "failed", "cancelled"):
         await engine.wait(context, workflow.id, 60)
         workflow = await engine.workflows.get(context, workflow.id)
-    took = loop.time() - started
+    took = clock() - started
     assert workflow.status == "completed", workflow.error
     return workflow, took

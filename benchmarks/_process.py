@@ -4,10 +4,12 @@ import os
 import resource
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 MB = 1e6
+# Says how many seconds have passed, by whatever is to count: the wall, or this process's CPU.
+Clock = Callable[[], float]
 _STATUS = Path("/proc/self/status")
 _OPEN = Path("/proc/self/fd")
 

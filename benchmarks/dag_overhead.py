@@ -4,26 +4,25 @@ Run `python -m benchmarks.dag_overhead`. The floor, run beside each shape in tur
 loop over the same graph that writes one row per transition to SQLite (WAL) and commits what is
 there in groups: the least that durable execution can do in this language.
 
-The peer is LangGraph without any persistence (`_langgraph.py`), in turns with the engine: `PEERS`
-names a Python that has langgraph, such as one of a virtual environment. Without it that is left
-out, and said so.
+The peer is LangGraph without any persistence (`_langgraph.py`), in turns with the engine, where
+`PEERS` names a Python that has it (`_peers.py`); without it that is left out, and said so.
 """
 
 import asyncio
 import itertools
 import json
-import os
 import random
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from benchmarks._noop import graph, open_noop_engine, run
-from benchmarks._process import spread
-from benchmarks._report import report
+from benchmarks._peers import find_peer
+from benchmarks._process import Clock
+from benchmarks._report import report_rounds
 from toolkit.engine.request_context import RequestContext
 
 NODES = 1_000
@@ -45,7 +44,7 @@ def shapes(nodes: int = NODES) -> dict[str, dict[str, list[str]]]:
     return {"chain": chain, "fan": fan, "layered": layered}
 
 
-async def floor(edges: dict[str, list[str]], folder: Path) -> float:
+async def floor(edges: dict[str, list[str]], folder: Path, clock: Clock = time.monotonic) -> float:
     """Seconds that an asyncio loop with grouped SQLite commits takes for the same graph."""
     db = sqlite3.connect(folder / "floor.db", isolation_level=None)
     db.execute("PRAGMA journal_mode=WAL")
@@ -82,65 +81,51 @@ async def floor(edges: dict[str, list[str]], folder: Path) -> float:
             if not waiting[dependent]:
                 group.create_task(node_runs(dependent))
 
-    started = loop.time()
+    started = clock()
     async with asyncio.TaskGroup() as group:
         for node in [n for n, count in waiting.items() if not count]:
             group.create_task(node_runs(node))
-    took = loop.time() - started
+    took = clock() - started
     db.close()
     return took
 
 
-def measure_peer(name: str, edges: dict[str, list[str]]) -> float | None:
-    """Milliseconds that LangGraph takes for a node of a graph; none where it is not there."""
-    python = os.environ.get("PEERS")
-    if python is None:
-        return None
+def measure_peer(python: str, edges: dict[str, list[str]]) -> float:
+    """Measure the milliseconds that LangGraph takes for a node of a graph."""
     program = [python, str(Path(__file__).with_name("_langgraph.py"))]
-    asked = json.dumps({name: edges})
+    asked = json.dumps({"graph": edges})
     done = subprocess.run(program, check=True, input=asked, stdout=subprocess.PIPE, text=True)
-    return float(json.loads(done.stdout)[name])
+    return float(json.loads(done.stdout)["graph"])
 
 
-async def main(nodes: int = NODES, rounds: int = ROUNDS) -> int:
+async def main(nodes: int = NODES, rounds: int = ROUNDS, clock: Clock = time.monotonic) -> int:
     """Measure every shape, engine, floor and peer in turns; exit code 1 if a limit is not kept."""
     kept = True
+    langgraph = find_peer("langgraph")
     for name, edges in shapes(nodes).items():
         took, least, peer = [], [], []
         for _ in range(rounds):
-            peer.append(measure_peer(name, edges))
+            if langgraph is not None:
+                peer.append(measure_peer(langgraph, edges))
             with tempfile.TemporaryDirectory() as folder:
-                least.append(await floor(edges, Path(folder)))
+                least.append(1000 * await floor(edges, Path(folder), clock) / nodes)
                 async with open_noop_engine(Path(folder) / "data") as engine:
                     account, _ = await engine.accounts.open_local_account()
-                    _, seconds = await run(engine, RequestContext(account.id), graph(edges))
-                    took.append(seconds)
-        per_node = [1000 * seconds / nodes for seconds in took]
-        kept &= report(
-            f"dag_overhead.{name}",
-            statistics.median(per_node),
-            "ms/node",
-            floor=1000 * statistics.median(least) / nodes,
-            limit=LIMIT_MS,
-            rounds=rounds,
-            min=round(min(per_node), 4),
-            max=round(max(per_node), 4),
-            edges=sum(map(len, edges.values())),
-        )
-        theirs = [ms for ms in peer if ms is not None]
-        if theirs:
-            ratios = [ours / ms for ours, ms in zip(per_node, theirs, strict=True)]
-            kept &= report(
+                    context = RequestContext(account.id)
+                    _, seconds = await run(engine, context, graph(edges), clock)
+                    took.append(1000 * seconds / nodes)
+        kept &= report_rounds(
+            f"dag_overhead.{name}", took, "ms/node", floors=least, limit=LIMIT_MS,
+            peers=peer, peer="LangGraph", edges=sum(map(len, edges.values())),
+        )  # fmt: skip
+        if peer:
+            kept &= report_rounds(
                 f"dag_overhead.{name}.of_langgraph",
-                statistics.median(ratios),
-                "of its ms/node",
-                floor=0,
+                [ours / theirs for ours, theirs in zip(took, peer, strict=True)],
+                "x its ms/node",
+                floors=[ours / theirs for ours, theirs in zip(least, peer, strict=True)],
                 limit=MOST_OF_PEER,
-                langgraph_ms=round(statistics.median(theirs), 4),
-                **spread(ratios),
             )
-    if "PEERS" not in os.environ:
-        print("LangGraph was left out: PEERS names no Python that has it.", file=sys.stderr)
     return 0 if kept else 1
 
 

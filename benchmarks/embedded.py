@@ -2,11 +2,12 @@
 
 Run `python -m benchmarks.embedded`. The vendor (`_fake_vendor.py`) has no latency and is a process
 of its own; the figures of the sandbox have the simulated vendors in this process, and what those
-take alone, asked by httpx in the same way, is told apart as `sandbox_ms`. Medians of rounds.
+take alone, asked by httpx in the same way, is their floor. Medians of rounds.
 
 - `cpu_ms.sync` is `client.runs.create(…).wait()`, one after the other; `cpu_ms.async` is 32 at once
   by the async client. The floor is a POST to the same vendor by httpx, one and 32 at once.
-- `node_cpu_ms.*` is a node of a workflow of 1,000 texts in the sandbox, wide and in layers.
+- `node_cpu_ms.*` is a node of a workflow of 1,000 texts in the sandbox, wide and in layers;
+  `without_sandbox` is that less its floor.
 """
 
 import asyncio
@@ -23,9 +24,8 @@ import httpx
 
 from benchmarks._cloud import connect_account
 from benchmarks._noop import run
-from benchmarks._process import spread
 from benchmarks._raw_http import start_module
-from benchmarks._report import report
+from benchmarks._report import report_rounds
 from benchmarks.dag_overhead import shapes
 from benchmarks.large_workflow import fan
 from toolkit import AsyncClient, Client
@@ -101,7 +101,9 @@ def measure_sync(folder: Path, vendor_port: int, vendor_url: str, rounds: int, r
         for _ in range(rounds):
             for name, work in works.items():
                 found[name].append(measure_cpu_ms(work, runs))
-    return tell("cpu_ms.sync", found["run"], found["post"], LIMITS["sync"])
+    return report_rounds(
+        "embedded.cpu_ms.sync", found["run"], "ms", floors=found["post"], limit=LIMITS["sync"]
+    )
 
 
 async def measure_async(
@@ -130,7 +132,10 @@ async def measure_async(
                 began = time.process_time()
                 await do_at_once(work, runs)
                 found[name].append((time.process_time() - began) * 1000 / runs)
-    return tell("cpu_ms.async", found["run"], found["post"], LIMITS["async"], at_once=AT_ONCE)
+    return report_rounds(
+        "embedded.cpu_ms.async", found["run"], "ms", floors=found["post"], limit=LIMITS["async"],
+        at_once=AT_ONCE,
+    )  # fmt: skip
 
 
 async def measure_cloud_ms(calls: int) -> float:
@@ -169,20 +174,11 @@ async def measure_nodes(name: str, edges: dict[str, list[str]], rounds: int) -> 
                 await engine.close(0)
     cloud = [await measure_cloud_ms(100) for _ in range(rounds)]
     alone = statistics.median(cloud)
-    return tell(f"node_cpu_ms.{name}", found, cloud, LIMITS[name], sandbox_ms=round(alone, 4))
-
-
-def tell(figure: str, found: list[float], floor: list[float], limit: float, **more: object) -> bool:
-    """Report a figure; true if its limit is kept."""
-    return report(
-        f"embedded.{figure}",
-        statistics.median(found),
-        "ms",
-        floor=statistics.median(floor),
-        limit=limit,
-        **spread(found),
-        **more,
-    )
+    own = statistics.median(found) - alone
+    return report_rounds(
+        f"embedded.node_cpu_ms.{name}", found, "ms/node", floors=cloud, limit=LIMITS[name],
+        without_sandbox=round(own, 4),
+    )  # fmt: skip
 
 
 def main(rounds: int = ROUNDS, runs: int = RUNS, nodes: int = NODES) -> int:

@@ -7,9 +7,11 @@ are medians of rounds, in each of which everything is measured in turns.
 
 - `added_ms` is the median latency of one caller over that of the same caller at the vendor itself,
   with `durability` normal and full; the floor is what the bare proxy adds, and of full what the
-  disk takes for the syncs of a run.
+  disk takes for the syncs of a run. Its `cpu_ms` is the CPU time that the server takes meanwhile.
 - `runs_per_s` is the throughput of 32 callers as a share of the bare proxy's.
 - `cpu_ms` is the CPU time that the server takes for a run at 32 callers; the floor is the proxy's.
+- The peer is LiteLLM's proxy, at the same vendor under the same load in the same rounds, where
+  `PEERS` names a Python that has it (`_peers.py`). It checks a key as ours does, and keeps nothing.
 - `p99_over_p50` is of the latencies of a minute at half of that throughput, while one workflow of
   500 nodes after the other runs beside.
 """
@@ -20,14 +22,18 @@ import json
 import statistics
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
 
+from benchmarks._peers import LITELLM_MODEL, find_peer, serve_litellm
 from benchmarks._process import percentile, read_cpu_s, spread
 from benchmarks._raw_http import make_post, send_load, start_module
-from benchmarks._report import report, report_share
+from benchmarks._report import report, report_rounds, report_share
 from benchmarks._server import open_accounts, serve_toolkit
 from benchmarks.store_growth import Durability, measure_commits
 
@@ -37,6 +43,8 @@ LIMITS = {"added_ms": 1.5, "cpu_ms": 0.9, "p99_over_p50": 5.0}
 LEAST_SHARE = 0.22
 TRANSACTIONS = 3  # of a run: accepted, about to be called, completed
 CHAT = "/v1/chat/completions"
+DURABILITIES: tuple[Durability, ...] = ("normal", "full")
+PEER = "LiteLLM"
 
 
 @dataclass
@@ -46,12 +54,16 @@ class Target:
     Attributes:
         port: of this machine.
         pid: of its process.
+        request: what is sent to it, unless each request is another one.
+        expected: what every answer has to contain.
     """
 
     port: int
     pid: int
     request: bytes = b""
+    expected: bytes = b""
     latency_ms: list[float] = field(default_factory=list)
+    alone_cpu_ms: list[float] = field(default_factory=list)
     per_s: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
 
@@ -59,17 +71,32 @@ class Target:
         """Make the next request."""
         return self.request
 
-    async def measure(self, seconds: float, expected: bytes = b"") -> None:
-        """Measure one caller, and then many."""
-        took_ms, _ = await send_load(
-            self.port, self.make_request, 1, seconds / 2, expected=expected
-        )
-        self.latency_ms.append(statistics.median(took_ms))
+    async def send(
+        self, callers: int, seconds: float, cpu_ms: list[float] | None = None
+    ) -> tuple[list[float], float]:
+        """Send requests by so many callers for a while.
+
+        Args:
+            callers: how many send at once.
+            seconds: for how long.
+            cpu_ms: is added the CPU time that the target took for a request.
+
+        Returns:
+            the milliseconds that each took, and how many there were a second.
+        """
         before = read_cpu_s(self.pid)
         took_ms, per_s = await send_load(
-            self.port, self.make_request, CALLERS, seconds, expected=expected
+            self.port, self.make_request, callers, seconds, expected=self.expected
         )
-        self.cpu_ms.append((read_cpu_s(self.pid) - before) * 1000 / len(took_ms))
+        if cpu_ms is not None:
+            cpu_ms.append((read_cpu_s(self.pid) - before) * 1000 / len(took_ms))
+        return took_ms, per_s
+
+    async def measure(self, seconds: float) -> None:
+        """Measure one caller, and then many."""
+        took_ms, _ = await self.send(1, seconds / 2, self.alone_cpu_ms)
+        self.latency_ms.append(statistics.median(took_ms))
+        _, per_s = await self.send(CALLERS, seconds, self.cpu_ms)
         self.per_s.append(per_s)
 
 
@@ -77,7 +104,7 @@ class Service(Target):
     """A server of ours, each of whose runs is another one."""
 
     def __init__(self, url: str, pid: int) -> None:
-        super().__init__(int(url.rpartition(":")[2]), pid)
+        super().__init__(int(url.rpartition(":")[2]), pid, expected=b'"completed"')
         self.url = url
         (self.key,) = open_accounts(url, 1, ("openai",))
         self._number = itertools.count(1)
@@ -95,7 +122,7 @@ class Service(Target):
 
 
 async def keep_busy(service: Service) -> None:
-    """Have one workflow after the other run at the server, until cancelled."""
+    """Have one workflow after the other run at the server, until cancelled, as the last is then."""
     headers = {"Authorization": f"Bearer {service.key}", "Prefer": "wait=60"}
     nodes = [
         {
@@ -107,18 +134,26 @@ async def keep_busy(service: Service) -> None:
         for i in range(NODES)
     ]
     async with httpx.AsyncClient(trust_env=False, timeout=90, headers=headers) as http:
-        while True:
-            made = await http.post(
-                f"{service.url}/v1/workflows", json={"name": "b", "nodes": nodes}
-            )
-            assert made.is_success, made.text
+        workflows = f"{service.url}/v1/workflows"
+        try:
+            while True:
+                made = await http.post(workflows, json={"name": "b", "nodes": nodes})
+                assert made.is_success, made.text
+        finally:  # a server that is told to stop would go on with it for a while
+            page = (await http.get(workflows, params={"limit": 1})).json()["data"]
+            await http.post(f"{workflows}/{page['items'][0]['id']}/cancel")
 
 
 async def measure_tail(service: Service, per_s: float, seconds: float) -> tuple[float, float]:
     """Measure the median and the 99th percentile of latencies at a rate, in ms, under way."""
     beside = asyncio.create_task(keep_busy(service))
     took_ms, _ = await send_load(
-        service.port, service.make_request, CALLERS, seconds, expected=b'"completed"', per_s=per_s
+        service.port,
+        service.make_request,
+        CALLERS,
+        seconds,
+        expected=service.expected,
+        per_s=per_s,
     )
     if beside.done():
         await beside  # which is not to end
@@ -127,74 +162,124 @@ async def measure_tail(service: Service, per_s: float, seconds: float) -> tuple[
     return statistics.median(took_ms), percentile(took_ms, 0.99)
 
 
-def tell(vendor: Target, proxy: Target, served: dict[Durability, Service], sync_ms: float) -> bool:
+@dataclass
+class Party:
+    """All that take requests in one run.
+
+    Attributes:
+        vendor: whom all others ask.
+        proxy: the floor.
+        served: servers of ours, by their durability.
+        litellm: the peer, where it is installed.
+    """
+
+    vendor: Target
+    proxy: Target
+    served: dict[Durability, Service]
+    litellm: Target | None
+
+    def __iter__(self) -> Iterator[Target]:
+        yield from (self.vendor, self.proxy, *self.served.values())
+        if self.litellm is not None:
+            yield self.litellm
+
+    def list_added_ms(self, target: Target | None) -> list[float]:
+        """List what a target added to the vendor's own latency, by round."""
+        theirs = [] if target is None else target.latency_ms
+        return [ms - base for ms, base in zip(theirs, self.vendor.latency_ms, strict=False)]
+
+    def list_shares(self, target: Target | None) -> list[float]:
+        """List which share of the proxy's requests a second a target had, by round."""
+        theirs = [] if target is None else target.per_s
+        return [per_s / bare for per_s, bare in zip(theirs, self.proxy.per_s, strict=False)]
+
+
+@contextmanager
+def open_party(folder: Path) -> Iterator[Party]:
+    """Start all that take requests, each a process of its own, until the block ends."""
+    with ExitStack() as stack:
+        vendor = Target(*stack.enter_context(start_module("benchmarks._fake_vendor")))
+        vendor.request = make_post(CHAT, b"{}")
+        url = f"http://127.0.0.1:{vendor.port}"
+        proxy = Target(*stack.enter_context(start_module("benchmarks._bare_proxy", url + CHAT)))
+        proxy.request = make_post("/v1/runs", b"{}")
+        urls = {("openai", "api"): f"{url}/v1"}
+        starting = []
+        for durability in DURABILITIES:
+            data_dir = folder / durability / "data"
+            data_dir.parent.mkdir()
+            starting.append(serve_toolkit(data_dir, urls, durability=durability))
+        with ThreadPoolExecutor() as threads:  # as each waits until its server is there
+            started = list(threads.map(stack.enter_context, starting))
+        served = {
+            durability: Service(url, pid)
+            for durability, (url, pid) in zip(DURABILITIES, started, strict=True)
+        }
+        litellm = None
+        if python := find_peer("litellm"):
+            port, pid, key = stack.enter_context(serve_litellm(python, folder, f"{url}/v1"))
+            message = {"role": "user", "content": "Say one line on tea"}
+            body = {"model": LITELLM_MODEL, "messages": [message], "max_tokens": 64}
+            post = make_post(CHAT, json.dumps(body).encode(), authorization=f"Bearer {key}")
+            litellm = Target(port, pid, post, b'"choices"')
+        yield Party(vendor, proxy, served, litellm)
+
+
+def tell(party: Party, sync_ms: float) -> bool:
     """Report what every round found; true if all limits are kept."""
-    middle = statistics.median
-    base, service = middle(vendor.latency_ms), served["normal"]
+    proxy, service, peer = party.proxy, party.served["normal"], party.litellm
     kept = True
-    for durability, each in served.items():
-        added = [one - base for one in each.latency_ms]
+    for durability, each in party.served.items():
         syncs = TRANSACTIONS * sync_ms if durability == "full" else 0.0
-        kept &= report(
+        kept &= report_rounds(
             f"gateway.added_ms.{durability}",
-            middle(added),
+            party.list_added_ms(each),
             "ms",
-            floor=middle(proxy.latency_ms) - base + syncs,
+            floors=[added + syncs for added in party.list_added_ms(proxy)],
             limit=round(LIMITS["added_ms"] + syncs, 4),
-            **spread(added),
+            peers=party.list_added_ms(peer),
+            peer=PEER,
+            cpu_ms=round(statistics.mean(each.alone_cpu_ms), 4),
+            proxy_cpu_ms=round(statistics.mean(proxy.alone_cpu_ms), 4),
         )
-    shares = [ours / bare for ours, bare in zip(service.per_s, proxy.per_s, strict=True)]
+    shares, theirs = party.list_shares(service), party.list_shares(peer)
     kept &= report_share(
         "gateway.runs_per_s",
-        middle(shares),
+        statistics.median(shares),
         at_least=LEAST_SHARE,
-        per_s=round(middle(service.per_s)),
-        proxy_per_s=round(middle(proxy.per_s)),
+        per_s=round(statistics.median(service.per_s)),
+        proxy_per_s=round(statistics.median(proxy.per_s)),
         callers=CALLERS,
+        most_share=round(max(shares), 4),
+        **({"peer": round(statistics.median(theirs), 4), "peer_name": PEER} if theirs else {}),
         **spread(shares),
     )
-    kept &= report(
+    kept &= report_rounds(
         "gateway.cpu_ms",
-        middle(service.cpu_ms),
+        service.cpu_ms,
         "ms/run",
-        floor=middle(proxy.cpu_ms),
+        floors=proxy.cpu_ms,
         limit=LIMITS["cpu_ms"],
+        peers=[] if peer is None else peer.cpu_ms,
+        peer=PEER,
         callers=CALLERS,
-        **spread(service.cpu_ms),
     )
     return kept
 
 
 async def main(rounds: int = ROUNDS, seconds: float = SECONDS, steady_s: float = STEADY_S) -> int:
     """Measure; exit code 1 if a limit is not kept."""
-    with (
-        tempfile.TemporaryDirectory() as name,
-        start_module("benchmarks._fake_vendor") as (vendor_port, vendor_pid),
-        start_module("benchmarks._bare_proxy", f"http://127.0.0.1:{vendor_port}{CHAT}") as bare,
-    ):
-        urls = {("openai", "api"): f"http://127.0.0.1:{vendor_port}/v1"}
-        folders = {each: Path(name, each) for each in ("normal", "full")}
-        for folder in folders.values():
-            folder.mkdir()
-        with (
-            serve_toolkit(folders["normal"] / "data", urls, durability="normal") as normal,
-            serve_toolkit(folders["full"] / "data", urls, durability="full") as full,
-        ):
-            vendor = Target(vendor_port, vendor_pid, make_post(CHAT, b"{}"))
-            proxy = Target(*bare, make_post("/v1/runs", b"{}"))
-            served: dict[Durability, Service] = {"normal": Service(*normal), "full": Service(*full)}
-            done = b'"completed"'
-            for each in served.values():  # what is done first is imported first
-                await send_load(each.port, each.make_request, 4, seconds / 3, expected=done)
-            for _ in range(rounds):
-                for target in (vendor, proxy):
-                    await target.measure(seconds)
-                for service in served.values():
-                    await service.measure(seconds, done)
-            syncs = measure_commits(Path(name), "full", 50)
-            kept = tell(vendor, proxy, served, 1000 * statistics.median(syncs))
-            per_s = statistics.median(served["normal"].per_s) / 2
-            p50, p99 = await measure_tail(served["normal"], per_s, steady_s)
+    with tempfile.TemporaryDirectory() as name, open_party(Path(name)) as party:
+        service = party.served["normal"]
+        for target in party:  # what is done first is imported first
+            await target.send(4, seconds / 3)
+        for _ in range(rounds):
+            for target in party:
+                await target.measure(seconds)
+        syncs = measure_commits(Path(name), "full", 50)
+        kept = tell(party, 1000 * statistics.median(syncs))
+        per_s = statistics.median(service.per_s) / 2
+        p50, p99 = await measure_tail(service, per_s, steady_s)
         kept &= report(
             "gateway.p99_over_p50", p99 / p50, "x the median", floor=1.0,
             limit=LIMITS["p99_over_p50"], p50_ms=round(p50, 2), p99_ms=round(p99, 2),

@@ -21,6 +21,8 @@ NAMES = {
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
     "aclose": "close",
+    "aiter_bytes": "iter_bytes",
+    "aread": "read",
     "asyncio": "time",
 }
 DROPPED = ("async", "await")

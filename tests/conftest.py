@@ -26,10 +26,10 @@ from toolkit.settings import Settings
 # tests of every day (`scripts/test`) are without it; the gate and the README's command are not.
 SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
-    "tests/test_benchmarks", "tests/batch/", "tests/planning/test_planner_properties",
-    "tests/engine/money/test_budget_state_machine", "tests/engine/execution/test_clock_changes",
-    "tests/engine/execution/test_task_state_machine",
-    "tests/server/responsiveness/",
+    "tests/test_benchmarks", "tests/test_figure_guards", "tests/batch/",
+    "tests/planning/test_planner_properties", "tests/engine/money/test_budget_state_machine",
+    "tests/engine/execution/test_clock_changes",
+    "tests/engine/execution/test_task_state_machine", "tests/server/responsiveness/",
 )  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    _page,
+    artifacts,
     batch,
+    cpu_steps,
     embedded,
     gateway,
     large_workflow,
@@ -19,6 +22,7 @@ from benchmarks import (
     planning,
     review,
     server_frameworks,
+    startup,
     store_growth,
     transfers,
 )
@@ -35,11 +39,11 @@ def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
 
 
 def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given one size of one shape, then time, memory and growth are told."""
-    large_workflow.main(("fan",), (40,), 1)
+    """Given two sizes of one shape, then time, memory and growth are told."""
+    large_workflow.main(("fan",), (20, 40), 1)
     found = figures(capsys)
     assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
-    assert "large_workflow.fan.growth" in found
+    assert "large_workflow.fan.40.growth" in found
 
 
 def test_a_wide_fan_is_gathered_in_groups() -> None:
@@ -101,6 +105,92 @@ def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(figures(capsys)) == {f"embedded.{name}" for name in names}
 
 
+def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given one round, then processes, clients and the demo are told beside their floors."""
+    monkeypatch.setitem(
+        startup.DEMO, "demo", lambda: 0.0
+    )  # which takes long, and is tried elsewhere
+    startup.main(1, 1)
+    names = ("import", "help", "first_run", "client", "async_client", "demo")
+    assert set(figures(capsys)) == {f"startup.{name}" for name in names}
+
+
+def test_vendors_take_as_long_as_their_longest_chain() -> None:
+    """Given nodes of which one is this machine's, then the others' longest chain is what counts."""
+    ends = {
+        "a": ("x", 1.0, []),
+        "b": ("x", 2.0, ["a"]),
+        "c": (None, 9.0, ["a"]),
+        "d": ("x", 2.5, []),
+    }
+    nodes = [
+        {"id": name, "provider": provider, "seconds": seconds, "depends_on": upstream}
+        for name, (provider, seconds, upstream) in ends.items()
+    ]
+    assert startup.find_longest_chain_s(nodes) == 3.0
+
+
+def test_cpu_steps(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given two steps, then work, bytes and the first step are told beside the bare function."""
+    asyncio.run(cpu_steps.main(1, 2))
+    assert set(figures(capsys)) == {f"cpu_steps.{name}" for name in ("first", "work", "bytes")}
+
+
+def test_artifacts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given small artifacts, then saving and reading them is told beside files of them."""
+    artifacts.main(1, {"small": (100, 2)})
+    assert set(figures(capsys)) == {"artifacts.upload.small", "artifacts.download.small"}
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A page with one table, of one figure that was kept."""
+    page = tmp_path / "page.md"
+    page.write_text(
+        "Before.\n<!-- begin: figures of call -->\n<!-- end: figures of call -->\nAfter.\n"
+    )
+    tables = tmp_path / "page.toml"
+    tables.write_text(
+        '[call]\nbenchmarks = ["gateway"]\n[call.figures]\n"gateway.cpu_ms" = { says = "CPU" }\n'
+    )
+    for name, path in {"PAGE": page, "TABLES": tables, "FIGURES": tmp_path / "f.jsonl"}.items():
+        monkeypatch.setattr(_page, name, path)
+    line = {
+        "figure": "gateway.cpu_ms", "value": 1.5, "unit": "ms", "floor": 0.25, "limit": 0.9,
+        "kept": False, "rounds": 5, "min": 1.25, "max": 2.0, "peer": 7.5, "peer_name": "LiteLLM",
+    }  # fmt: skip
+    _page.keep_figures({"gateway": [_page.describe_run("gateway", 0.0, 60.0), line]})
+    return page
+
+
+def test_the_page_is_made_from_figures(page: Path) -> None:
+    """Given kept figures, when the page is written, then they are in its table; its prose stays."""
+    assert _page.write_page() == []
+    written = page.read_text()
+    assert "| CPU | 1.5 (1.25 to 2) ms | 0.25 | 7.5 (LiteLLM) | 0.9 | no |" in written
+    assert written.startswith("Before.\n")
+    assert written.endswith("After.\n")
+    assert _page.write_page(check=True) == []
+
+
+def test_a_page_that_says_something_else_is_told(page: Path) -> None:
+    """Given a figure that was changed by hand, or that no table has, then the check says so."""
+    _page.write_page()
+    page.write_text(page.read_text().replace("1.5", "0.5"))
+    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 1}]})
+    unnamed, differs = _page.write_page(check=True)
+    assert "other.x" in unnamed
+    assert "is not what" in differs
+
+
+def test_what_was_not_measured_again_is_kept(page: Path) -> None:
+    """Given figures of two benchmarks, when one is kept anew, then the other's are as they were."""
+    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 1}]})
+    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 2}]})
+    values = {line["figure"]: line["value"] for line in _page.read_figures() if "figure" in line}
+    assert values == {"gateway.cpu_ms": 1.5, "other.x": 2}
+
+
 def test_one_table_has_all_benchmarks() -> None:
     """Given every benchmark there is, then the one command runs it, and each figure has a row."""
     modules = {path.stem for path in Path(gateway.__file__).parent.glob("[a-z]*.py")}
@@ -108,12 +198,19 @@ def test_one_table_has_all_benchmarks() -> None:
     table = render_table(
         [
             {"figure": "a", "value": 0.12345, "unit": "ms", "floor": 0, "limit": 1, "kept": True},
-            {"figure": "b", "value": 0.5, "unit": "share", "at_least": 0.6, "kept": False},
+            {
+                "figure": "b",
+                "value": 0.5,
+                "unit": "share",
+                "at_least": 0.6,
+                "kept": False,
+                "peer": 2,
+            },
         ]
     )
     assert table.splitlines()[2:] == [
-        "| a | 0.123 | ms | 0 | 1 | yes |",
-        "| b | 0.5 | share |  | ≥ 0.6 | no |",
+        "| a | 0.123 | ms | 0 |  | 1 | yes |",
+        "| b | 0.5 | share |  | 2 | ≥ 0.6 | no |",
     ]
 
 

@@ -74,6 +74,7 @@ async def open_engine(
     resolver: SecretResolver
     if settings.sandbox:
         from toolkit import sandbox
+        from toolkit.sandbox.transport import AppTransport
 
         compatible = list_compatible_vendors(registry)
         mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
@@ -82,7 +83,7 @@ async def open_engine(
         resolver = MappingResolver(keys | sandbox.SANDBOX_KEYS)
         if tape is None or tape.mode != "replay":
             cloud = sandbox.create_app(faults=faults, compatible=compatible)
-            transport = SandboxTransport(httpx.ASGITransport(cloud))
+            transport = SandboxTransport(AppTransport(cloud))
     else:
         owned = allow_env is None
         resolver = ChainResolver(

@@ -6,7 +6,7 @@ import concurrent.futures.thread as executors
 import logging
 import os
 import threading
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ import httpx
 from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.operations.messages import (
     OperationAnswer,
     OperationRequest,
@@ -246,6 +247,19 @@ class LoopChannel:
         """
         return self._thread.call(self._thread.operations.call(request))
 
+    def stream(self, request: OperationRequest) -> Iterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        items = self._thread.operations.stream(request)
+        try:
+            while (item := self._thread.call(_read_next(items))) is not None:
+                yield item
+        finally:
+            self._thread.call(_close_stream(items))
+
 
 class AsyncLoopChannel:
     """An async client's way from its loop to the operations of the engine in this process."""
@@ -265,6 +279,32 @@ class AsyncLoopChannel:
         """
         work = self._thread.operations.call(request)
         return await asyncio.wrap_future(self._thread.submit(work))
+
+    async def stream(self, request: OperationRequest) -> AsyncIterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        items = self._thread.operations.stream(request)
+        try:
+            while True:
+                next_item = self._thread.submit(_read_next(items))
+                item = await asyncio.wrap_future(next_item)
+                if item is None:
+                    return
+                yield item
+        finally:
+            await asyncio.wrap_future(self._thread.submit(_close_stream(items)))
+
+
+async def _read_next(items: AsyncIterator[T]) -> T | None:
+    return await anext(items, None)
+
+
+async def _close_stream(items: AsyncIterator[T]) -> None:
+    if isinstance(items, AsyncGenerator):
+        await items.aclose()
 
 
 class LoopTransport(httpx.BaseTransport):

@@ -1,12 +1,12 @@
 """A vendor cloud that outlives the engines that use it, as the real ones do."""
 
-import httpx
 from starlette.applications import Starlette
 from starlette.types import ASGIApp
 
 from toolkit.assembly import SandboxTransport, apply_sandbox
 from toolkit.engine import Engine, Registry
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS
+from toolkit.sandbox.transport import AppTransport
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
@@ -17,7 +17,7 @@ async def open_engine_on(cloud: ASGIApp, settings: Settings) -> Engine:
     registry = Registry.load()
     return await Engine.open(
         apply_sandbox(settings, registry, VENDOR_PATHS),
-        transport=SandboxTransport(httpx.ASGITransport(cloud)),
+        transport=SandboxTransport(AppTransport(cloud)),
         resolver=MappingResolver(SANDBOX_KEYS),
         registry=registry,
     )

@@ -48,6 +48,24 @@ def test_an_answer(client: Any) -> None:
     assert answer["ResponseMetadata"]["RequestId"]
 
 
+def test_a_stream(client: Any) -> None:
+    """Given a stream, then boto3 reads its frames, and they are the whole answer and its usage."""
+    asked = {"modelId": MODEL, "messages": MESSAGES}
+    whole = client.converse(**asked)
+    events = list(client.converse_stream(**asked)["stream"])
+    deltas = [
+        one["contentBlockDelta"]["delta"]["text"]
+        for one in events
+        if len(one) == 1 and "contentBlockDelta" in one
+    ]
+    assert len(deltas) > 2
+    assert "".join(deltas) == whole["output"]["message"]["content"][0]["text"]
+    assert [one["messageStop"]["stopReason"] for one in events if "messageStop" in one] == [
+        whole["stopReason"]
+    ]
+    assert [one["metadata"]["usage"] for one in events if "metadata" in one] == [whole["usage"]]
+
+
 def test_output_by_a_schema(client: Any) -> None:
     """Given a schema, then the text is JSON of that shape."""
     schema = '{"type": "object", "properties": {"title": {"type": "string"}}}'

@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 
 from tests.vendors.conftest import VENDORS, access
 from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.answers import read_answer
 from toolkit.plugins import (
     Access,
     CloneRequest,
@@ -36,7 +37,9 @@ from toolkit.plugins.infrastructure import (
     EndpointReading,
     GpuListing,
 )
+from toolkit.plugins.streaming import STREAM_READER
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
+from toolkit.sandbox.transport import AppTransport
 from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 from toolkit.sandbox.wires.runpod import RunPodAccount
 
@@ -54,8 +57,9 @@ class SandboxDriver:
 
     def __init__(self, app: Starlette) -> None:
         self.state = app.state.sandbox
-        self._client = httpx.AsyncClient(transport=httpx.ASGITransport(app))
+        self._client = httpx.AsyncClient(transport=AppTransport(app))
         self.steps: list[object] = []
+        self.shown: list[str] = []
 
     async def close(self) -> None:
         """Let go of the app."""
@@ -100,7 +104,10 @@ class SandboxDriver:
     async def _perform(self, step: object) -> object:
         match step:
             case httpx.Request():
-                return await self._client.send(step)
+                answer = await self._client.send(step, stream=STREAM_READER in step.extensions)
+                if STREAM_READER in step.extensions:
+                    answer = await read_answer(step, answer, 10_000_000, self.shown.append)
+                return answer
             case RunInProcess() | RunInThread():
                 return step.run()
         assert isinstance(step, Pause | Submitted)
@@ -134,6 +141,21 @@ async def test_json(cloud: SandboxDriver, vendor: str) -> None:
     """Given a schema, the text is JSON of that shape."""
     reply = await cloud.run(vendor, TextRequest(prompt="Outline tides.", schema=SCHEMA))
     assert set(json.loads(reply.text)) == {"title", "points"}
+
+
+@pytest.mark.parametrize("vendor", [*LLMS, "runpod"])
+@pytest.mark.parametrize("schema", [None, SCHEMA], ids=["text", "json"])
+async def test_streamed_text(
+    cloud: SandboxDriver, vendor: str, schema: dict[str, object] | None
+) -> None:
+    """Given a prompt, then a streamed answer is the same as one that comes at once."""
+    asked = TextRequest(prompt="Write two sentences about tides.", schema=schema)
+    whole = await cloud.run(vendor, asked)
+    assert cloud.shown == []
+    streamed = await cloud.run(vendor, replace(asked, stream=True))
+    assert "".join(cloud.shown) == streamed.text == whole.text
+    assert len(cloud.shown) > 2
+    assert (streamed.cost, streamed.model) == (whole.cost, whole.model)
 
 
 async def test_truncated_text(cloud: SandboxDriver) -> None:

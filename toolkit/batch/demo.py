@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+import sys
 import time
 import warnings
 from importlib.resources import files
@@ -13,6 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, KernelSource
+from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.records import IN_BATCH_VARIABLE
 from toolkit.display.text import format_money
 
 NOTEBOOK = "01_social_card.ipynb"
@@ -73,6 +78,20 @@ def run_demo(topic: str, out: Path) -> bool:
 
 
 def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -> None:
+    source = open_kernel_source(fork=True, spares=0, renew_after=1)
+    try:
+        # As papermill will want it. Its kernel does its imports while this process does those.
+        environment = {**os.environ, IN_BATCH_VARIABLE: "1"}
+        command = (sys.executable, "-m", LAUNCHER)
+        source.prepare(KernelRequest(command, str(Path.cwd()), environment, PRELOADS))
+        _run_papermill(topic, out, executed, console, source)
+    finally:
+        source.close()
+
+
+def _run_papermill(
+    topic: str, out: Path, executed: Path, console: Console, source: KernelSource
+) -> None:
     with warnings.catch_warnings():
         # Deprecations inside papermill and its kernel client are not the reader's.
         warnings.simplefilter("ignore")
@@ -88,6 +107,7 @@ def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -
             parameters={"topic": topic, "out_dir": str(out)},
             kernel_name="python3",
             engine_name=ENGINE_NAME,
+            source=source,
             preload=PRELOADS,
             autosave_cell_every=0,
             progress_bar=False,

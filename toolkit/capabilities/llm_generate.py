@@ -85,6 +85,7 @@ def build_request(given: LlmInput) -> TextRequest:
         max_tokens=given.max_tokens,
         temperature=given.temperature,
         schema=given.output_schema,
+        stream=True,
         # JSON that is cut off is worth nothing, so its cap never falls.
         cap_may_fall="max_tokens" not in given.model_fields_set and given.output_schema is None,
     )

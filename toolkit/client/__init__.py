@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.tasks import Task
     from toolkit.client._sync.resources.templates import Template
     from toolkit.client._sync.resources.workflows import WorkflowRun
+    from toolkit.client._text_pieces import TextPiece
 
 # The module of each name: importing one does not import the others (PEP 562).
 _EXPORTS = {
@@ -39,6 +40,7 @@ _EXPORTS = {
     "Storage": "toolkit.client._sync.resources.storage",
     "Task": "toolkit.client._sync.resources.tasks",
     "Template": "toolkit.client._sync.resources.templates",
+    "TextPiece": "toolkit.client._text_pieces",
     "Workflow": "toolkit.client._builder",
     "WorkflowRun": "toolkit.client._sync.resources.workflows",
 }
@@ -60,6 +62,7 @@ __all__ = [
     "Storage",
     "Task",
     "Template",
+    "TextPiece",
     "Workflow",
     "WorkflowRun",
 ]

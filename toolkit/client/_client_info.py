@@ -1,8 +1,8 @@
 """What a client is: which world it is in, whose it is, and what it has spent."""
 
 from dataclasses import dataclass
-from html import escape
 
+from toolkit.display.records import html
 from toolkit.display.text import format_money
 
 SANDBOX, LIVE = "in the sandbox", "live"
@@ -43,6 +43,11 @@ class ClientInfo:
         return f"<Client {self}>"
 
     def _repr_html_(self) -> str:
-        color = "#8a6d00" if self.sandbox else "#9b1c1c"  # beside the word: live work is billed
-        world, _, rest = str(self).partition(", ")
-        return f'<b style="color:{color}">{escape(world)}</b>, {escape(rest)}'
+        # In cells of their own: two dollar signs in one text are a formula to a notebook.
+        facts = {
+            "account": self.account,
+            "spent by this client": format_money(self.spent_here_usd),
+            "spent today": format_money(self.spent_today_usd),
+            "dollars": "simulated" if self.sandbox else "as billed, by list prices",
+        }
+        return html.render_facts(f"Client {self.world}, {self.place}", facts)

@@ -24,3 +24,16 @@ class Event(Record):
     def terminal(self) -> bool:
         """True if no event of this resource comes after it."""
         return self.type in TERMINAL_EVENTS and self.data.get("id") == self.resource_id
+
+
+class TextDelta(Record):
+    """A piece of a text as a vendor writes it, on the event stream alone: `event: delta`.
+
+    Pieces have no number: they are not stored, not in lists, and not sent again.
+    """
+
+    resource_id: str
+    job_id: str
+    node_id: str | None = Field(default=None, description="the node that writes it, in a workflow")
+    attempt: int = Field(ge=1, description="a new number begins the text anew")
+    text: str

@@ -26,6 +26,7 @@ from toolkit.engine.routing.connection_set import ConnectionSet
 from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.ranking_cache import RankingCache
+from toolkit.engine.text_streams import TextStreams
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
 
@@ -41,6 +42,7 @@ class EngineContext(ProviderContext):
             error rates then do not count.
         in_flight: ids of what this process is creating or deleting at a GPU cloud.
         observer: watches workflows, jobs and calls.
+        texts: the texts that vendors are writing.
     """
 
     store: Store
@@ -54,6 +56,7 @@ class EngineContext(ProviderContext):
     is_reproducible: bool = False
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
+    texts: TextStreams = field(default_factory=TextStreams)
     _rankings: RankingCache = field(default_factory=RankingCache)
     _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 

@@ -141,6 +141,7 @@ class Engine:
         # Endpoints first, as their hidden templates go with them.
         self.reconciler = Reconciler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
+        self.texts = core.texts
         self.usage = Usage(core)
         self.billing = Billings(core, self.usage)
         self.idempotency = IdempotencyStore(core)

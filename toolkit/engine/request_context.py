@@ -51,6 +51,7 @@ class RequestContext:
         scopes: of that key; none for work that goes on by itself.
         allowance_id: the id that the key's spending is counted under, for a key with an allowance.
         claim: the claim of the request's idempotency key, if it has one.
+        watches_text: whether its caller will watch texts as they are written (`Prefer: stream`).
     """
 
     account_id: str
@@ -58,6 +59,7 @@ class RequestContext:
     scopes: frozenset[Scope] = frozenset()
     allowance_id: str | None = None
     claim: IdempotencyClaim | None = None
+    watches_text: bool = False
 
     @classmethod
     def of_lease(cls, lease: Lease) -> Self:

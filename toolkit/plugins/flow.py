@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypeVar, TypeVarTuple, Unpack, cast
 import httpx
 
 from toolkit.plugins.operations import Operation, Reply
+from toolkit.plugins.streaming import STREAM_READER, StreamReader
 from toolkit.workers.serialization import copy_value, get_function_name
 
 T = TypeVar("T")
@@ -87,7 +88,11 @@ FREE_EXTENSION, REPLACEMENT_EXTENSION = "toolkit.free", "toolkit.instead"
 
 
 def send(
-    request: httpx.Request, *, free: bool = False, instead: bool = False
+    request: httpx.Request,
+    *,
+    free: bool = False,
+    instead: bool = False,
+    stream: StreamReader | None = None,
 ) -> Flow[httpx.Response]:
     """Send one HTTP request and receive the whole response, read and within the size limit.
 
@@ -98,6 +103,8 @@ def send(
         request: what to send.
         free: whether it bills nothing, such as an upload or a listing.
         instead: whether it replaces an earlier one that was refused, with whatever status.
+        stream: the reader of the answer, where the request asks for a streamed one; what is
+            received is the whole answer, as the reader puts it together.
 
     >>> flow = send(httpx.Request("GET", "https://vendor.example/"))
     >>> next(flow).method
@@ -105,6 +112,8 @@ def send(
     """
     said = {FREE_EXTENSION: free, REPLACEMENT_EXTENSION: instead}
     request.extensions |= {name: True for name, value in said.items() if value}
+    if stream is not None:
+        request.extensions[STREAM_READER] = stream
     return cast("httpx.Response", (yield request))
 
 

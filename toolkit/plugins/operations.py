@@ -78,6 +78,8 @@ class TextRequest(Operation[TextReply]):
             budget would not cover as much.
         temperature: only sent where given, as some models refuse any.
         schema: the JSON schema that the answer must match; none for text of any form.
+        stream: whether the text may be shown as it is written; a vendor sees it only where
+            somebody watches, and then streams its answer if it can.
         measured: a cache of its measures, by name: routing asks again for each candidate.
     """
 
@@ -90,6 +92,7 @@ class TextRequest(Operation[TextReply]):
     temperature: float | None = None
     schema: dict[str, object] | None = None
     cap_may_fall: bool = False
+    stream: bool = False
     measured: dict[str, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def units(self) -> dict[str, float]:

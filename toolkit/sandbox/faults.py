@@ -48,6 +48,7 @@ class Fault:
         times: how many matching calls it meets; none means all of them.
         share: of the matching calls, from 0 to 1, drawn by the seed.
         delay_ms: wait so long first, give or take `spread_ms` (evenly distributed).
+        piece_ms: wait so long before each piece of a streamed answer but the first.
         mangle: what happens to the answer: `truncate` sends half of it, `garbage` sends noise,
             `drip` sends it in pieces over `drip_s`, `hang` never answers, `drop` cuts the wire.
         rate_per_s, burst: a token bucket; a call that finds it empty is answered with 429 and the
@@ -66,6 +67,7 @@ class Fault:
     share: float = 1.0
     delay_ms: float = 0.0
     spread_ms: float = 0.0
+    piece_ms: float = 0.0
     mangle: Mangle | None = None
     drip_s: float = 1.0
     rate_per_s: float | None = None
@@ -93,14 +95,17 @@ class Fault:
             return "rate_limit"
         if self.status is not None or self.body is not None:
             return str(200 if self.status is None else self.status)
+        if self.piece_ms:
+            return "pace"
         return self.mangle or ("price" if self.price_factor is not None else "delay")
 
 
 @dataclass(slots=True)
 class CallEffects:
-    """The effects of faults on one call: its delay, and what answers it or mangles the answer."""
+    """The effects of faults on one call: its delays, and what answers it or mangles the answer."""
 
     delay_ms: float = 0.0
+    piece_ms: float = 0.0
     fault: Fault | None = None
     retry_after_s: float | None = None
     price_factor: float = 1.0
@@ -202,6 +207,10 @@ class Faults:
         """Make calls take longer: `mean_ms`, give or take `spread_ms`."""
         self.add(Fault(vendor, delay_ms=mean_ms, spread_ms=spread_ms, **more))
 
+    def pace(self, vendor: str, piece_ms: float, **more: Any) -> None:
+        """Make streamed texts come as a model writes them: a piece each `piece_ms`."""
+        self.add(Fault(vendor, piece_ms=piece_ms, **more))
+
     def mangle(self, vendor: str, how: Mangle, **more: Any) -> None:
         """Mangle answers: `truncate`, `garbage`, `drip`, `hang` or `drop`."""
         self.add(Fault(vendor, mangle=how, **more))
@@ -275,6 +284,7 @@ class Faults:
                         self._script = [one for one in self._script if one[0] is not fault]
                 spread = random.uniform(-fault.spread_ms, fault.spread_ms)
                 weather.delay_ms += max(0.0, fault.delay_ms + spread)
+                weather.piece_ms += fault.piece_ms
                 if fault.price_factor is not None:
                     weather.price_factor *= fault.price_factor
                 if fault.rate_per_s is not None:

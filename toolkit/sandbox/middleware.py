@@ -45,6 +45,8 @@ class VendorMiddleware:
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
         wrapped_send = self._wrap_send(send, vendor, call)
+        if weather.piece_ms > 0:
+            wrapped_send = _slow_pieces(wrapped_send, weather.piece_ms)
         fault = weather.fault
         if fault is None:
             await self._app(scope, _replay_body(body, receive), wrapped_send)
@@ -126,6 +128,21 @@ class VendorMiddleware:
             await send(message)
 
         return send_with_id
+
+
+def _slow_pieces(send: Send, piece_ms: float) -> Send:
+    """Wait before each piece of an answer but the first; an answer at once is one piece."""
+    is_first = True
+
+    async def send_slowly(message: Message) -> None:
+        nonlocal is_first
+        if message["type"] == "http.response.body" and message.get("body"):
+            if not is_first:
+                await asyncio.sleep(piece_ms / 1000)
+            is_first = False
+        await send(message)
+
+    return send_slowly
 
 
 def _normalize_body(scope: MutableMapping[str, Any], body: bytes) -> bytes:

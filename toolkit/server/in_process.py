@@ -8,6 +8,8 @@ import asyncio
 import logging
 import re
 import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
 from dataclasses import replace
 from typing import IO, Any
 
@@ -22,15 +24,18 @@ from toolkit.contract.errors import (
     ServiceError,
     ToolkitError,
 )
-from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.events import Event, TextDelta
+from toolkit.contract.ids import Prefix, is_id, new_id
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.messages import (
     OperationAnswer,
     OperationRequest,
     OperationTarget,
 )
-from toolkit.contract.operations.queries import PageQuery
+from toolkit.contract.operations.queries import EventsQuery, PageQuery
 from toolkit.contract.operations.table import OPERATIONS
+from toolkit.contract.runs import Run
 from toolkit.engine import Engine
 from toolkit.server.auth import authenticate_key
 from toolkit.server.calls import ANONYMOUS, ApiCall, Upload, check_scope
@@ -40,6 +45,7 @@ from toolkit.server.errors import (
     find_status,
     make_draining_error,
 )
+from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.downloads import make_missing_bytes_error, make_range_error
@@ -96,13 +102,33 @@ class LocalOperations:
             failed = error
         raise _make_caller_error(failed)  # here, so that nothing of the engine hangs on it
 
+    async def stream(self, request: OperationRequest) -> AsyncIterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come, until it has ended.
+
+        Raises:
+            ToolkitError: as a client gets it over HTTP.
+        """
+        try:
+            call = await self._make_call(request)
+            await dispatch(call)  # refused before anything is waited for
+            items = follow_events(call.engine, call.context, call.id, call.input.after)
+            async with aclosing(items):
+                async for item in items:
+                    if item is not None:
+                        yield item
+        except Exception as error:
+            failed = error
+        else:
+            return
+        raise _make_caller_error(failed)
+
     async def _answer(self, request: OperationRequest) -> OperationAnswer:
         call = await self._make_call(request)
         if request.file is not None:
             return await self._answer_upload(call, request.file)
         if not request.needs_events:
             began = time.monotonic()
-            run = await self._engine.runs.wait_for_end(call.context, call.id, call.input.wait_s)
+            run = await self._await_run(call)
             if run is not None:
                 return OperationAnswer([], work=dump_record(run))
             left_s = max(0.0, call.input.wait_s - (time.monotonic() - began))
@@ -119,6 +145,15 @@ class LocalOperations:
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [dump_record(one) for one in result]
         return OperationAnswer(records, find_next_cursor(result, query), work)
+
+    async def _await_run(self, call: ApiCall[EventsQuery]) -> Run | None:
+        """Wait for the end of a run; none where its events have to tell of it, or not yet."""
+        if not is_id(call.id, Prefix.RUN):
+            return None
+        runs = self._engine.runs
+        run = await runs.wait_for_end(call.context, call.id, call.input.wait_s)
+        run = run or await runs.get(call.context, call.id)
+        return run if run.status in FINAL_STATUSES else None
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""
@@ -174,6 +209,8 @@ class LocalOperations:
             if len(body) > engine.settings.body_limit_bytes:
                 raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
             taken = await parse_body(body, operation.body, engine, context.account_id or None)
+        if request.watches_text:
+            context = replace(context, watches_text=True)
         return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
 
 

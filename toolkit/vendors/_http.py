@@ -232,7 +232,9 @@ def build_json_request(
     target, host = _parse_url(url)
     body = _ENCODER.encode(fields).encode()
     lines = {"Host": host, "Content-Length": str(len(body)), "Content-Type": "application/json"}
-    request = httpx.Request("POST", target, headers=lines | headers, stream=httpx.ByteStream(body))
+    request = httpx.Request(
+        "POST", target, headers={**lines, **headers}, stream=httpx.ByteStream(body)
+    )
     request.read()
     return request
 

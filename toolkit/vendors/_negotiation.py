@@ -11,6 +11,7 @@ from itertools import product
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, TextRequest
 from toolkit.vendors import _chat
+from toolkit.vendors._chat_stream import STREAM_FIELDS
 from toolkit.vendors._http import Json, VendorResponse, get_object
 
 CAP_FIELDS = ("max_completion_tokens", "max_tokens")
@@ -52,6 +53,7 @@ class RequestForm:
         caps: the names under which the limit of tokens is sent; never empty.
         json: how the answer is asked to be JSON.
         temperature: whether the temperature is sent.
+        stream: whether the answer is asked for as a stream.
     """
 
     operation: TextRequest
@@ -59,6 +61,7 @@ class RequestForm:
     caps: tuple[str, ...]
     json: str
     temperature: bool
+    stream: bool
 
     def build_fields(self) -> Json:
         """Build the body of the request."""
@@ -69,6 +72,8 @@ class RequestForm:
         kept |= dict.fromkeys(self.caps, asked.max_tokens)
         if not self.temperature:
             kept.pop("temperature", None)
+        if self.stream:
+            kept |= STREAM_FIELDS
         shape = self._build_response_format()
         return {**kept, "response_format": shape} if shape else kept
 
@@ -88,6 +93,9 @@ class RequestForm:
         """
         if field == "temperature" and self.temperature:
             return replace(self, temperature=False)
+        if field in STREAM_FIELDS and self.stream:
+            # Without its options a stream has no usage, so it could not be billed.
+            return replace(self, stream=False)
         if field == "response_format" and self.json in rungs[:-1]:
             return replace(self, json=rungs[rungs.index(self.json) + 1])
         if field in self.caps:
@@ -176,7 +184,14 @@ def _choose_first_form(
     digest = _digest_schema(operation) if len(rungs) > 1 else ""
     taken = [rung for rung in rungs[:-1] if not known & {rung, f"{rung}:{digest}"}]
     json_form = taken[0] if taken else rungs[-1]
-    return RequestForm(operation, access.model, caps or CAP_FIELDS[1:], json_form, temperature)
+    return RequestForm(
+        operation,
+        access.model,
+        caps or CAP_FIELDS[1:],
+        json_form,
+        temperature,
+        stream=operation.stream and not known & STREAM_FIELDS.keys(),
+    )
 
 
 def _find_replay(
@@ -205,7 +220,8 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
     code, named = str(error.get("code") or ""), error.get("param")
     words = _extract_error_text(said)
     field = named.partition(".")[0] if isinstance(named, str) else _find_refused_field(words, form)
-    if field not in (*CAP_FIELDS, "temperature", "response_format") or field not in fields:
+    weakened = (*CAP_FIELDS, *STREAM_FIELDS, "temperature", "response_format")
+    if field not in weakened or field not in fields:
         return None
     if field == "response_format":
         of_type = f"{named} {words}"
@@ -226,8 +242,11 @@ def _find_refused_field(words: str, form: RequestForm) -> str:
     caps = [name for name in form.caps if re.search(rf"\b{name}\b", words)]
     if caps:
         return caps[-1]  # refused together, the older name goes
-    # An ordinary word in error messages: it counts only where it is quoted as a field's name.
-    return "temperature" if re.search(r"['\"`]temperature['\"`]", words) else ""
+    if form.stream and "stream_options" in words:
+        return "stream_options"
+    # Ordinary words in error messages: they count only where they are quoted as a field's name.
+    named = ("temperature", *(("stream",) if form.stream else ()))
+    return next((name for name in named if re.search(rf"['\"`]{name}['\"`]", words)), "")
 
 
 def _extract_error_text(said: Json) -> str:

@@ -21,6 +21,7 @@ from toolkit.plugins.infrastructure import (
     ResourceListing,
     ResourceState,
 )
+from toolkit.plugins.streaming import StreamReader
 from toolkit.vendors._http import (
     REFUSED,
     Json,
@@ -47,14 +48,19 @@ def build_request(
 
 
 def send_request(
-    access: Access, method: str, path: str, body: Json | None = None, host: str = "jobs"
+    access: Access,
+    method: str,
+    path: str,
+    body: Json | None = None,
+    host: str = "jobs",
+    stream: StreamReader | None = None,
 ) -> Flow[VendorResponse]:
     """Send a request; the answer, unless it failed.
 
     Raises:
         ProviderError: as the status says.
     """
-    response = yield from send(build_request(access, method, path, body, host))
+    response = yield from send(build_request(access, method, path, body, host), stream=stream)
     answer = VendorResponse("runpod", access, response)
     if answer.is_failure:
         raise _build_failure(answer)

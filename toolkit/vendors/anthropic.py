@@ -11,6 +11,7 @@ from toolkit.plugins import (
     Vendor,
     send,
 )
+from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
 from toolkit.vendors import _chat
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
@@ -30,6 +31,19 @@ from toolkit.vendors._prices import load_models
 API_VERSION = "2026-10-21"
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _INPUT_FIELDS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+# Errors in the middle of a stream have no status of their own (API reference, "Errors").
+_STATUSES_OF_ERRORS = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
 _SCHEMA_REFUSAL_WORDS = ("output_config", "schema")
 
 
@@ -68,6 +82,54 @@ def _build_headers(access: Access) -> dict[str, str]:
     return {"x-api-key": check_header_safe(access.secret), "anthropic-version": API_VERSION}
 
 
+class _MessageReader(JsonEventReader):
+    """A reader of streamed messages (the vendor's guide "Streaming messages")."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._message: Json = {}
+        self._blocks: dict[int, Json] = {}
+        self._is_complete = False
+        self._failure: Json | None = None
+        self._shown = VisibleText()
+
+    def _add_event(self, said: Json) -> str:
+        place = said.get("index")
+        match said.get("type"):
+            case "message_start":
+                self._message = get_object(said, "message")
+            case "content_block_start" if isinstance(place, int):
+                self._blocks[place] = {**get_object(said, "content_block")}
+                return self._shown.add(self._blocks[place].get("text") or "")
+            case "content_block_delta" if isinstance(place, int):
+                return self._add_delta(self._blocks.setdefault(place, {}), said)
+            case "message_delta":
+                usage = {**get_object(self._message, "usage"), **get_object(said, "usage")}
+                self._message = {**self._message, **get_object(said, "delta"), "usage": usage}
+            case "message_stop":
+                self._is_complete = True
+            case "error":
+                self._failure = said
+        return ""  # events of kinds that came later than this file are left out
+
+    def _add_delta(self, block: Json, said: Json) -> str:
+        piece = get_object(said, "delta").get("text")
+        if not isinstance(piece, str):
+            return ""  # a thought, a signature, a tool's input
+        block["text"] = f"{block.get('text') or ''}{piece}"
+        return self._shown.add(piece)
+
+    def assemble(self) -> WholeAnswer | None:
+        """Put the message together; none if the stream ended before it did."""
+        if self._failure is not None:
+            named = get_object(self._failure, "error").get("type")
+            return build_answer(self._failure, _STATUSES_OF_ERRORS.get(str(named), 500))
+        if not self._is_complete:
+            return None
+        blocks = [self._blocks[place] for place in sorted(self._blocks)]
+        return build_answer({**self._message, "content": blocks})
+
+
 def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json:
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     fields: Json = {
@@ -75,6 +137,8 @@ def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json
         "max_tokens": operation.max_tokens,
         "messages": [{"role": "user", "content": prompt}],
     }
+    if operation.stream:
+        fields["stream"] = True
     if operation.system:
         fields["system"] = operation.system
     if native and operation.schema is not None:
@@ -86,7 +150,8 @@ def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     request = build_json_request(access.url("/v1/messages"), fields, _build_headers(access))
-    return VendorResponse("anthropic", access, (yield from send(request)))
+    reader = _MessageReader() if fields.get("stream") else None
+    return VendorResponse("anthropic", access, (yield from send(request, stream=reader)))
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:

@@ -20,6 +20,7 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors import _chat
+from toolkit.vendors._converse_stream import make_converse_reader
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -95,7 +96,12 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         lambda native: _chat.ask_with_temperature_fallback(
             operation,
             access,
-            lambda wanted: _send_request(access, keys, _build_body(wanted, access, native=native)),
+            lambda wanted: _send_request(
+                access,
+                keys,
+                _build_body(wanted, access, native=native),
+                stream=operation.stream,
+            ),
             _read_refusal,
         ),
         _SCHEMA_REFUSAL_WORDS,
@@ -198,19 +204,24 @@ def _resolve_endpoint(access: Access, keys: AwsCredentials) -> tuple[str, str]:
     return base, _parse_region(base) or keys.region or REGION
 
 
-def _send_request(access: Access, keys: AwsCredentials, fields: Json) -> Flow[VendorResponse]:
+def _send_request(
+    access: Access, keys: AwsCredentials, fields: Json, *, stream: bool
+) -> Flow[VendorResponse]:
     base, region = _resolve_endpoint(access, keys)
+    reader = make_converse_reader() if stream else None
+    method = "converse" if reader is None else "converse-stream"
     # Many model ids contain `:`, which is signed and sent as %3A.
-    url = f"{base}/model/{quote_path_segment(_find_profile(access.model, region))}/converse"
+    url = f"{base}/model/{quote_path_segment(_find_profile(access.model, region))}/{method}"
     content = json.dumps(fields).encode()
-    headers = {"content-type": "application/json", "accept": "application/json"}
+    accepted = "application/json" if reader is None else reader.media_type
+    headers = {"content-type": "application/json", "accept": accepted}
     headers |= build_bearer_headers(replace(access, secret=keys.bearer)) or _sign_request(
         url, content, headers, replace(keys, region=region)
     )
     request = httpx.Request("POST", url, content=content, headers=headers)
     # What is sent, and could be echoed, is the API key or the id of the access key.
     shown = replace(access, secret=keys.bearer or keys.access_key)
-    return VendorResponse("aws", shown, (yield from send(request)))
+    return VendorResponse("aws", shown, (yield from send(request, stream=reader)))
 
 
 def _sign_request(

@@ -11,7 +11,9 @@ from toolkit.plugins import (
     Vendor,
     send,
 )
+from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
 from toolkit.vendors import _chat
+from toolkit.vendors._chat_stream import find_error_status
 from toolkit.vendors._http import (
     KEY_REFUSED,
     OUT_OF_CREDIT,
@@ -46,7 +48,9 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """
     answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _send_request(access, _build_body(operation, native=native)),
+        lambda native: _send_request(
+            access, _build_body(operation, native=native), stream=operation.stream
+        ),
         _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
@@ -88,12 +92,49 @@ def _build_body(operation: TextRequest, *, native: bool) -> Json:
     return fields
 
 
-def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
+class _ContentReader(JsonEventReader):
+    """A reader of streamed content: each event is an answer with a part of the text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: Json = {}
+        self._candidate: Json = {}
+        self._parts: list[Json] = []
+        self._shown = VisibleText()
+
+    def _add_event(self, said: Json) -> str:
+        self._said |= {name: value for name, value in said.items() if name != "candidates"}
+        choices = said.get("candidates")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict):
+            return ""
+        self._candidate |= choice
+        parts = get_object(choice, "content").get("parts")
+        new = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        self._parts += new
+        texts = (part.get("text") for part in new if part.get("thought") is not True)
+        return "".join(self._shown.add(text) for text in texts if isinstance(text, str))
+
+    def assemble(self) -> WholeAnswer | None:
+        """Put the answer together; none if the stream ended without saying why it did."""
+        if "error" in self._said:
+            return build_answer(self._said, find_error_status(self._said))
+        blocked = get_object(self._said, "promptFeedback").get("blockReason")
+        if not blocked and not self._candidate.get("finishReason"):
+            return None
+        content = {**get_object(self._candidate, "content"), "parts": self._parts}
+        whole = [{**self._candidate, "content": content}] if self._candidate else []
+        return build_answer({**self._said, "candidates": whole})
+
+
+def _send_request(access: Access, fields: Json, *, stream: bool) -> Flow[VendorResponse]:
     # Aliases that move on to newer models are known to the beta version alone.
     version = "v1beta" if access.model.endswith("-latest") else "v1"
-    path = f"/{version}/models/{quote_path_segment(access.model)}:generateContent"
+    method = "streamGenerateContent?alt=sse" if stream else "generateContent"
+    path = f"/{version}/models/{quote_path_segment(access.model)}:{method}"
     request = build_json_request(access.url(path), fields, _build_headers(access))
-    return VendorResponse("google", access, (yield from send(request)))
+    reader = _ContentReader() if stream else None
+    return VendorResponse("google", access, (yield from send(request, stream=reader)))
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:

@@ -25,6 +25,7 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors import _chat
+from toolkit.vendors._chat_stream import STREAM_FIELDS, ChatStreamReader
 from toolkit.vendors._encodings import decode_hex
 from toolkit.vendors._http import (
     KEY_REFUSED,
@@ -77,8 +78,13 @@ def _send_chat(operation: TextRequest, access: Access) -> Flow[VendorResponse]:
     fields["reasoning_split"] = True
     if access.model.startswith("MiniMax-M3"):
         fields["thinking"] = {"type": "disabled"}
+    reader = None
+    if operation.stream:
+        fields |= STREAM_FIELDS
+        reader = ChatStreamReader()
     asked = _chat.build_request(access, "/v1/chat/completions", fields)
-    return VendorResponse("minimax", access, (yield from send(asked, instead=True)))
+    answer = yield from send(asked, instead=True, stream=reader)
+    return VendorResponse("minimax", access, answer)
 
 
 def _read_refusal(answer: VendorResponse) -> str:

@@ -13,6 +13,7 @@ from toolkit.plugins import (
     send,
 )
 from toolkit.vendors import _chat
+from toolkit.vendors._chat_stream import ChatStreamReader
 from toolkit.vendors._http import (
     OUT_OF_CREDIT,
     REFUSED,
@@ -62,11 +63,10 @@ def probe(access: Access) -> Flow[list[str]]:
 
 
 def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
-    return VendorResponse(
-        "openai",
-        access,
-        (yield from send(_chat.build_request(access, CHAT_PATH, fields), instead=True)),
-    )
+    request = _chat.build_request(access, CHAT_PATH, fields)
+    reader = ChatStreamReader() if fields.get("stream") else None
+    answer = yield from send(request, instead=True, stream=reader)
+    return VendorResponse("openai", access, answer)
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:

@@ -44,6 +44,7 @@ from toolkit.plugins.infrastructure import (
     VolumeListing,
 )
 from toolkit.vendors import _chat
+from toolkit.vendors._chat_stream import STREAM_FIELDS, ChatStreamReader
 from toolkit.vendors._http import (
     Classification,
     Json,
@@ -223,7 +224,12 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
         # Its thoughts are billed like the answer, and come before it. Servers that do not know
         # this field of vLLM's pass over it.
         fields["chat_template_kwargs"] = {"enable_thinking": False}
-    answer = yield from send_request(access, "POST", f"{at}/chat/completions", fields)
+    reader = None
+    if operation.stream:
+        fields |= STREAM_FIELDS
+        reader = ChatStreamReader()
+    path = f"{at}/chat/completions"
+    answer = yield from send_request(access, "POST", path, fields, stream=reader)
     return _chat.parse_reply(answer, answer.json(), operation)
 
 

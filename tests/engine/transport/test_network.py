@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -167,7 +168,8 @@ async def test_what_goes_wrong_becomes_our_code(
     assert "sk-network-test" not in run.error.message
 
 
-async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
+@pytest.mark.parametrize("body", ["none", "whole", "made as it is sent"])
+async def test_what_is_lost_while_it_connects_is_not_sent(body: str) -> None:
     """Given work that is taken over between its intent and its request, then nothing is sent."""
     connected = asyncio.Event()
     seen: list[bytes] = []
@@ -175,6 +177,9 @@ async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
     async def serve(reader: Reader, _: Writer) -> None:
         connected.set()
         seen.append(await reader.read())
+
+    async def make_body() -> AsyncIterator[bytes]:
+        yield b"{}"
 
     async def check() -> None:
         await connected.wait()  # it was asked as late as that
@@ -185,9 +190,12 @@ async def test_what_is_lost_while_it_connects_is_not_sent() -> None:
         serve_sockets(serve) as address,
         httpx.AsyncClient(transport=NetworkTransport()) as client,
     ):
-        extensions = {SEND_CHECK: check}
+        contents = {"none": None, "whole": b"{}", "made as it is sent": make_body()}
+        asked: dict[str, Any] = {"content": contents[body], "extensions": {SEND_CHECK: check}}
         with pytest.raises(LeaseLost):
-            await client.post(f"http://{address}", json={"model": "x"}, extensions=extensions)
+            await client.request(
+                "POST" if asked["content"] else "GET", f"http://{address}", **asked
+            )
         await wait_until_async(lambda: seen)
     assert seen == [b""]
 

@@ -41,7 +41,7 @@ def read_stream(client: Client, path: str, most: int | None = None, **headers: s
             if line:
                 event[name] = value
                 continue
-            if "data" in event:
+            if "data" in event and event["event"] != "delta":
                 told = json.loads(event["data"])
                 assert (event["id"], event["event"]) == (str(told["n"]), told["type"])
                 found.append(told)

@@ -208,7 +208,8 @@ class ForkServer:
 class ForkedKernelSource:
     """A source of kernels from zygotes, by imports; one that died or forked often is replaced.
 
-    One kernel is always forked ahead, so that it gets ready while a notebook runs.
+    Where any spares are kept, one kernel is always forked ahead: it gets ready while a notebook
+    runs.
     """
 
     def __init__(self, *, spares: int, renew_after: int) -> None:
@@ -217,12 +218,16 @@ class ForkedKernelSource:
         short = None if usual else "/tmp"  # noqa: S108  # nosec B108
         self.folder = tempfile.mkdtemp(prefix="toolkit-", dir=short)
         self._renew_after = renew_after
-        self._forked_pool = KernelPool(1, self._fork, Path(self.folder))
+        self._forked_pool = KernelPool(min(1, spares), self._fork, Path(self.folder))
         self._cold_pool = KernelPool(spares, launch_cold, Path(self.folder))
         self._lock = threading.Lock()
         self._servers: OrderedDict[tuple[object, ...], ForkServer] = OrderedDict()
         self._retired: list[ForkServer] = []
         self._closed = False
+
+    def prepare(self, wanted: KernelRequest) -> None:
+        """Start the process that will be forked: it does its imports meanwhile."""
+        self._get_server(wanted.split_command()[0], wanted)
 
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return a forked kernel; where that cannot be, one that was started ahead of need."""

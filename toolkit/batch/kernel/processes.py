@@ -19,6 +19,9 @@ class ProcessKernelSource:
         self.folder = tempfile.mkdtemp(prefix="toolkit-")
         self._pool = KernelPool(spares, launch_cold, Path(self.folder))
 
+    def prepare(self, wanted: KernelRequest) -> None:
+        """Do nothing: a process would be wasted where the kernel turns out to be another."""
+
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return the kernel that was started first."""
         return self._pool.start(wanted)

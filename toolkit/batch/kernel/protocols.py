@@ -77,6 +77,9 @@ class KernelSource(Protocol):
 
     folder: str
 
+    def prepare(self, wanted: KernelRequest) -> None:
+        """Begin with what a kernel of this kind needs, if it can be done before one is wanted."""
+
     def start(self, wanted: KernelRequest) -> tuple[Kernel, ConnectionInfo]:
         """Return a kernel that was never used, and where it listens.
 

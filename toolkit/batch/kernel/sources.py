@@ -16,7 +16,7 @@ def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSo
 
     Args:
         fork: whether it may fork; without, each kernel is a process started ahead of need.
-        spares: how many kernels to keep ready where they are not forked.
+        spares: how many kernels to keep ready; of those that are forked, one at most.
         renew_after: after how many forks the process they are forked from is replaced.
     """
     if fork and can_fork():

@@ -1,5 +1,6 @@
 """The execution of one capability: the part that runs and jobs share."""
 
+from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +12,7 @@ from toolkit.contract.jobs import Attempt, Job, Routing
 
 if TYPE_CHECKING:
     from toolkit.client._async.resources.artifacts import AsyncArtifact
+    from toolkit.client._text_pieces import TextPiece
 
 J = TypeVar("J", bound=Job)
 
@@ -135,6 +137,38 @@ class AsyncExecution(AsyncWaitable[J]):
     def error(self) -> ErrorInfo | None:
         """The error, if there was any."""
         return self.record.error
+
+    async def stream(self, *, check: bool = True) -> "AsyncIterator[TextPiece]":
+        """Yield the output's text as it is written, until it is over.
+
+        Joined, the pieces since the last one that `restarts` are the text of the output. What was
+        written before is there only of a run that was created with `stream=True`; the text of any
+        other comes in fewer pieces, or in one.
+
+        Args:
+            check: raise if it failed.
+
+        Raises:
+            WorkError: it failed or was cancelled; `check=False` only ends.
+            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
+        """
+        from toolkit.client._text_pieces import TextAssembler
+        from toolkit.contract.events import TextDelta
+
+        texts = TextAssembler()
+        while not self.done:
+            async for item in self._http.stream_events(self.path, self._last_event):
+                if isinstance(item, TextDelta):
+                    yield texts.add(item)
+                else:
+                    self._last_event = item.n
+            await self.refresh()
+        text = self.output.get("text") if isinstance(self.output, dict) else None
+        rest = texts.complete(text) if isinstance(text, str) else None
+        if rest is not None:
+            yield rest
+        if check:
+            self._raise_if_failed()
 
     async def artifact(self) -> "AsyncArtifact":
         """Read the artifact it yielded; a small one comes with its bytes.

@@ -51,11 +51,18 @@ class AsyncResource(Generic[H]):
         """Return the ids seen so far, newest last: completing sends no request."""
         return list(self._known_ids)
 
-    async def _create(self, body: Mapping[str, object], hold_s: float = 0.0) -> H:
+    async def _create(
+        self, body: Mapping[str, object], hold_s: float = 0.0, *, watches_text: bool = False
+    ) -> H:
         path = f"/{self.handle.resource}"
         made = self._wrap(
             await self._http.request_record(
-                self.handle.model, "POST", path, json=body, hold_s=hold_s
+                self.handle.model,
+                "POST",
+                path,
+                json=body,
+                hold_s=hold_s,
+                watches_text=watches_text,
             )
         )
         if self.handle.resource in STARTED:

@@ -1,6 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """The execution of one capability: the part that runs and jobs share."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +13,7 @@ from toolkit.contract.jobs import Attempt, Job, Routing
 
 if TYPE_CHECKING:
     from toolkit.client._sync.resources.artifacts import Artifact
+    from toolkit.client._text_pieces import TextPiece
 
 J = TypeVar("J", bound=Job)
 
@@ -136,6 +138,38 @@ class Execution(Waitable[J]):
     def error(self) -> ErrorInfo | None:
         """The error, if there was any."""
         return self.record.error
+
+    def stream(self, *, check: bool = True) -> "Iterator[TextPiece]":
+        """Yield the output's text as it is written, until it is over.
+
+        Joined, the pieces since the last one that `restarts` are the text of the output. What was
+        written before is there only of a run that was created with `stream=True`; the text of any
+        other comes in fewer pieces, or in one.
+
+        Args:
+            check: raise if it failed.
+
+        Raises:
+            WorkError: it failed or was cancelled; `check=False` only ends.
+            ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
+        """
+        from toolkit.client._text_pieces import TextAssembler
+        from toolkit.contract.events import TextDelta
+
+        texts = TextAssembler()
+        while not self.done:
+            for item in self._http.stream_events(self.path, self._last_event):
+                if isinstance(item, TextDelta):
+                    yield texts.add(item)
+                else:
+                    self._last_event = item.n
+            self.refresh()
+        text = self.output.get("text") if isinstance(self.output, dict) else None
+        rest = texts.complete(text) if isinstance(text, str) else None
+        if rest is not None:
+            yield rest
+        if check:
+            self._raise_if_failed()
 
     def artifact(self) -> "Artifact":
         """Read the artifact it yielded; a small one comes with its bytes.

@@ -3,7 +3,7 @@
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
@@ -25,7 +25,7 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from toolkit.contract.events import Event
+    from toolkit.contract.events import Event, TextDelta
     from toolkit.contract.operations.messages import (
         EventTest,
         OperationAnswer,
@@ -46,6 +46,14 @@ class OperationChannel(Protocol):
 
     def call(self, request: "OperationRequest") -> "OperationAnswer":
         """Have an operation carried out.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
+
+    def stream(self, request: "OperationRequest") -> "Iterator[Event | TextDelta]":
+        """Yield the events and texts of a resource as they come.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -117,6 +125,7 @@ class HttpClient:
         hold_s: float = 0.0,
         max_wait_s: float | None = None,
         deadline: float | None = None,
+        watches_text: bool = False,
     ) -> httpx.Response:
         """Send a request, again if it could not be served and repeating it is safe.
 
@@ -124,6 +133,7 @@ class HttpClient:
             hold_s: for how long the service may hold the request, beside the timeout.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
             deadline: the time, by the monotonic clock, at which the caller gives up.
+            watches_text: whether the texts of the work that is asked for will be watched.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -137,6 +147,7 @@ class HttpClient:
             headers={
                 **self._headers,
                 **make_idempotency_header(method, path, self._transport),
+                **({"Prefer": "stream"} if watches_text else {}),
                 **(headers or {}),
             },
             timeout=bound_timeout(self._timeout, hold_s, deadline),
@@ -250,6 +261,53 @@ class HttpClient:
             return found, None
         return found, self.request_record(model, "GET", path, deadline=deadline)
 
+    def stream_events(self, path: str, after: int) -> "Iterator[Event | TextDelta]":
+        """Yield a resource's events above `after`, and its texts as they are written.
+
+        It ends with the resource, or where the service ends it. A stream that breaks goes on after
+        its last event; texts of meanwhile are not sent again.
+
+        Raises:
+            ToolkitError: what the service answered, or that it could not be reached.
+        """
+        target = self._find_target("GET", f"{path}/events")
+        if self._channel is not None and target is not None:
+            request = self._make_operation(target, params={"after": after})
+            for item in self._channel.stream(request):
+                yield item
+            return
+        from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, EventParser
+        from toolkit.contract.events import Event
+
+        retries = self._make_stream_retries()
+        while True:
+            parser = EventParser()
+            headers = {**self._headers, "Accept": STREAM_TYPE, "Last-Event-ID": str(after)}
+            limits = bound_timeout(self._timeout, STREAM_SILENCE_S)
+            url = httpx.URL(f"{self.url}{path}/events")
+            try:
+                with self._client.stream("GET", url, headers=headers, timeout=limits) as response:
+                    if response.status_code >= 400:
+                        response.read()
+                        raise parse_error(response, self.access)
+                    for chunk in response.iter_bytes():
+                        for item in parser.parse(chunk):
+                            yield item
+                            if isinstance(item, Event):
+                                after, retries = item.n, self._make_stream_retries()
+                return
+            except httpx.TransportError as error:
+                failed: ToolkitError = make_unreachable_error(error, url, known=True)
+            except ToolkitError as error:
+                failed = error
+            delay_s = retries.next_delay_s(failed, sent=True)
+            if delay_s is None:
+                raise failed
+            time.sleep(delay_s)
+
+    def _make_stream_retries(self) -> RetrySchedule:
+        return RetrySchedule("GET", True, self._max_retries, self._limit_wait_s(None), None)
+
     def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
         """Read bytes: all, or those from the first number up to, but not including, the second."""
         target = self._find_target("GET", path)
@@ -286,6 +344,7 @@ class HttpClient:
         file: bytes | IO[bytes] | None = None,
         span: tuple[int, int | None] = (0, None),
         is_last: "EventTest | None" = None,
+        watches_text: bool = False,
         needs_events: bool = True,
         **_options: object,
     ) -> "OperationAnswer":
@@ -293,14 +352,16 @@ class HttpClient:
 
         The options of a request that are about a network are left out.
         """
-        from toolkit.contract.operations.messages import OperationRequest
-
         channel = cast("OperationChannel", self._channel)
-        key = self.access.api_key
-        told = "" if key is None else key.get_secret_value()
-        body = b"" if json is None else encode_body(json)
-        request = OperationRequest(
-            target, told, body, params or {}, file, span, is_last, needs_events
+        request = self._make_operation(
+            target,
+            json=json,
+            params=params,
+            file=file,
+            span=span,
+            is_last=is_last,
+            needs_events=needs_events,
+            watches_text=watches_text,
         )
         method = target.operation.method
         repeatable = method in ("GET", "DELETE")
@@ -313,6 +374,34 @@ class HttpClient:
                 if delay_s is None:
                     raise
             time.sleep(delay_s)
+
+    def _make_operation(
+        self,
+        target: "OperationTarget",
+        *,
+        json: object = None,
+        params: Mapping[str, str | int] | None = None,
+        file: bytes | IO[bytes] | None = None,
+        span: tuple[int, int | None] = (0, None),
+        is_last: "EventTest | None" = None,
+        needs_events: bool = True,
+        watches_text: bool = False,
+    ) -> "OperationRequest":
+        """Make the request for an operation of the engine in this process."""
+        from toolkit.contract.operations.messages import OperationRequest
+
+        key = self.access.api_key
+        return OperationRequest(
+            target,
+            "" if key is None else key.get_secret_value(),
+            b"" if json is None else encode_body(json),
+            params or {},
+            file,
+            span,
+            is_last,
+            needs_events,
+            watches_text,
+        )
 
     def close(self) -> None:
         """Close the connections."""

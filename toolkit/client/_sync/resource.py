@@ -52,10 +52,19 @@ class Resource(Generic[H]):
         """Return the ids seen so far, newest last: completing sends no request."""
         return list(self._known_ids)
 
-    def _create(self, body: Mapping[str, object], hold_s: float = 0.0) -> H:
+    def _create(
+        self, body: Mapping[str, object], hold_s: float = 0.0, *, watches_text: bool = False
+    ) -> H:
         path = f"/{self.handle.resource}"
         made = self._wrap(
-            self._http.request_record(self.handle.model, "POST", path, json=body, hold_s=hold_s)
+            self._http.request_record(
+                self.handle.model,
+                "POST",
+                path,
+                json=body,
+                hold_s=hold_s,
+                watches_text=watches_text,
+            )
         )
         if self.handle.resource in STARTED:
             self._http.note_started(self.handle.resource, made.id)

@@ -39,6 +39,7 @@ class OperationRequest:
         is_last: where events of some work are asked for: tells whether the work may be over after
             them, so that its record is wanted, too.
         needs_events: false where that record alone is wanted, if it can be had without them.
+        watches_text: whether the texts of the work that is asked for will be watched.
     """
 
     target: OperationTarget
@@ -49,6 +50,7 @@ class OperationRequest:
     span: tuple[int, int | None] = (0, None)
     is_last: EventTest | None = None
     needs_events: bool = True
+    watches_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from toolkit.engine.execution.provider_call import ProviderCall
 from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
-from toolkit.engine.money.call_bill import CallBill, find_cost, may_be_billed
+from toolkit.engine.money.call_bill import CallBill, find_cost
 from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_gate import CircuitOpen, ConnectionGate
 from toolkit.engine.routing.connection_health import Permit
@@ -94,7 +94,7 @@ class AttemptLoop:
                 attempt.vendor_request_id = error.vendor_request_id
                 attempt.http_status = error.status
                 attempt.error = ErrorInfo(code=error.code.name, message=error.message)
-                billed = may_be_billed(error)
+                billed = bill.counts_as_spent(error)
                 actual = bill.amount if billed else ZERO_USD
                 self._settle_attempt(job_run, attempt, bill, actual, known=priced or not billed)
                 raise

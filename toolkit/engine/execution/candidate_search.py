@@ -25,7 +25,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.router import find_soonest_s, route
-from toolkit.engine.transport.driver import OutcomeUnknownError
+from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
 
 MAX_BACKOFF_S = 8.0

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,12 +15,23 @@ from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.execution.shown_text import ShownText
 from toolkit.engine.money.call_bill import CallBill
 from toolkit.engine.routing.model_offers import find_model
+from toolkit.engine.transport.answers import ignore_text
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.engine.transport.redaction import redact_reply
 from toolkit.engine.transport.send_check import SEND_CHECK
-from toolkit.plugins import Access, Operation, ProviderError, Reply, Submitted, TextReply, Vendor
+from toolkit.plugins import (
+    Access,
+    Operation,
+    ProviderError,
+    Reply,
+    Submitted,
+    TextReply,
+    TextRequest,
+    Vendor,
+)
 from toolkit.settings import Timeouts
 from toolkit.store import Repository, UpdateRow
 
@@ -57,11 +69,18 @@ class ProviderCall:
         """
         core, vendor = self._core, self._vendor
         access = await self._resolve_access(operation)
+        shown = None
+        if isinstance(operation, TextRequest) and operation.stream:
+            if self._is_watched():
+                shown = ShownText(core.texts, self._job_run, access.secret)
+            else:
+                operation = replace(operation, stream=False)
         hooks = FlowHooks(
             on_submitted=self._store_submission,
             on_pause=partial(write_detail, core.store, self._job_run),
             on_request=self._permit_request,
             on_outcome=self._bill.note_outcome,
+            on_text=ignore_text if shown is None else shown.add,
         )
         try:
             reply: Reply = await core.driver.run(
@@ -82,6 +101,12 @@ class ProviderCall:
                     ending = core.driver.send(self._cancellation, Timeouts(total_s=1.0), vendor.id)
                     await asyncio.shield(ending)
             raise
+        else:
+            if shown is not None:
+                shown.add_rest()
+        finally:
+            if shown is not None:
+                shown.end()
         if isinstance(reply, TextReply) and len(reply.text) > MAX_REPLY_CHARACTERS:
             raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE,
@@ -93,6 +118,12 @@ class ProviderCall:
             return redact_reply(reply, access.secret)
         redact = partial(redact_reply, reply, access.secret)
         return await core.driver.run_in_thread(redact, self._job_run.account_id)
+
+    def _is_watched(self) -> bool:
+        """Tell whether somebody watches the text; what is recorded or replayed is as ever."""
+        job_run = self._job_run
+        watched = self._core.texts.is_wanted(job_run.resource_id, job_run.job.id)
+        return watched and not self._core.is_reproducible
 
     async def _resolve_access(self, operation: Operation[Any]) -> Access:
         """Resolve the secret, and the vendor's own id of the place that the job names."""

@@ -23,7 +23,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.engine.infrastructure.resource_type import K, ResourceType, S
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.engine.transport.driver import OutcomeUnknownError
+from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
 from toolkit.store import Change, Row
 

@@ -8,7 +8,7 @@ import httpx
 from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import CostSource
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation
-from toolkit.engine.transport.driver import OutcomeUnknownError
+from toolkit.engine.transport.answers import FAILED_IN_STREAM, OutcomeUnknownError
 from toolkit.plugins import Model, ProviderError, Reply, Vendor
 from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
 from toolkit.plugins.pricing import calculate_cost, calculate_time_cost
@@ -28,6 +28,7 @@ class CallBill:
         self._held = [held]
         self._reserve = reserve
         self._may_be_billed = False
+        self._failed_in_stream = False
 
     @property
     def amount(self) -> Decimal:
@@ -60,9 +61,16 @@ class CallBill:
         if not _is_billable(request):
             return
         if isinstance(outcome, httpx.Response):
-            self._may_be_billed = not 400 <= outcome.status_code < 500
+            self._failed_in_stream = FAILED_IN_STREAM in outcome.extensions
+            refused = 400 <= outcome.status_code < 500 and not self._failed_in_stream
+            self._may_be_billed = not refused
         else:
             self._may_be_billed = isinstance(outcome, OutcomeUnknownError)
+
+    def counts_as_spent(self, error: ProviderError) -> bool:
+        """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
+        unknown = isinstance(error, OutcomeUnknownError) or self._failed_in_stream
+        return unknown or error.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
     def compute_total(self, actual: Decimal) -> Decimal:
         """Return the cost of the whole call.
@@ -108,11 +116,6 @@ def find_cost(
         seconds = reply.cost.units.get("gpu_seconds", took_s) + vendor.endpoint_time.idle_s
         return calculate_time_cost(rate, seconds), "estimated"
     return (reserved, "unknown" if reserved is None else "estimated")
-
-
-def may_be_billed(error: ProviderError) -> bool:
-    """Tell whether a failed call counts as spent, as the vendor may have carried it out."""
-    return isinstance(error, OutcomeUnknownError) or error.code is ErrorCode.PROVIDER_BAD_RESPONSE
 
 
 def _is_billable(request: httpx.Request) -> bool:

@@ -90,6 +90,8 @@ class SingleJobs:
         changes = [inserted, *job_run.collect_changes()]
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
+        if context.watches_text:
+            self._core.texts.expect(lease.root_id)
         # Begun first, so that what its first step writes is part of the same transaction. Nothing
         # is called before that is durable, and where it is refused, so is all that follows; but
         # what is held of an allowance is written beside it.

@@ -111,6 +111,8 @@ class Workflows:
         await commit_accepted(self._core, context, [inserted, *changes], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
+        if context.watches_text:
+            self._core.texts.expect(workflow.id)
         self._leases.start(lease)
         return workflow
 

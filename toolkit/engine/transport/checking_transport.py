@@ -3,16 +3,16 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import ip_address
-from types import SimpleNamespace
-from typing import cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import aiohttp
 import httpx
-from aiohttp.abc import ResolveResult
+from aiohttp.abc import AbstractStreamWriter, ResolveResult
 from httpx_aiohttp import AiohttpTransport
 from httpx_aiohttp.transport import map_aiohttp_exceptions
 from yarl import URL
@@ -22,6 +22,10 @@ from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.tls_sessions import load_tls_context
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
 
+if TYPE_CHECKING:
+    from aiohttp.connector import Connection
+
+_Body: TypeAlias = bytes | aiohttp.BytesPayload | AsyncIterable[bytes] | None
 CHUNK_BYTES = 64 * 1024
 # Vendors close a connection that is idle after a minute or more: one that is taken just then would
 # be lost with a request on it, so ours end before.
@@ -31,10 +35,45 @@ KEEPALIVE_S = 30.0
 class _PendingRequest:
     """A request about to be sent: its last check, and the error if that refused it."""
 
-    def __init__(self, check: SendCheck, *, has_body: bool) -> None:
-        self.check = check
-        self.has_body = has_body
+    def __init__(self, check: SendCheck) -> None:
+        self._check = check
         self.refusal: Exception | None = None
+
+    async def run_check(self) -> None:
+        """Run the check; aiohttp wraps what it raises, so that is kept."""
+        try:
+            await self._check()
+        except Exception as error:
+            self.refusal = error
+            raise
+
+
+# The request without a body that the running task sends.
+_BODILESS: ContextVar[_PendingRequest | None] = ContextVar("bodiless", default=None)
+
+
+class _CheckedRequest(aiohttp.ClientRequest):
+    """A request that is checked when it has a connection, if it has no body to be checked by."""
+
+    async def send(self, conn: "Connection") -> aiohttp.ClientResponse:
+        pending = _BODILESS.get()
+        if pending is not None:
+            await pending.run_check()
+        return await super().send(conn)
+
+
+class _CheckedBody(aiohttp.BytesPayload):
+    """A body that is checked before it is written; the headers go out with it."""
+
+    def __init__(self, body: bytes, pending: _PendingRequest) -> None:
+        super().__init__(body)
+        self._pending = pending
+
+    async def write_with_length(
+        self, writer: AbstractStreamWriter, content_length: int | None
+    ) -> None:
+        await self._pending.run_check()
+        await super().write_with_length(writer, content_length)
 
 
 class _ReplyStream(httpx.AsyncByteStream):
@@ -79,10 +118,6 @@ class CheckingTransport(AiohttpTransport):
         """
         session = self._sessions.get(is_public)
         if session is None:
-            tracing = aiohttp.TraceConfig()
-            # Despite their names, both are called before what they are named by.
-            tracing.on_request_headers_sent.append(_check_headers)
-            tracing.on_request_chunk_sent.append(_check_body)
             connector = aiohttp.TCPConnector(
                 limit=cast("int", self.limits.max_connections),
                 keepalive_timeout=KEEPALIVE_S,
@@ -92,7 +127,10 @@ class CheckingTransport(AiohttpTransport):
             # A cookie of one account's call must not go with the next one's.
             jar = aiohttp.DummyCookieJar()
             session = self._sessions[is_public] = aiohttp.ClientSession(
-                connector=connector, cookie_jar=jar, trace_configs=[tracing], auto_decompress=False
+                connector=connector,
+                cookie_jar=jar,
+                request_class=_CheckedRequest,
+                auto_decompress=False,
             )
         return session
 
@@ -115,7 +153,7 @@ class CheckingTransport(AiohttpTransport):
         loop = asyncio.get_running_loop()
         request = aiohttp.ClientRequest("GET", url, loop=loop, session=session)
         with suppress(aiohttp.ClientError, TimeoutError):  # the request itself says what is wrong
-            connection = await connector.connect(request, [], _make_timeout(connect_s, None, None))
+            connection = await connector.connect(request, [], _make_timeout(connect_s))
             connection.release()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -125,23 +163,20 @@ class CheckingTransport(AiohttpTransport):
             LeaseLost: nothing was sent, as the work is another process's by now.
         """
         check = request.extensions.get(SEND_CHECK)
-        body = _get_body(request)
-        pending = None if check is None else _PendingRequest(check, has_body=body is not None)
+        pending = None if check is None else _PendingRequest(check)
+        body = _get_body(request, pending)
+        token = _BODILESS.set(pending if body is None else None)
         try:
-            return await self._send(request, body, pending)
+            return await self._send(request, body)
         except Exception:
             if pending is not None and pending.refusal is not None:
                 raise pending.refusal from None
             with map_aiohttp_exceptions():
                 raise
+        finally:
+            _BODILESS.reset(token)
 
-    async def _send(
-        self,
-        request: httpx.Request,
-        body: bytes | httpx.AsyncByteStream | None,
-        pending: _PendingRequest | None,
-    ) -> httpx.Response:
-        timeouts = request.extensions.get("timeout", {})
+    async def _send(self, request: httpx.Request, body: _Body) -> httpx.Response:
         if request.url.netloc in self._used_at:
             self._used_at[request.url.netloc] = time.monotonic()
         is_public = bool(request.extensions.get(PUBLIC_ONLY))
@@ -153,10 +188,7 @@ class CheckingTransport(AiohttpTransport):
             headers=[(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw],
             data=body,
             allow_redirects=False,
-            timeout=_make_timeout(
-                timeouts.get("connect"), timeouts.get("read"), timeouts.get("pool")
-            ),
-            trace_request_ctx=pending,
+            timeout=_make_timeout(request.extensions.get("timeout", {}).get("connect")),
         )
         return httpx.Response(
             reply.status,
@@ -210,39 +242,27 @@ def _check_global(host: str, address: str) -> None:
 
 
 @lru_cache(maxsize=64)
-def _make_timeout(
-    connect_s: float | None, read_s: float | None, pool_s: float | None
-) -> aiohttp.ClientTimeout:
-    """Make aiohttp's form of the timeouts of a request; the settings allow for few of them."""
-    return aiohttp.ClientTimeout(
-        total=None, sock_connect=connect_s, sock_read=read_s, connect=pool_s
-    )
+def _make_timeout(connect_s: float | None) -> aiohttp.ClientTimeout:
+    """Make aiohttp's form of the time to connect in; the others are the driver's to keep."""
+    return aiohttp.ClientTimeout(total=None, sock_connect=connect_s)
 
 
-def _get_body(request: httpx.Request) -> bytes | httpx.AsyncByteStream | None:
+def _get_body(request: httpx.Request, pending: _PendingRequest | None) -> _Body:
+    """Return the body of a request, checked as it is sent; none where there is none."""
     try:
-        return request.content or None
+        body = request.content
     except httpx.RequestNotRead:  # it is made as it is sent, such as an upload
         request.headers.pop("transfer-encoding", None)  # aiohttp's own to say
-        return cast("httpx.AsyncByteStream", request.stream)
+        stream = cast("httpx.AsyncByteStream", request.stream)
+        return stream if pending is None else _check_first(stream, pending)
+    if not body:
+        return None
+    return body if pending is None else _CheckedBody(body, pending)
 
 
-async def _check_headers(
-    session: aiohttp.ClientSession, context: SimpleNamespace, params: object
-) -> None:
-    pending: _PendingRequest | None = context.trace_request_ctx
-    if pending is not None and not pending.has_body:  # a body is later, and sent with them
-        await _check_body(session, context, params)
-
-
-async def _check_body(
-    _session: aiohttp.ClientSession, context: SimpleNamespace, _params: object
-) -> None:
-    pending: _PendingRequest | None = context.trace_request_ctx
-    if pending is None:
-        return
-    try:
-        await pending.check()
-    except Exception as error:
-        pending.refusal = error
-        raise
+async def _check_first(
+    stream: httpx.AsyncByteStream, pending: _PendingRequest
+) -> AsyncIterator[bytes]:
+    await pending.run_check()
+    async for chunk in stream:
+        yield chunk

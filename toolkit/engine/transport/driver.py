@@ -1,9 +1,8 @@
 """The driver of flows: the only place that sends, waits, reads and times out."""
 
 import asyncio
-import io
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeVar
@@ -14,12 +13,17 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.shared_calls import SharedCalls
 from toolkit.engine.concurrency.threads import start_thread
+from toolkit.engine.transport.answers import (
+    OnText,
+    OutcomeUnknownError,
+    ignore_text,
+    read_answer,
+)
 from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.worker_pool import CpuExecutor
 from toolkit.plugins import (
-    RECORDED_MODEL,
     Flow,
     Operation,
     Pause,
@@ -41,10 +45,6 @@ OnRequest = Callable[[httpx.Request], Awaitable[None]]
 # The address, the headers and the timeouts of what is asked of a public service.
 PublicLookup = tuple[str, tuple[tuple[bytes, bytes], ...], Timeouts]
 OnOutcome = Callable[[httpx.Request, httpx.Response | Exception], None]
-
-
-class OutcomeUnknownError(ProviderError):
-    """Raised when a request was sent and no answer came: it may have been done, and billed."""
 
 
 async def _refuse_operation(operation: Operation[Any]) -> Reply:
@@ -76,6 +76,7 @@ class FlowHooks:
     on_pause: OnPause = _ignore_pause
     on_request: OnRequest = _allow_request
     on_outcome: OnOutcome = _ignore_outcome
+    on_text: OnText = ignore_text
 
 
 NO_HOOKS = FlowHooks()
@@ -83,7 +84,6 @@ NO_TIMEOUTS = Timeouts()
 # Public services have no vendor limits: the encyclopedia asks for at most three at once.
 MAX_PUBLIC_REQUESTS = 3
 MAX_THREADS = 4  # for quick steps
-_BODY_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
 _SMALL_TYPES = (bool, int, float)
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
@@ -175,7 +175,9 @@ class Driver:
                         case httpx.Request():
                             await hooks.on_request(step)
                             try:
-                                outcome = response = await self.send(step, timeouts, via)
+                                outcome = response = await self.send(
+                                    step, timeouts, via, hooks.on_text
+                                )
                             except ProviderError as fault:
                                 hooks.on_outcome(step, fault)
                                 raise
@@ -242,11 +244,22 @@ class Driver:
             done.exception()  # retrieved, as whoever waited may have gone
 
     async def send(
-        self, request: httpx.Request, timeouts: Timeouts = NO_TIMEOUTS, via: str = ""
+        self,
+        request: httpx.Request,
+        timeouts: Timeouts = NO_TIMEOUTS,
+        via: str = "",
+        on_text: OnText = ignore_text,
     ) -> httpx.Response:
         """Send one request and read the whole answer, within the size limit and the deadlines.
 
         Redirects are not followed: a vendor's key must not travel to another host.
+
+        Args:
+            request: what to send; its stream reader, if it has one, reads an answer that is
+                streamed, and the response is what that puts together.
+            timeouts: of the request.
+            via: the id of the vendor whose connections are used; empty for a public service.
+            on_text: is called with each piece of a streamed text, as it comes.
 
         Raises:
             ProviderError: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
@@ -255,7 +268,7 @@ class Driver:
             OutcomeUnknownError: when the request was sent and the answer did not come.
         """
         if via:
-            return await self._send_request(request, timeouts, via)
+            return await self._send_request(request, timeouts, via, on_text)
         if request.method != "GET":
             return await self._send_public(request, timeouts)
         # Work that begins together often looks the same up.
@@ -271,10 +284,10 @@ class Driver:
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
-            return await self._send_request(request, timeouts, "")
+            return await self._send_request(request, timeouts, "", ignore_text)
 
     async def _send_request(
-        self, request: httpx.Request, timeouts: Timeouts, via: str
+        self, request: httpx.Request, timeouts: Timeouts, via: str, on_text: OnText
     ) -> httpx.Response:
         host = request.url.host
         # These are per read, so a slowly dripping answer passes them: it is timed here.
@@ -284,13 +297,10 @@ class Driver:
             async with asyncio.timeout(_find_earlier(timeouts)) as deadline:
                 # Not by a client of httpx, which costs twice what it takes to send a request.
                 response = await self._pass_request(request, via)
-                try:
-                    if timeouts.first_byte_s is not None:
-                        total_s = timeouts.total_s
-                        deadline.reschedule(None if total_s is None else began + total_s)
-                    body = await self._read_body(request, response)
-                finally:
-                    await response.aclose()
+                if timeouts.first_byte_s is not None:
+                    total_s = timeouts.total_s
+                    deadline.reschedule(None if total_s is None else began + total_s)
+                return await read_answer(request, response, self.reply_limit, on_text)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise ProviderError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"{host} could not be reached."
@@ -310,16 +320,6 @@ class Driver:
             raise OutcomeUnknownError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"The connection to {host} was lost."
             ) from _strip_request(error)
-        headers = [
-            (name, value)
-            for name, value in response.headers.raw
-            # The body is decoded by now, so these headers no longer describe it.
-            if name.lower() not in _BODY_HEADERS
-        ]
-        told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
-        return httpx.Response(
-            response.status_code, headers=headers, content=body, request=request, extensions=told
-        )
 
     async def _pass_request(self, request: httpx.Request, via: str) -> httpx.Response:
         """Pass a request to the transport; without one that checks late, it is checked here."""
@@ -328,31 +328,6 @@ class Driver:
         if check is not None and not isinstance(transport, NetworkTransport):
             await check()
         return await transport.handle_async_request(request)
-
-    async def _read_body(self, request: httpx.Request, response: httpx.Response) -> bytes:
-        # Its value is not copied; to join chunks would copy everything at once.
-        body, size = io.BytesIO(), 0
-        async for chunk in _iter_decoded(request, response):
-            size += len(chunk)
-            if size > self.reply_limit:
-                raise ProviderError(
-                    ErrorCode.PROVIDER_BAD_RESPONSE,
-                    f"The answer is larger than {self.reply_limit} bytes.",
-                    retryable=False,
-                    status=response.status_code,
-                )
-            body.write(chunk)
-        return body.getvalue()
-
-
-def _iter_decoded(request: httpx.Request, response: httpx.Response) -> AsyncIterator[bytes]:
-    """Iterate over the decoded body of an answer; as it comes, where it is not encoded."""
-    if "content-encoding" not in response.headers and isinstance(
-        response.stream, httpx.AsyncByteStream
-    ):
-        return aiter(response.stream)
-    response.request = request  # named by what httpx raises
-    return response.aiter_bytes()
 
 
 def _find_earlier(timeouts: Timeouts) -> float | None:

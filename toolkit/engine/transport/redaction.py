@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
-from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import quote
 
@@ -14,6 +13,8 @@ REDACTED = "[key]"
 CHUNK_CHARS = 8
 # Shorter pieces also occur in unrelated texts.
 MIN_PIECE_CHARS = 2 * CHUNK_CHARS
+# Of a text that is still being written, this much of a key may be its beginning.
+MIN_HELD_CHARS = 4
 R = TypeVar("R", bound=Reply)
 # The chunks of one form of a key, each with its offset; and all forms with theirs.
 Chunks: TypeAlias = list[tuple[int, str]]
@@ -41,6 +42,58 @@ def redact_key(text: str, secret: str) -> str:
     'it is [key]!'
     """
     return _redact_text(text, _split_forms(secret))
+
+
+class StreamRedactor:
+    """Removes a key from a text that comes in pieces, wherever they are cut.
+
+    What may be the beginning of a part of the key is held back until it is known, once it is
+    `MIN_HELD_CHARS` long: any letter may be one, and would keep every word from its end.
+
+    >>> redactor = StreamRedactor("k3y-with-sixteen-signs")
+    >>> redactor.add("it is k3y-with-"), redactor.add("sixteen-signs! "), redactor.finish()
+    ('it is ', '[key]! ', '')
+    """
+
+    def __init__(self, secret: str) -> None:
+        self._forms = _split_forms(secret)
+        self._tail = ""  # the end of what was shown
+        self._held = ""
+
+    def add(self, piece: str) -> str:
+        """Return what can be shown now."""
+        text = self._tail + self._held + piece
+        overlap = max((_measure_overlap(text, form) for form, _ in self._forms), default=0)
+        end = len(text) - overlap if overlap >= MIN_HELD_CHARS else len(text)
+        end = max(end, len(self._tail))
+        if end < len(text) and not self._redact(text).startswith(self._redact(text[:end])):
+            end = len(self._tail)  # the cut would lie within what is to be removed
+        return self._show(text, end)
+
+    def finish(self) -> str:
+        """Return the rest, when the text is complete."""
+        text = self._tail + self._held
+        return self._show(text, len(text))
+
+    def _redact(self, text: str) -> str:
+        return _redact_text(text, self._forms)
+
+    def _show(self, text: str, end: int) -> str:
+        """Show a text up to an end, but for what was shown of it, and hold the rest back."""
+        redacted = self._redact(text[:end])
+        pairs = enumerate(zip(self._tail, redacted, strict=False))
+        start = next((at for at, (old, new) in pairs if old != new), len(self._tail))
+        self._tail = text[max(0, end - MIN_HELD_CHARS + 1) : end]
+        self._held = text[end:]
+        return redacted[start:]
+
+
+def _measure_overlap(text: str, form: str) -> int:
+    """Count the characters at a text's end that occur in a form of a key, in a row."""
+    count = 0
+    while count < min(len(text), len(form)) and text[-count - 1 :] in form:
+        count += 1
+    return count
 
 
 def _redact_value(value: object, forms: Forms) -> object:
@@ -102,11 +155,10 @@ def _find_extent(text: str, at: int, form: str, offset: int) -> tuple[int, int]:
     return start, end
 
 
-@lru_cache(maxsize=64)
 def _split_forms(secret: str) -> Forms:
     """Split each form of a key into consecutive chunks, each with its offset.
 
-    The keys used last are remembered: a key's forms never change, so nothing invalidates them.
+    Not kept between calls, though that would save a third of their time: a key is not kept.
     """
     return [
         (form, [(at, form[at : at + CHUNK_CHARS]) for at in _list_chunk_starts(form)])

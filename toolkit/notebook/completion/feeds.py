@@ -14,7 +14,7 @@ from toolkit.display.text import format_size, truncate_line
 
 AnyClient = Client | AsyncClient
 WAIT_S = 0.035  # the longest that a completion waits for what is being read
-FIRST_WAIT_S = 0.3  # the same, while there is nothing yet to complete with
+FIRST_WAIT_S = 1.0  # the same, while there is nothing yet to complete with
 FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # how long others than records are fresh
 MAX_RECORDS = 20
 MAX_ABOUT_CHARACTERS = 48

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -159,3 +159,29 @@ def format_event(data: object) -> str:
 def format_named_event(name: str, data: dict[str, Any]) -> str:
     """Format a server-sent event with a name, which its data repeats as `type`."""
     return f"event: {name}\n{format_event({'type': name, **data})}"
+
+
+async def stream_completion(
+    head: dict[str, Any], reply: SimulatedReply, usage: dict[str, Any] | None, text: str = ""
+) -> AsyncIterator[str]:
+    """Stream a chat completion as OpenAI and vLLM do.
+
+    Args:
+        head: what every chunk begins with.
+        reply: the answer.
+        usage: what comes last, if it was asked for.
+        text: the content, where it is more than the reply's text.
+    """
+
+    def chunk(delta: dict[str, Any], finish: str | None) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        more = {} if usage is None else {"usage": None}
+        return format_event({**head, "choices": [choice], **more})
+
+    yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
+    for piece in iter_pieces(text or reply.text):
+        yield chunk({"content": piece}, None)
+    yield chunk({}, reply.finish)
+    if usage is not None:
+        yield format_event({**head, "choices": [], "usage": usage})
+    yield format_event("[DONE]")

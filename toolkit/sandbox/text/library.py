@@ -7,7 +7,12 @@ from functools import lru_cache
 from importlib import resources
 from zlib import crc32
 
-from toolkit.sandbox.text.sentences import extract_content_words, extract_stems, stem_word
+from toolkit.sandbox.text.sentences import (
+    extract_content_words,
+    extract_stems,
+    split_sentences,
+    stem_word,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +113,20 @@ def search_articles(query: str, limit: int) -> list[Article]:
     return [article for _, _, article in sorted(scored, key=lambda row: row[:2])[:limit]]
 
 
-def look_up_topic(topic: str) -> str:
-    """Look up the text on a topic; empty unless a title clearly matches."""
+def look_up_sentences(topic: str) -> list[str]:
+    """Look up the sentences on a topic; none unless a title clearly matches."""
     for name in _list_candidate_names(topic):
         found = index_titles().get(name)
         if found and not found[0].disambiguation:
-            article = found[0]
-            return "\n\n".join([article.summary, *(text for _, text in article.sections)])
-    return ""
+            return list(_split_article(found[0]))
+    return []
+
+
+@lru_cache(maxsize=256)
+def _split_article(article: Article) -> tuple[str, ...]:
+    """Split an article, which is part of the package and never changes, into its sentences."""
+    text = "\n\n".join([article.summary, *(text for _, text in article.sections)])
+    return tuple(split_sentences(text))
 
 
 def _list_candidate_names(topic: str) -> list[str]:

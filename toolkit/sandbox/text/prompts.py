@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.sandbox.text.languages import ENGLISH, detect_language
 from toolkit.sandbox.text.other_languages import parse_form, parse_topic
@@ -22,20 +21,50 @@ _NUMBERS = {
 }  # fmt: skip
 _NUMBER_PATTERN = r"(\d+|" + "|".join(_NUMBERS) + ")"
 
+
+class Cue(NamedTuple):
+    """A pattern that only a text with one of some words can match; a word is quicker to find."""
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def search(self, text: str, folded: str) -> re.Match[str] | None:
+        """Search a text, of which the case-folded form is given, too."""
+        known = any(word in folded for word in self.words)
+        return self.pattern.search(text) if known else None
+
+
 _WORDS = re.compile(r"\b(\d+)[\s-]+words?\b", re.I)
-_AT_MOST = re.compile(
-    r"\b(?:at most|up to|under|below|no more than|not more than|maximum(?: of)?|within|fewer than)"
-    r"\s+\d+\s+words",
-    re.I,
+_AT_MOST = Cue(
+    ("words",),
+    re.compile(
+        r"\b(?:at most|up to|under|below|no more than|not more than|maximum(?: of)?|within|"
+        r"fewer than)\s+\d+\s+words",
+        re.I,
+    ),
 )
-_BULLETS = re.compile(
-    _NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b", re.I
+_BULLETS = Cue(
+    ("bullet", "point", "takeaway", "fact"),
+    re.compile(
+        _NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b",
+        re.I,
+    ),
 )
-_SENTENCES = re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
-_PARAGRAPHS = re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
+_SENTENCES = Cue(
+    ("sentence",), re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
+)
+_PARAGRAPHS = Cue(
+    ("paragraph",), re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
+)
 _ONE_LINE = re.compile(r"\b(?:one|single|1)[\s-]+lin(?:e|er)\b|\btagline\b|\bslogan\b", re.I)
-_HEADLINE = re.compile(r"\b(?:headline|title|subject line|heading)s?\b", re.I)
-_TEASER = re.compile(r"\b(?:teaser|hook|invit\w+|promo\w*|caption|tweet)\b", re.I)
+_HEADLINE = Cue(
+    ("headline", "title", "subject line", "heading"),
+    re.compile(r"\b(?:headline|title|subject line|heading)s?\b", re.I),
+)
+_TEASER = Cue(
+    ("teaser", "hook", "invit", "promo", "caption", "tweet"),
+    re.compile(r"\b(?:teaser|hook|invit\w+|promo\w*|caption|tweet)\b", re.I),
+)
 
 _IMPERATIVE = re.compile(
     r"^(?:please\s+)?(?:write|summari[sz]e|give|return|produce|create|draft|compose|explain|list|"
@@ -45,7 +74,10 @@ _IMPERATIVE = re.compile(
     re.I,
 )
 _LABEL = re.compile(r"^\s*(?:[#*]+\s*)?([A-Za-z][A-Za-z _-]{1,30})\s*:\s*\**\s*", re.M)
-_OBJECTIVE = re.compile(r"\b(?:objective|topic|subject|task|goal|about)\s*:\s*(.+)", re.I)
+_OBJECTIVE = Cue(
+    ("objective", "topic", "subject", "task", "goal", "about"),
+    re.compile(r"\b(?:objective|topic|subject|task|goal|about)\s*:\s*(.+)", re.I),
+)
 _ABOUT = tuple(
     re.compile(rf"\b(?:{lead})\s+(?:the (?:topic|subject) (?:of )?)?(.+)", re.I | re.S)
     for lead in ("about|explaining|describing|introducing|covering|regarding", "on|of", "for")
@@ -113,28 +145,21 @@ def parse_prompt(system: str, user: str) -> ParsedPrompt:
         topic=parse_topic(objective, language) or extract_topic(objective, source),
         objective=" ".join(objective.split()),
         source=source,
-        words=_find_number(_WORDS, form) or said.words,
-        at_most="words" in folded and bool(_AT_MOST.search(form)),
-        bullets=_find_counted(("bullet", "point", "takeaway", "fact"), _BULLETS, form, folded)
+        words=_read_number(_WORDS.search(form)) or said.words,
+        at_most=bool(_AT_MOST.search(form, folded)),
+        bullets=_read_number(_BULLETS.search(form, folded))
         or said.bullets
         or (3 if re.search(r"\bbullet", form, re.I) else None),
-        sentences=_find_counted(("sentence",), _SENTENCES, form, folded) or said.sentences,
-        paragraphs=_find_counted(("paragraph",), _PARAGRAPHS, form, folded),
+        sentences=_read_number(_SENTENCES.search(form, folded)) or said.sentences,
+        paragraphs=_read_number(_PARAGRAPHS.search(form, folded)),
         one_line=bool(_ONE_LINE.search(form)),
-        headline=bool(_HEADLINE.search(instruction)),
-        teaser=bool(_TEASER.search(form)),
+        headline=bool(_HEADLINE.search(instruction, instruction.casefold())),
+        teaser=bool(_TEASER.search(form, folded)),
     )
 
 
-def _find_counted(
-    nouns: Iterable[str], pattern: re.Pattern[str], form: str, folded: str
-) -> int | None:
-    """Find how many of something are asked for; the noun is quicker looked for than the number."""
-    return _find_number(pattern, form) if any(noun in folded for noun in nouns) else None
-
-
-def _find_number(pattern: re.Pattern[str], text: str) -> int | None:
-    match = pattern.search(text)
+def _read_number(match: re.Match[str] | None) -> int | None:
+    """Read the number that a text asks for."""
     if match is None:
         return None
     raw = match.group(1).lower()
@@ -143,7 +168,7 @@ def _find_number(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _find_labelled_objective(text: str) -> str:
-    match = _OBJECTIVE.search(text)
+    match = _OBJECTIVE.search(text, text.casefold())
     return match.group(1).strip(" \"'*") if match else ""
 
 

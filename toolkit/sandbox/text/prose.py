@@ -3,7 +3,7 @@
 import re
 
 from toolkit.sandbox.text.languages import ENGLISH
-from toolkit.sandbox.text.library import look_up_topic
+from toolkit.sandbox.text.library import look_up_sentences
 from toolkit.sandbox.text.other_languages import (
     join_sentences,
     select_sentences,
@@ -19,6 +19,7 @@ from toolkit.sandbox.text.sentences import (
     extract_content_words,
     extract_keywords,
     extract_stems,
+    list_stems,
     rank_sentences,
     select_best,
     shorten_sentence,
@@ -84,15 +85,13 @@ def collect_sentences(ask: ParsedPrompt) -> list[str]:
     if ask.language != ENGLISH:
         return select_sentences(ask.language, ask.topic, ask.source)
     handed = [s for s in split_sentences(ask.source) if count_spaced_words(s) >= 4]
-    named = not extract_stems(ask.topic) or any(
-        extract_stems(ask.topic) & extract_stems(s) for s in handed
-    )
+    wanted = extract_stems(ask.topic)
+    named = not wanted or not all(map(wanted.isdisjoint, map(list_stems, handed)))
     if len(handed) >= 2 and named:
         return handed
-    known = look_up_topic(ask.topic)  # a text that never names the topic cannot answer for it
-    return (handed if named else []) + (
-        split_sentences(known) if known else _write_generic_sentences(ask.topic)
-    )
+    # A text that never names the topic cannot answer for it.
+    known = look_up_sentences(ask.topic) or _write_generic_sentences(ask.topic)
+    return (handed if named else []) + known
 
 
 def _write_in_language(ask: ParsedPrompt, code: str, sentences: list[str]) -> str:

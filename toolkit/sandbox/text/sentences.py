@@ -34,6 +34,7 @@ _SUBORDINATE = re.compile(
     r"(?:because|although|though|while|when|whenever|if|as|since|after|before|once|until|unlike)\s",
     re.I,
 )
+MAX_REMEMBERED = 1000  # characters: a sentence, and no text that somebody handed over
 # Words that a clause must not end with, as more has to follow.
 _DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
 
@@ -64,7 +65,20 @@ def stem_word(word: str) -> str:
 
 def extract_stems(text: str) -> set[str]:
     """Extract the stems of the words that carry meaning."""
-    return {stem_word(word) for word in extract_content_words(text)}
+    return set(list_stems(text))
+
+
+def list_stems(text: str) -> tuple[str, ...]:
+    """List the stems of the words that carry meaning, as they come."""
+    return _remember_stems(text) if len(text) <= MAX_REMEMBERED else _find_stems(text)
+
+
+def _find_stems(text: str) -> tuple[str, ...]:
+    return tuple(map(stem_word, extract_content_words(text)))
+
+
+# The sentences of an article, and what was made of them, are ranked again for each prompt on it.
+_remember_stems = lru_cache(maxsize=4096)(_find_stems)
 
 
 def split_sentences(text: str) -> list[str]:
@@ -84,7 +98,7 @@ def split_sentences(text: str) -> list[str]:
 
 def rank_sentences(sentences: Sequence[str], topic: str) -> list[int]:
     """Rank sentences by frequent words, early place and words of the topic; return indices."""
-    stems = [list(map(stem_word, extract_content_words(sentence))) for sentence in sentences]
+    stems = list(map(list_stems, sentences))
     frequency = Counter(chain.from_iterable(stems))
     wanted = extract_stems(topic)
     scores: list[tuple[float, int]] = []

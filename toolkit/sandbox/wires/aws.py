@@ -3,15 +3,16 @@
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 from uuid import UUID
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.event_frames import format_event_frame
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -22,7 +23,7 @@ from toolkit.sandbox.json_http import (
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
-from toolkit.sandbox.text.chat import ChatTurn, generate_reply
+from toolkit.sandbox.text.chat import ChatTurn, SimulatedReply, generate_reply, iter_pieces
 
 ACCESS_KEY = "SANDBOXACCESSKEY"
 SIGNING_KEY = "sandbox-aws-secret"
@@ -81,17 +82,28 @@ def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the route of the vendor's path."""
 
     async def converse(request: Request) -> Response:
+        return await answer(request, _converse)
+
+    async def converse_stream(request: Request) -> Response:
+        return await answer(request, _stream_converse)
+
+    async def answer(
+        request: Request, make_answer: Callable[[Request], Awaitable[Response]]
+    ) -> Response:
         digest = state.compute_fresh_digest("aws", get_request_digest(request))
         request_id = str(UUID(digest[:32]))
         try:
             await _check_caller(request)
-            reply = await _converse(request)
+            reply = await make_answer(request)
         except AwsRefusalError as refusal:
             return refusal.to_response(request_id)
         reply.headers["x-amzn-requestid"] = request_id
         return reply
 
-    return [Route("/model/{model:path}/converse", converse, methods=["POST"])]
+    return [
+        Route("/model/{model:path}/converse", converse, methods=["POST"]),
+        Route("/model/{model:path}/converse-stream", converse_stream, methods=["POST"]),
+    ]
 
 
 async def _check_caller(request: Request) -> None:
@@ -144,6 +156,42 @@ def _compute_signature(request: Request, body: bytes, scope: str, signed: list[s
 
 
 async def _converse(request: Request) -> Response:
+    reply = await _generate_answer(request)
+    said = {"role": "assistant", "content": [{"text": reply.text}]}
+    return make_response(
+        {"output": {"message": said}, "stopReason": _choose_stop_reason(reply), **_measure(reply)}
+    )
+
+
+async def _stream_converse(request: Request) -> Response:
+    reply = await _generate_answer(request)
+
+    async def frames() -> AsyncIterator[bytes]:
+        yield format_event_frame("messageStart", {"role": "assistant"})
+        for piece in iter_pieces(reply.text):
+            delta = {"contentBlockIndex": 0, "delta": {"text": piece}}
+            yield format_event_frame("contentBlockDelta", delta)
+        yield format_event_frame("contentBlockStop", {"contentBlockIndex": 0})
+        yield format_event_frame("messageStop", {"stopReason": _choose_stop_reason(reply)})
+        yield format_event_frame("metadata", _measure(reply))
+
+    return StreamingResponse(frames(), media_type="application/vnd.amazon.eventstream")
+
+
+def _choose_stop_reason(reply: SimulatedReply) -> str:
+    return "max_tokens" if reply.finish == "length" else "end_turn"
+
+
+def _measure(reply: SimulatedReply) -> JsonObject:
+    usage = {
+        "inputTokens": reply.prompt_tokens,
+        "outputTokens": reply.completion_tokens,
+        "totalTokens": reply.prompt_tokens + reply.completion_tokens,
+    }
+    return {"usage": usage, "metrics": {"latencyMs": 1}}
+
+
+async def _generate_answer(request: Request) -> SimulatedReply:
     model = str(request.path_params["model"])
     bare = _resolve_model(model, _parse_region(request))
     try:
@@ -164,19 +212,7 @@ async def _converse(request: Request) -> Response:
     schema = _parse_schema(body)
     reply = generate_reply(turns, schema=schema, max_tokens=config.get("maxTokens"))
     mark_billed(request)
-    said = {"role": "assistant", "content": [{"text": reply.text}]}
-    return make_response(
-        {
-            "output": {"message": said},
-            "stopReason": "max_tokens" if reply.finish == "length" else "end_turn",
-            "usage": {
-                "inputTokens": reply.prompt_tokens,
-                "outputTokens": reply.completion_tokens,
-                "totalTokens": reply.prompt_tokens + reply.completion_tokens,
-            },
-            "metrics": {"latencyMs": 1},
-        }
-    )
+    return reply
 
 
 def _resolve_model(model: str, region: str | None) -> str:

@@ -1,7 +1,7 @@
 """The `openai` wire: chat completions and models, checked as strictly as the vendor checks."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +22,9 @@ from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     SimulatedReply,
-    format_event,
     generate_reply,
-    iter_pieces,
     parse_turns,
+    stream_completion,
 )
 from toolkit.sandbox.vendor_paths import CompatibleVendor
 
@@ -188,10 +187,11 @@ async def _complete_chat(request: Request, served: Mapping[str, bool]) -> Respon
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
     if body.get("stream"):
-        with_usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        return StreamingResponse(
-            _stream_chunks(head, reply, with_usage), media_type="text/event-stream"
-        )
+        with_usage = (body.get("stream_options") or {}).get("include_usage")
+        usage = _build_usage(reply, 1) if with_usage else None
+        head["object"] = "chat.completion.chunk"
+        events = stream_completion(head, reply, usage)
+        return StreamingResponse(events, media_type="text/event-stream")
     return make_response(_build_completion(head, reply, body.get("n") or 1))
 
 
@@ -352,23 +352,3 @@ def _build_completion(head: JsonObject, reply: SimulatedReply, n: int) -> JsonOb
         for i in range(n)
     ]
     return {**head, "choices": choices, "usage": _build_usage(reply, n)}
-
-
-async def _stream_chunks(
-    head: JsonObject, reply: SimulatedReply, with_usage: bool
-) -> AsyncIterator[str]:
-    head = {**head, "object": "chat.completion.chunk"}
-
-    def chunk(delta: JsonObject, finish: str | None) -> str:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return format_event(
-            {**head, "choices": [choice], **({"usage": None} if with_usage else {})}
-        )
-
-    yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
-    for piece in iter_pieces(reply.text):
-        yield chunk({"content": piece}, None)
-    yield chunk({}, reply.finish)
-    if with_usage:
-        yield format_event({**head, "choices": [], "usage": _build_usage(reply, 1)})
-    yield format_event("[DONE]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox.json_http import (
@@ -25,7 +25,7 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import generate_reply, parse_turns
+from toolkit.sandbox.text.chat import generate_reply, parse_turns, stream_completion
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.sandbox.wires.runpod_images import LinkedPicture, PictureGallery, build_picture_url
 
@@ -192,21 +192,25 @@ class _RunPodJobsWire:
         )
         mark_billed(request)
         text = f"<think>\n{reply.reasoning}\n</think>\n\n{reply.text}" if thinks else reply.text
+        head = {
+            "id": f"chatcmpl-{get_request_digest(request)[:29]}",
+            "created": EPOCH,
+            "model": served if "sandbox" in served else f"{served}-sandbox",
+        }
+        usage = {
+            "prompt_tokens": reply.prompt_tokens,
+            "completion_tokens": reply.completion_tokens,
+            "total_tokens": reply.prompt_tokens + reply.completion_tokens,
+        }
+        if body.get("stream"):
+            with_usage = (body.get("stream_options") or {}).get("include_usage")
+            head["object"] = "chat.completion.chunk"
+            events = stream_completion(head, reply, usage if with_usage else None, text)
+            return StreamingResponse(events, media_type="text/event-stream")
         message = {"role": "assistant", "content": text}
-        return make_response(
-            {
-                "id": f"chatcmpl-{get_request_digest(request)[:29]}",
-                "object": "chat.completion",
-                "created": EPOCH,
-                "model": served if "sandbox" in served else f"{served}-sandbox",
-                "choices": [{"index": 0, "message": message, "finish_reason": reply.finish}],
-                "usage": {
-                    "prompt_tokens": reply.prompt_tokens,
-                    "completion_tokens": reply.completion_tokens,
-                    "total_tokens": reply.prompt_tokens + reply.completion_tokens,
-                },
-            }
-        )
+        choices = [{"index": 0, "message": message, "finish_reason": reply.finish}]
+        whole = {**head, "object": "chat.completion", "choices": choices, "usage": usage}
+        return make_response(whole)
 
     async def _submit_job(self, request: Request, via: str) -> SimulatedJob:
         endpoint = request.path_params["endpoint"]

@@ -21,7 +21,12 @@ from toolkit.server.http.downloads import DownloadReader
 from toolkit.server.http.envelope import render_page, render_resource
 from toolkit.server.http.events import respond_events
 from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
-from toolkit.server.http.query import MAX_WAIT_S, parse_preferred_wait, parse_query
+from toolkit.server.http.query import (
+    MAX_WAIT_S,
+    parse_preferred_wait,
+    parse_query,
+    prefers_text_stream,
+)
 from toolkit.server.http.uploads import UploadReader
 from toolkit.server.load_shedding import LoadShedder
 from toolkit.store import Content, FileSection
@@ -107,6 +112,8 @@ class OperationResponder:
     ) -> Response:
         """Have the operation carried out, and render what comes of it."""
         if operation.holds:
+            if prefers_text_stream(request):
+                context = replace(context, watches_text=True)
             with self._shedder.take_place(context.account_id):
                 call = await self._make_call(operation, request, context, query, body)
                 accepted = await dispatch(call)
@@ -150,10 +157,12 @@ class OperationResponder:
     ) -> Response:
         """Answer with work that was accepted: at once, or held as `Prefer: wait` asks for it."""
         status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
-        if seconds is None:
-            return render_resource(accepted, status)
-        reached = await hold(call, accepted.id, seconds)
-        return render_resource(reached, status, {"Preference-Applied": f"wait={seconds}"})
+        applied = ["stream"] if call.context.watches_text else []
+        if seconds is not None:
+            accepted = await hold(call, accepted.id, seconds)
+            applied.insert(0, f"wait={seconds}")
+        headers = {"Preference-Applied": ", ".join(applied)} if applied else {}
+        return render_resource(accepted, status, headers)
 
 
 class PathEndpoint:

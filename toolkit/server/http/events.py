@@ -4,7 +4,6 @@ Both have the same events with the same numbers, without gaps or repeats (decisi
 """
 
 import re
-import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 
@@ -12,19 +11,18 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.events import Event
+from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.operations.queries import EventsQuery
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.calls import ApiCall
+from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.envelope import render_page
 
 STREAM_MEDIA_TYPE = "text/event-stream"
 # Characters that end no line of a stream, but do so for readers that follow Unicode.
 _LINE_ENDS = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
-KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
-KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
 
 
 async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Response:
@@ -48,25 +46,20 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
 async def _stream_events(
     engine: Engine, context: RequestContext, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Yield server-sent events, up to the terminal one that nothing comes after.
+    """Yield server-sent events, up to the terminal one that nothing comes after."""
+    async for item in follow_events(engine, context, resource_id, after):
+        match item:
+            case Event():
+                yield _format_event(item)
+            case TextDelta():
+                yield _format_delta(item)
+            case None:
+                yield ": nothing new\n\n"
 
-    It ends early if the key that asked for it is revoked, even by another process.
-    """
-    silent_since = time.monotonic()
-    while await engine.accounts.is_valid(context):
-        events = await engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
-        for event in events:
-            yield _format_event(event)
-            after = event.n
-        if events and events[-1].terminal:
-            return
-        if await engine.events.is_exhausted(context, resource_id, after):
-            return
-        if events:
-            silent_since = time.monotonic()
-        elif time.monotonic() - silent_since >= KEEPALIVE_S:
-            silent_since = time.monotonic()
-            yield ": nothing new\n\n"
+
+def _format_delta(delta: TextDelta) -> str:
+    data = delta.model_dump_json(exclude_none=True).translate(_LINE_ENDS)
+    return f"event: delta\ndata: {data}\n\n"
 
 
 def _format_event(event: Event) -> str:

@@ -41,6 +41,12 @@ def parse_parameters(
     return operation.query.parse(given, operation.resource.prefix) if operation.query else None
 
 
+def prefers_text_stream(request: Request) -> bool:
+    """Tell whether a request says `Prefer: stream`: texts are to be shown as they are written."""
+    preferences = _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer")))
+    return any(one["name"].lower() == "stream" for one in preferences)
+
+
 def parse_preferred_wait(request: Request, longest_s: int) -> int | None:
     """Parse the N of `Prefer: wait=N`, at most `longest_s` seconds; none where not asked for.
 

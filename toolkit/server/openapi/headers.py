@@ -19,7 +19,9 @@ REPLAYED_HEADER = _build_header(
     "there where the answer is that of an earlier request", "^true$", always=False
 )
 APPLIED_HEADER = _build_header(
-    "how long the answer was held at most", "^wait=[0-9]+$", always=False
+    "how long the answer was held at most, and whether texts are streamed",
+    "^(wait=[0-9]+(, stream)?|stream)$",
+    always=False,
 )
 
 # Proxies strip spaces at either end of a header.
@@ -37,8 +39,9 @@ IDEMPOTENCY_KEY = {
 PREFER = {
     "name": "Prefer",
     "in": "header",
-    "description": "`wait=N` holds the answer for up to N seconds, at most 60; as with every"
-    " preference, what is none is passed over, and Preference-Applied says what was done",
+    "description": "`wait=N` holds the answer for up to N seconds, at most 60; `stream` has texts"
+    " come as they are written, as `event: delta` on the event stream; as with every preference,"
+    " what is none is passed over, and Preference-Applied says what was done",
     "schema": {"type": "string"},
 }
 LAST_EVENT_ID = {

@@ -36,6 +36,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         *,
         version: str | None = None,
         target: RunTarget = "capability",
+        stream: bool = False,
         **options: Unpack[RunOptions],
     ) -> AsyncRun:
         """Ask for one capability to be executed; it is under way when this returns.
@@ -46,6 +47,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
                 by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
+            stream: have its text shown as it is written, by `stream()` of the run.
             **options: those of a run.
 
         Raises:
@@ -54,4 +56,5 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         if input is None:
             check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        return await self._create(make_run_body(name, input or {}, version, chosen, target))
+        body = make_run_body(name, input or {}, version, chosen, target)
+        return await self._create(body, watches_text=stream)

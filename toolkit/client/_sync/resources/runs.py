@@ -37,6 +37,7 @@ class Runs(WorkResource[Run]):
         *,
         version: str | None = None,
         target: RunTarget = "capability",
+        stream: bool = False,
         **options: Unpack[RunOptions],
     ) -> Run:
         """Ask for one capability to be executed; it is under way when this returns.
@@ -47,6 +48,7 @@ class Runs(WorkResource[Run]):
                 by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
+            stream: have its text shown as it is written, by `stream()` of the run.
             **options: those of a run.
 
         Raises:
@@ -55,4 +57,5 @@ class Runs(WorkResource[Run]):
         if input is None:
             check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        return self._create(make_run_body(name, input or {}, version, chosen, target))
+        body = make_run_body(name, input or {}, version, chosen, target)
+        return self._create(body, watches_text=stream)

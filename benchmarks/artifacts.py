@@ -1,0 +1,93 @@
+"""What an artifact's bytes cost in the notebook's own process: CPU time, threads and all.
+
+Run `python -m benchmarks.artifacts`. One caller saves and reads artifacts by the sync client, small
+ones of 1 kB and large ones of 8 MB, each like no other. The floor is what cannot be spared: the
+bytes' digest and a file of them written, and that file read. Medians of rounds, in turns with it.
+"""
+
+import hashlib
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks._report import report_rounds
+from toolkit import Client
+
+ROUNDS = 5
+SIZES = {"small": (1_000, 100), "large": (8_000_000, 5)}
+_NUMBERS = itertools.count(1)
+
+
+def make_content(size: int) -> bytes:
+    """Make bytes like no others."""
+    head = f"{next(_NUMBERS):020d}".encode()
+    return head + bytes(size - len(head))
+
+
+def measure_cpu_ms(work: Callable[[], None], count: int) -> float:
+    """Measure the CPU time that this process takes for one of so many, in ms."""
+    began = time.process_time()
+    work()
+    return (time.process_time() - began) * 1000 / count
+
+
+def measure_client(client: Client, contents: list[bytes]) -> tuple[float, float]:
+    """Measure what saving and reading artifacts takes, in ms each."""
+    kept: list[str] = []
+
+    def upload() -> None:
+        kept.extend(client.artifacts.upload(content).id for content in contents)
+
+    def download() -> None:
+        for artifact_id, content in zip(kept, contents, strict=True):
+            assert len(client.artifacts.get(artifact_id).content()) == len(content)
+
+    return measure_cpu_ms(upload, len(contents)), measure_cpu_ms(download, len(contents))
+
+
+def measure_files(folder: Path, contents: list[bytes]) -> tuple[float, float]:
+    """Measure what files of the same bytes take, written by their digests and read, in ms each."""
+    paths: list[Path] = []
+
+    def write() -> None:
+        for content in contents:
+            path = folder / hashlib.sha256(content).hexdigest()
+            path.write_bytes(content)
+            paths.append(path)
+
+    def read() -> None:
+        for path, content in zip(paths, contents, strict=True):
+            assert len(path.read_bytes()) == len(content)
+
+    return measure_cpu_ms(write, len(contents)), measure_cpu_ms(read, len(contents))
+
+
+def main(rounds: int = ROUNDS, sizes: dict[str, tuple[int, int]] = SIZES) -> int:
+    """Measure; nothing here has a limit."""
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Client.local(Path(name, "data"), sandbox=True) as client,
+    ):
+        files = Path(name, "files")
+        files.mkdir()
+        measure_client(client, [make_content(1_000)])  # what is done first is imported first
+        for kind, (size, count) in sizes.items():
+            ours: list[tuple[float, float]] = []
+            bare: list[tuple[float, float]] = []
+            for _ in range(rounds):
+                contents = [make_content(size) for _ in range(count)]
+                ours.append(measure_client(client, contents))
+                bare.append(measure_files(files, contents))
+            for which, verb in enumerate(("upload", "download")):
+                report_rounds(
+                    f"artifacts.{verb}.{kind}", [pair[which] for pair in ours], "ms",
+                    floors=[pair[which] for pair in bare], limit=None, bytes=size,
+                )  # fmt: skip
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

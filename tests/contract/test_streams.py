@@ -1,0 +1,89 @@
+"""Texts as they are written, by the client: embedded and served alike."""
+
+import json
+
+import pytest
+
+from tests.conftest import Server
+from tests.contract.conftest import read_key, sign_up_client
+from toolkit import AsyncClient, Client, WorkError
+from toolkit.client import TextPiece
+from toolkit.sandbox import Faults
+from toolkit.settings import Settings
+
+OBJECTIVE = {"objective": "Write two sentences about tides."}
+
+
+def join(pieces: list[TextPiece]) -> str:
+    """The text of pieces, from the last that begins it anew."""
+    starts = [place for place, piece in enumerate(pieces) if piece.restarts]
+    return "".join(pieces[starts[-1] if starts else 0 :])
+
+
+def test_pieces_are_the_text(client: Client, faults: Faults) -> None:
+    """Given a run that is streamed, then its pieces come as they are written, and are its text."""
+    faults.pace("openai", piece_ms=20)
+    run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+    pieces = list(run.stream())
+    assert run.status == "completed"
+    assert join(pieces) == run.output["text"]
+    assert len(pieces) >= 1
+    assert not pieces[0].restarts
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "not streamed"])
+def test_a_run_that_is_over(client: Client, stream: bool) -> None:
+    """Given a run that is over, then its text is one piece."""
+    run = client.runs.create("llm.generate", OBJECTIVE, stream=stream).wait(progress=False)
+    assert list(run.stream()) == [run.output["text"]]
+
+
+def test_a_vendor_that_does_not_stream(client: Client) -> None:
+    """Given output that is no text, then nothing is yielded, and the run is over."""
+    run = client.runs.create("speech.generate", {"text": "Tea."}, stream=True)
+    assert list(run.stream()) == []
+    assert run.done
+
+
+def test_a_try_that_failed(client: Client, faults: Faults) -> None:
+    """Given a stream that breaks off, then the text begins anew, and ends as it is stored."""
+    faults.mangle("openai", "truncate", times=1)
+    run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+    assert join(list(run.stream())) == run.output["text"]
+    assert len(run.attempts) == 2
+
+
+def test_a_run_that_fails(client: Client, faults: Faults) -> None:
+    """Given a run that fails, then its stream raises that; unless it is not to."""
+    faults.fail("openai", status=400)
+    run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+    with pytest.raises(WorkError):
+        list(run.stream())
+    assert list(run.stream(check=False)) == []
+
+
+def test_json_ends_as_it_is_stored(client: Client) -> None:
+    """Given an output that is JSON, then the pieces come to the text that is kept."""
+    schema = {"type": "object", "properties": {"title": {"type": "string"}}}
+    given = {**OBJECTIVE, "output_schema": schema}
+    run = client.runs.create("llm.generate", given, stream=True)
+    assert json.loads(join(list(run.stream()))) == run.output["json"]
+
+
+@pytest.mark.parametrize("way", ["embedded", "served"])
+async def test_the_async_client(way: str, settings: Settings, faults: Faults) -> None:
+    """Given the async client, then pieces are awaited."""
+    faults.pace("openai", piece_ms=20)
+    if way == "embedded":
+        client = AsyncClient.local(settings=settings, faults=faults)
+    else:
+        server = Server(settings, faults)
+        with sign_up_client(server.url) as signed_up:
+            signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
+            client = AsyncClient(server.url, read_key(signed_up))
+    async with client:
+        run = await client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+        pieces = [piece async for piece in run.stream()]
+    assert join(pieces) == run.output["text"]
+    if way == "served":
+        server.close()

@@ -1,0 +1,275 @@
+"""Streamed text: each vendor's documented events, cut anywhere, are the answer it gives at once."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.vendors.conftest import flow
+from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.answers import OutcomeUnknownError, read_answer
+from toolkit.plugins import Cost, ProviderError, TextReply, TextRequest
+from toolkit.sandbox.event_frames import format_event_frame
+
+STREAMED = TextRequest(prompt="Why do tides turn?", max_tokens=64, stream=True)
+WORDS = ("Because ", "of the m\u00f6on", ", \U0001f315 twice a day.", "\n")
+TEXT = "Because of the m\u00f6on, \U0001f315 twice a day."
+
+
+class CutStream(httpx.AsyncByteStream):
+    """A body that arrives in pieces of this many bytes."""
+
+    def __init__(self, body: bytes, size: int) -> None:
+        self._pieces = [body[at : at + size] for at in range(0, len(body), size)]
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+
+def sse(*events: object, names: bool = False) -> bytes:
+    """Server-sent events, with a name each where the vendor gives one."""
+    lines = []
+    for event in events:
+        kind = event.get("type") if isinstance(event, dict) else None
+        data = event if isinstance(event, str) else json.dumps(event)
+        lines.append(f"event: {kind}\ndata: {data}\n\n" if names else f"data: {data}\n\n")
+    return ": a comment\n\n".join(lines).encode()
+
+
+def chat_events(*, usage: bool = True, finish: str | None = "stop") -> bytes:
+    """Chunks of a chat completion, by the API reference of chat completion streams."""
+    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "m-2026"}
+
+    def chunk(delta: dict[str, Any], ended: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": ended}
+        return {**head, "choices": [choice], "usage": None}
+
+    first = chunk({"role": "assistant", "content": "", "refusal": None})
+    events: list[object] = [first, *(chunk({"content": word}) for word in WORDS)]
+    if finish:
+        events.append(chunk({}, finish))
+    if usage:
+        counted = {"prompt_tokens": 19, "completion_tokens": 6, "total_tokens": 25}
+        events.append({**head, "choices": [], "usage": counted})
+    return sse(*events, "[DONE]")
+
+
+def message_events(end: Sequence[object] | None = None) -> bytes:
+    """Events of a message, by the guide "Streaming messages"."""
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+    usage = {"input_tokens": 19, "output_tokens": 1}
+    start = {"type": "message_start", "message": {**message, "model": "m-2026", "usage": usage}}
+    thought = {"type": "thinking_delta", "thinking": "Hm."}
+    opened = {"type": "content_block_start", "content_block": {"type": "text", "text": ""}}
+    deltas = [
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": word}}
+        for word in WORDS
+    ]
+    ended = [
+        {"type": "content_block_stop", "index": 1},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": 6},
+        },
+        {"type": "message_stop"},
+    ]
+    return sse(
+        start,
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking"}},
+        {"type": "ping"},
+        {"type": "content_block_delta", "index": 0, "delta": thought},
+        {**opened, "index": 1},
+        *deltas,
+        *(ended if end is None else end),
+        names=True,
+    )
+
+
+def content_events(finish: str | None = "STOP") -> bytes:
+    """Parts of a content, by the API reference of streamGenerateContent."""
+
+    def chunk(words: str, ended: str | None = None, *, thought: bool = False) -> dict[str, Any]:
+        part = {"text": words, **({"thought": True} if thought else {})}
+        candidate = {"content": {"role": "model", "parts": [part]}, "index": 0}
+        usage = {"promptTokenCount": 19, "candidatesTokenCount": 6}
+        return {
+            "candidates": [{**candidate, **({"finishReason": ended} if ended else {})}],
+            "usageMetadata": usage,
+            "modelVersion": "m-2026",
+            "responseId": "r-1",
+        }
+
+    *first, last = WORDS
+    events = [chunk("Hm.", thought=True), *(chunk(word) for word in first), chunk(last, finish)]
+    return sse(*events)
+
+
+def converse_frames(stop: str | None = "end_turn") -> bytes:
+    """Frames of a Converse stream, by the API reference of ConverseStream."""
+    deltas = [{"contentBlockIndex": 0, "delta": {"text": word}} for word in WORDS]
+    frames = [
+        format_event_frame("messageStart", {"role": "assistant"}),
+        *(format_event_frame("contentBlockDelta", delta) for delta in deltas),
+        format_event_frame("contentBlockStop", {"contentBlockIndex": 0}),
+    ]
+    if stop:
+        counted = {"inputTokens": 19, "outputTokens": 6, "totalTokens": 25}
+        frames.append(format_event_frame("messageStop", {"stopReason": stop}))
+        frames.append(format_event_frame("metadata", {"usage": counted}))
+    return b"".join(frames)
+
+
+SSE, FRAMES = "text/event-stream; charset=utf-8", "application/vnd.amazon.eventstream"
+WHOLE: dict[str, tuple[str, bytes]] = {
+    "openai": (SSE, chat_events()),
+    "minimax": (SSE, chat_events()),
+    "anthropic": (SSE, message_events()),
+    "google": (SSE, content_events()),
+    "aws": (FRAMES, converse_frames()),
+}
+BROKEN_OFF: dict[str, bytes] = {
+    "openai": chat_events(usage=False, finish=None).removesuffix(b"data: [DONE]\n\n"),
+    "minimax": chat_events(usage=False, finish=None),
+    "anthropic": message_events(end=[]),
+    "google": content_events(finish=None),
+    "aws": converse_frames(stop=None),
+}
+
+
+async def stream(
+    vendor: str, body: bytes, *, size: int = 1 << 20, kind: str | None = None
+) -> tuple[TextReply, list[str]]:
+    """Answer a flow's only request by a stream; the reply, and the pieces that were shown."""
+    shown: list[str] = []
+    asked = flow(vendor, STREAMED)
+    request = next(asked)
+    assert isinstance(request, httpx.Request)
+    headers = {"content-type": kind or WHOLE[vendor][0], "x-request-id": "req_9"}
+    response = httpx.Response(200, headers=headers, stream=CutStream(body, size))
+    answer = await read_answer(request, response, 1_000_000, shown.append)
+    try:
+        step = asked.send(answer)
+    except StopIteration as stop:
+        return stop.value, shown
+    raise AssertionError(f"the flow goes on with {step!r}")
+
+
+each_vendor = pytest.mark.parametrize("vendor", WHOLE)
+
+
+@each_vendor
+@pytest.mark.parametrize("size", [1, 3, 64, 1 << 20])
+async def test_a_stream_is_the_answer_in_pieces(vendor: str, size: int) -> None:
+    """Given a stream cut anywhere, then its pieces are the text, and the reply has its usage."""
+    reply, shown = await stream(vendor, WHOLE[vendor][1], size=size)
+    assert reply.text == "".join(shown) == TEXT
+    assert reply.cost == Cost({"input_tokens": 19.0, "output_tokens": 6.0})
+    assert reply.finish == "stop"
+    assert vendor == "aws" or reply.model == "m-2026"
+    assert len(shown) >= (3 if size == 1 else 1)
+
+
+@each_vendor
+async def test_a_stream_that_breaks_off(vendor: str) -> None:
+    """Given a stream without its end, then the outcome is unknown, and nothing is a reply."""
+    with pytest.raises(OutcomeUnknownError, match="broke off before its end") as caught:
+        await stream(vendor, BROKEN_OFF[vendor])
+    assert caught.value.code is ErrorCode.PROVIDER_UNAVAILABLE
+
+
+@each_vendor
+async def test_a_server_that_does_not_stream(vendor: str) -> None:
+    """Given JSON where a stream was asked for, then it is read as ever."""
+    said = json.dumps({"error": {"message": "Bad weather.", "code": 400}}).encode()
+    with pytest.raises(ProviderError) as caught:
+        await stream(vendor, said, kind="application/json")
+    assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
+
+
+def error_frame(name: str) -> bytes:
+    """A frame that reports an exception."""
+    return format_event_frame(name, {"message": "Slow down."}, kind="exception")
+
+
+FAILURES: list[tuple[str, bytes, ErrorCode, bool]] = [
+    (
+        "openai",
+        sse({"error": {"message": "Slow down.", "type": "rate_limit_error", "code": None}}),
+        ErrorCode.PROVIDER_RATE_LIMITED,
+        True,
+    ),
+    (
+        "minimax",
+        sse({"id": "1", "choices": None, "base_resp": {"status_code": 1002, "status_msg": "Slow"}}),
+        ErrorCode.PROVIDER_RATE_LIMITED,
+        True,
+    ),
+    (
+        "anthropic",
+        message_events(
+            end=[{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}]
+        ),
+        ErrorCode.PROVIDER_UNAVAILABLE,
+        True,
+    ),
+    (
+        "google",
+        sse({"error": {"code": 503, "message": "Busy.", "status": "UNAVAILABLE"}}),
+        ErrorCode.PROVIDER_UNAVAILABLE,
+        True,
+    ),
+    ("aws", error_frame("throttlingException"), ErrorCode.PROVIDER_RATE_LIMITED, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body", "code", "retryable"), FAILURES, ids=[one[0] for one in FAILURES]
+)
+async def test_an_error_in_the_middle(
+    vendor: str, body: bytes, code: ErrorCode, retryable: bool
+) -> None:
+    """Given an error that comes as an event, then it is the same error as that of a status."""
+    with pytest.raises(ProviderError) as caught:
+        await stream(vendor, body)
+    assert (caught.value.code, caught.value.retryable) == (code, retryable)
+
+
+@pytest.mark.parametrize(
+    ("vendor", "body"),
+    [
+        ("openai", b"data: <html>\n\n"),
+        ("anthropic", b"data: [1]\n\n"),
+        ("aws", converse_frames()[:-3] + b"xyz"),
+    ],
+)
+async def test_a_stream_that_is_none(vendor: str, body: bytes) -> None:
+    """Given what no vendor documents, then the answer is a bad one."""
+    with pytest.raises(ProviderError, match="could not be read") as caught:
+        await stream(vendor, body)
+    assert caught.value.code is ErrorCode.PROVIDER_BAD_RESPONSE
+
+
+@pytest.mark.parametrize("field", ["stream", "stream_options"])
+def test_a_server_that_refuses_to_stream(
+    drive: Callable[..., Any], field: str, ok_chat: httpx.Response
+) -> None:
+    """Given a server that refuses a field of streams, then it is asked without, and remembered."""
+    words = {"message": f"Unknown field: '{field}'", "param": field, "code": "unknown_parameter"}
+    refused = httpx.Response(400, json={"error": words})
+    refusals: set[str] = set()
+    reply = drive(flow("openai", STREAMED, refusals=refusals), refused, ok_chat)
+    assert reply.text == "Because of the moon."
+    again = flow("openai", STREAMED, refusals=refusals)
+    assert "stream" not in json.loads(next(again).content)
+
+
+@pytest.fixture
+def ok_chat() -> httpx.Response:
+    """A chat completion that is not streamed."""
+    message = {"role": "assistant", "content": "Because of the moon."}
+    choice = {"index": 0, "finish_reason": "stop", "message": message}
+    return httpx.Response(200, json={"id": "1", "model": "m", "choices": [choice]})

@@ -1,0 +1,45 @@
+"""The pieces of a text as it is written, as a caller gets them."""
+
+from toolkit.contract.events import TextDelta
+
+
+class TextPiece(str):
+    """A piece of a text.
+
+    Attributes:
+        restarts: whether the text begins anew with it, as what was written before came to nothing:
+            a try that failed, or a text that was stored in another form.
+    """
+
+    restarts: bool
+
+    @classmethod
+    def of(cls, text: str, *, restarts: bool = False) -> "TextPiece":
+        """Make a piece."""
+        made = cls(text)
+        made.restarts = restarts
+        return made
+
+
+class TextAssembler:
+    """Puts a text together as it is written, and tells what is left of it at the end."""
+
+    def __init__(self) -> None:
+        self._seen = ""
+        self._attempt = 0
+
+    def add(self, delta: TextDelta) -> TextPiece:
+        """Return the piece that was written."""
+        restarts = bool(self._seen) and delta.attempt != self._attempt
+        self._seen = delta.text if restarts else self._seen + delta.text
+        self._attempt = delta.attempt
+        return TextPiece.of(delta.text, restarts=restarts)
+
+    def complete(self, text: str) -> TextPiece | None:
+        """Return what is left of the text that was stored; none where all of it was seen."""
+        if text == self._seen:
+            return None
+        is_more = text.startswith(self._seen)
+        left = text.removeprefix(self._seen) if is_more else text
+        self._seen = text
+        return TextPiece.of(left, restarts=not is_more)

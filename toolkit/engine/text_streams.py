@@ -1,0 +1,124 @@
+"""Texts as they are written: shown to who watches, never stored, gone with the process."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from toolkit.contract.events import TextDelta
+
+# Of what is expected to be watched, so many resources are kept, and so much text of each.
+MAX_EXPECTED = 256
+MAX_KEPT_CHARACTERS = 64 * 1024
+
+
+class TextWatch:
+    """The texts of one resource, for one who watches: what was not taken is joined.
+
+    So the slowest reader holds no more than the texts that are being written.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[str, int], TextDelta] = {}
+        self._changed = asyncio.Event()
+
+    def add(self, delta: TextDelta) -> None:
+        """Add a piece of a text."""
+        key = delta.job_id, delta.attempt
+        held = self._pending.get(key)
+        if held is not None:
+            delta = held.model_copy(update={"text": held.text + delta.text})
+        self._pending[key] = delta
+        self._changed.set()
+
+    def take(self) -> list[TextDelta]:
+        """Take what has come since the last time, by job and attempt."""
+        taken = list(self._pending.values())
+        self._pending.clear()
+        self._changed.clear()
+        return taken
+
+    async def wait(self) -> None:
+        """Wait until there is something to take."""
+        await self._changed.wait()
+
+
+@dataclass(slots=True)
+class _Written:
+    """What one attempt of a job has written so far, and whether it writes no more."""
+
+    delta: TextDelta
+    is_over: bool = False
+
+
+class TextStreams:
+    """The texts that vendors are writing for this process, by the resource whose they are.
+
+    Who begins to watch gets what is being written from its beginning. Who said so when the work
+    was asked for gets what is over by then as well: a quick vendor is done before a client is back.
+    """
+
+    def __init__(self) -> None:
+        self._watches: dict[str, list[TextWatch]] = {}
+        self._written: dict[str, dict[str, _Written]] = {}
+        self._expected: OrderedDict[str, None] = OrderedDict()
+
+    def expect(self, resource_id: str) -> None:
+        """Have the texts of a resource streamed, and kept until somebody watches it."""
+        self._expected[resource_id] = None
+        if len(self._expected) > MAX_EXPECTED:
+            oldest, _ = self._expected.popitem(last=False)
+            self._drop_ended(oldest)
+
+    def is_wanted(self, *resource_ids: str) -> bool:
+        """Tell whether somebody watches one of these, or is expected to."""
+        return any(one in self._watches or one in self._expected for one in resource_ids)
+
+    def add(self, *resource_ids: str, delta: TextDelta) -> None:
+        """Show a piece of a text to who watches one of these resources."""
+        for resource_id in resource_ids:
+            shown = delta.model_copy(update={"resource_id": resource_id})
+            written = self._written.setdefault(resource_id, {})
+            before = written.get(delta.job_id)
+            if before is None or before.delta.attempt != delta.attempt:
+                written[delta.job_id] = _Written(shown)
+            else:
+                before.delta = shown.model_copy(update={"text": before.delta.text + delta.text})
+            for watch in self._watches.get(resource_id, ()):
+                watch.add(shown)
+
+    def end(self, *resource_ids: str, job_id: str) -> None:
+        """Note that the newest attempt of a job writes no more."""
+        for resource_id in resource_ids:
+            written = self._written.get(resource_id, {})
+            if job_id in written:
+                written[job_id].is_over = True
+            kept = sum(len(one.delta.text) for one in written.values() if one.is_over)
+            if resource_id not in self._expected or kept > MAX_KEPT_CHARACTERS:
+                self._drop_ended(resource_id)
+
+    def _drop_ended(self, resource_id: str) -> None:
+        written = self._written.get(resource_id, {})
+        left = {job_id: one for job_id, one in written.items() if not one.is_over}
+        if left:
+            self._written[resource_id] = left
+        else:
+            self._written.pop(resource_id, None)
+
+    @contextmanager
+    def watch(self, resource_id: str) -> Iterator[TextWatch]:
+        """Watch a resource's texts."""
+        watch = TextWatch()
+        for one in self._written.get(resource_id, {}).values():
+            watch.add(one.delta)
+        self._expected.pop(resource_id, None)
+        self._drop_ended(resource_id)
+        watches = self._watches.setdefault(resource_id, [])
+        watches.append(watch)
+        try:
+            yield watch
+        finally:
+            watches.remove(watch)
+            if not watches:
+                self._watches.pop(resource_id, None)

@@ -1,0 +1,131 @@
+"""Reading vendors' answers: whole or streamed, decoded, and within the size limit."""
+
+import io
+from collections.abc import AsyncIterator, Callable
+from typing import TypeAlias
+
+import httpx
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import RECORDED_MODEL, ProviderError
+from toolkit.plugins.streaming import STREAM_READER, BrokenStreamError, StreamReader
+
+OnText: TypeAlias = Callable[[str], None]
+
+# The extension of a response that a stream began well and then said that it failed.
+FAILED_IN_STREAM = "toolkit.failed_in_stream"
+_BODY_HEADERS = (b"content-encoding", b"content-length", b"transfer-encoding")
+
+
+class OutcomeUnknownError(ProviderError):
+    """Raised when a request was sent and no answer came: it may have been done, and billed."""
+
+
+def ignore_text(_text: str) -> None:
+    """Take no notice of a streamed text."""
+
+
+async def read_answer(
+    request: httpx.Request, response: httpx.Response, limit: int, on_text: OnText
+) -> httpx.Response:
+    """Read the whole of an answer and close it.
+
+    Args:
+        request: what was sent; its stream reader, if it has one, reads a streamed answer.
+        response: the answer, of which the head has come.
+        limit: the most decoded bytes that it may have.
+        on_text: is called with each piece of a streamed text, as it comes.
+
+    Returns:
+        the answer with its body; of a stream, what its reader put together.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer over the limit, or a stream that is
+            none.
+        OutcomeUnknownError: a stream ended before the answer in it did.
+    """
+    reader = _find_stream_reader(request, response)
+    # Its value is not copied; to join chunks would copy everything at once.
+    body, size = io.BytesIO(), 0
+    try:
+        async for chunk in _iter_decoded(request, response):
+            size += len(chunk)
+            if size > limit:
+                raise ProviderError(
+                    ErrorCode.PROVIDER_BAD_RESPONSE,
+                    f"The answer is larger than {limit} bytes.",
+                    retryable=False,
+                    status=response.status_code,
+                )
+            if reader is None:
+                body.write(chunk)
+            elif text := _read_stream(reader, chunk, response):
+                on_text(text)
+    finally:
+        await response.aclose()
+    headers = [
+        (name, value)
+        for name, value in response.headers.raw
+        # The body is decoded by now, so these headers no longer describe it.
+        if name.lower() not in _BODY_HEADERS
+    ]
+    if reader is not None:
+        return _assemble_response(request, headers, reader)
+    told = {n: v for n, v in response.extensions.items() if n == RECORDED_MODEL}
+    return httpx.Response(
+        response.status_code,
+        headers=headers,
+        content=body.getvalue(),
+        request=request,
+        extensions=told,
+    )
+
+
+def _find_stream_reader(request: httpx.Request, response: httpx.Response) -> StreamReader | None:
+    """Find the reader of an answer; none for one that is not streamed, such as a refusal."""
+    reader: StreamReader | None = request.extensions.get(STREAM_READER)
+    if reader is None or not response.is_success:
+        return None
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return reader if kind == reader.media_type else None
+
+
+def _iter_decoded(request: httpx.Request, response: httpx.Response) -> AsyncIterator[bytes]:
+    """Iterate over the decoded body of an answer; as it comes, where it is not encoded."""
+    if "content-encoding" not in response.headers and isinstance(
+        response.stream, httpx.AsyncByteStream
+    ):
+        return aiter(response.stream)
+    response.request = request  # named by what httpx raises
+    return response.aiter_bytes()
+
+
+def _read_stream(reader: StreamReader, chunk: bytes, response: httpx.Response) -> str:
+    try:
+        return reader.read(chunk)
+    except BrokenStreamError as error:
+        raise ProviderError(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"The answer could not be read: {error}.",
+            status=response.status_code,
+        ) from None
+
+
+def _assemble_response(
+    request: httpx.Request, headers: list[tuple[bytes, bytes]], reader: StreamReader
+) -> httpx.Response:
+    """Make the response that the vendor would have given without a stream."""
+    whole = reader.assemble()
+    if whole is None:
+        raise OutcomeUnknownError(
+            ErrorCode.PROVIDER_UNAVAILABLE,
+            f"The answer of {request.url.host} broke off before its end.",
+        )
+    kept = [(name, value) for name, value in headers if name.lower() != b"content-type"]
+    return httpx.Response(
+        whole.status,
+        headers=[*kept, (b"content-type", b"application/json")],
+        content=whole.body,
+        request=request,
+        extensions={FAILED_IN_STREAM: True} if whole.status >= 400 else {},
+    )

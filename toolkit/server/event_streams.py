@@ -1,0 +1,69 @@
+"""Events and texts of a resource as they come, for whoever streams them, be it over HTTP or not."""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from toolkit.contract.events import Event, TextDelta
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.engine.text_streams import TextWatch
+
+KEY_CHECK_S = 2.0  # a revoked key gets nothing for longer than this
+KEEPALIVE_S = 15.0  # proxies close streams that are silent for long
+
+
+async def follow_events(
+    engine: Engine, context: RequestContext, resource_id: str, after: int
+) -> AsyncGenerator[Event | TextDelta | None]:
+    """Yield events and texts, up to the terminal event that nothing comes after.
+
+    It ends early if the key that asked for it is revoked, even by another process. None is yielded
+    where nothing has come for a while.
+
+    Raises:
+        RequestError: `NOT_FOUND`.
+    """
+    with engine.texts.watch(resource_id) as watch:
+        silent_since = time.monotonic()
+        while await engine.accounts.is_valid(context):
+            asking = asyncio.ensure_future(
+                engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
+            )
+            try:
+                async for delta in _take_texts(watch, asking):
+                    silent_since = time.monotonic()
+                    yield delta
+                events = await asking
+            finally:
+                asking.cancel()
+            for event in events:
+                yield event
+                after = event.n
+            if events and events[-1].terminal:
+                return
+            if await engine.events.is_exhausted(context, resource_id, after):
+                return
+            if events:
+                silent_since = time.monotonic()
+            elif time.monotonic() - silent_since >= KEEPALIVE_S:
+                silent_since = time.monotonic()
+                yield None
+
+
+async def _take_texts(
+    watch: TextWatch, asking: "asyncio.Future[list[Event]]"
+) -> AsyncIterator[TextDelta]:
+    """Yield what is written until the next events are there: it comes before them."""
+    waiting = asyncio.ensure_future(watch.wait())
+    try:
+        while not asking.done():
+            await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                for delta in watch.take():
+                    yield delta
+                waiting = asyncio.ensure_future(watch.wait())
+    finally:
+        waiting.cancel()
+    for delta in watch.take():
+        yield delta

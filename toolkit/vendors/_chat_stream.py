@@ -1,0 +1,75 @@
+"""The streamed form of the chat wire that OpenAI-compatible vendors share."""
+
+from typing import Any
+
+from toolkit.plugins.streaming import JsonEventReader, VisibleText, WholeAnswer, build_answer
+from toolkit.vendors._http import Json, get_object
+
+# What asks for a stream, and for its usage at the end: without that, it could not be billed.
+STREAM_FIELDS: Json = {"stream": True, "stream_options": {"include_usage": True}}
+_NUMBERS_OF_ERRORS = range(400, 600)
+
+
+class ChatStreamReader(JsonEventReader):
+    """A reader of streamed chat completions, for the one choice that is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: Json = {}
+        self._message: dict[str, str] = {}
+        self._finish: object = None
+        self._whole: Json = {}
+        self._failure: Json | None = None
+        self._shown = VisibleText()
+
+    def _add_event(self, said: Json) -> str:
+        if said.get("error"):
+            self._failure = said
+            return ""
+        # Of what stands beside the choices, the last is the fullest: the usage is, at the end.
+        self._said |= {n: v for n, v in said.items() if n != "choices" and v is not None}
+        choices = said.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, dict) or choice.get("index", 0) != 0:
+            return ""
+        self._finish = choice.get("finish_reason") or self._finish
+        if isinstance(choice.get("message"), dict):
+            self._whole = choice["message"]  # some vendors end with the answer once more
+            return ""
+        return self._add_delta(get_object(choice, "delta"))
+
+    def _add_delta(self, delta: Json) -> str:
+        for name in ("content", "refusal"):
+            piece = delta.get(name)
+            if isinstance(piece, str):
+                self._message[name] = self._message.get(name, "") + piece
+        content = delta.get("content")
+        return self._shown.add(content) if isinstance(content, str) else ""
+
+    def assemble(self) -> WholeAnswer | None:
+        """Put the answer together; none if the stream ended without saying why it did."""
+        if self._failure is not None:
+            return build_answer(self._failure, find_error_status(self._failure))
+        base = get_object(self._said, "base_resp").get("status_code")
+        if self._finish is None and not base:
+            return None
+        message: dict[str, Any] = {"role": "assistant", "content": None, **self._message}
+        choice = {"index": 0, "message": self._whole or message, "finish_reason": self._finish}
+        return build_answer({**self._said, "choices": [choice] if self._finish else []})
+
+
+def find_error_status(said: Json) -> int:
+    """Find the status that an error in the middle of a stream has where nothing is streamed.
+
+    >>> find_error_status({"error": {"message": "Slow down.", "code": 429}})
+    429
+    """
+    error = said.get("error")
+    named = error if isinstance(error, dict) else {}
+    for value in (named.get("status_code"), named.get("status"), named.get("code")):
+        if isinstance(value, int) and value in _NUMBERS_OF_ERRORS:
+            return value
+    words = f"{named.get('type')} {named.get('code')}"
+    if "rate_limit" in words or "insufficient_quota" in words:
+        return 429
+    return 400 if "invalid_request" in words else 500

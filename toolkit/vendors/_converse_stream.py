@@ -1,0 +1,92 @@
+"""Bedrock's streamed answers: ConverseStream, in frames of `application/vnd.amazon.eventstream`."""
+
+import json
+from importlib import import_module
+from typing import Any
+
+from toolkit.plugins.streaming import BrokenStreamError, VisibleText, WholeAnswer, build_answer
+from toolkit.vendors._http import Json, get_object
+
+# By the member of the stream's union that an exception comes as (API reference, ConverseStream).
+_STATUSES_OF_EXCEPTIONS = {
+    "validationException": 400,
+    "modelStreamErrorException": 424,
+    "throttlingException": 429,
+    "internalServerException": 500,
+    "serviceUnavailableException": 503,
+}
+
+
+class ConverseReader:
+    """A reader of Converse's streamed answers.
+
+    Args:
+        frames: botocore's buffer of frames, which checks their sums.
+    """
+
+    media_type = "application/vnd.amazon.eventstream"
+
+    def __init__(self, frames: Any) -> None:
+        self._frames = frames
+        self._said: Json = {}
+        self._blocks: dict[int, str] = {}
+        self._failure: WholeAnswer | None = None
+        self._shown = VisibleText()
+
+    def read(self, data: bytes) -> str:
+        """Read the frames that arrived, and return the text in them.
+
+        Raises:
+            BrokenStreamError: a frame is damaged, or holds no object of JSON.
+        """
+        self._frames.add_data(data)
+        try:
+            return "".join(map(self._read_frame, self._frames))
+        except (ValueError, RecursionError, import_module("botocore.eventstream").ParserError):
+            raise BrokenStreamError("a frame of the stream is damaged") from None
+
+    def _read_frame(self, frame: Any) -> str:
+        headers, said = frame.headers, json.loads(frame.payload or b"{}")
+        if not isinstance(said, dict):
+            raise BrokenStreamError("a frame of the stream is no JSON object")
+        if headers.get(":message-type") != "event":
+            self._failure = _build_exception(headers, said)
+            return ""
+        match headers.get(":event-type"):
+            case "contentBlockDelta":
+                return self._add_delta(said)
+            case "messageStop":
+                self._said["stopReason"] = said.get("stopReason")
+            case "metadata":
+                self._said |= {name: said[name] for name in ("usage", "metrics") if name in said}
+        return ""
+
+    def _add_delta(self, said: Json) -> str:
+        place, piece = said.get("contentBlockIndex"), get_object(said, "delta").get("text")
+        if not isinstance(piece, str) or not isinstance(place, int):
+            return ""  # a thought, or a tool's input
+        self._blocks[place] = self._blocks.get(place, "") + piece
+        return self._shown.add(piece)
+
+    def assemble(self) -> WholeAnswer | None:
+        """Put the answer together; none if the stream ended without saying why it did."""
+        if self._failure is not None or "stopReason" not in self._said:
+            return self._failure
+        content = [{"text": self._blocks[place]} for place in sorted(self._blocks)]
+        message = {"role": "assistant", "content": content}
+        return build_answer({"output": {"message": message}, **self._said})
+
+
+def make_converse_reader() -> ConverseReader | None:
+    """Make a reader; none where botocore, which knows the frames, is not installed."""
+    try:
+        return ConverseReader(import_module("botocore.eventstream").EventStreamBuffer())
+    except ImportError:
+        return None
+
+
+def _build_exception(headers: dict[str, Any], said: Json) -> WholeAnswer:
+    name = str(headers.get(":exception-type") or headers.get(":error-code") or "")
+    words = said.get("message") or headers.get(":error-message")
+    known = {"__type": name[:1].upper() + name[1:], "message": words}
+    return build_answer(known, _STATUSES_OF_EXCEPTIONS.get(name, 500))
