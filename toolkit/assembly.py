@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from toolkit.cassettes import Cassette, CassetteMode, CassetteTransport
     from toolkit.sandbox import CompatibleVendor, Faults
 
+SANDBOX_HOST = httpx.URL(SANDBOX_URL).host
+
 
 async def open_engine(
     settings: Settings,
@@ -210,7 +212,7 @@ class SandboxTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request to the sandbox if it is for it."""
-        if request.url.host == httpx.URL(SANDBOX_URL).host:
+        if request.url.host == SANDBOX_HOST:
             return await self._sandbox.handle_async_request(request)
         if self._network is None:
             self._network = NetworkTransport()

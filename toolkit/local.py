@@ -6,8 +6,10 @@ import concurrent.futures.thread as executors
 import logging
 import os
 import threading
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -247,15 +249,17 @@ class LoopChannel:
         """
         return self._thread.call(self._thread.operations.call(request))
 
-    def stream(self, request: OperationRequest) -> Iterator[Event | TextDelta]:
-        """Yield the events and texts of a resource as they come.
+    def stream(
+        self, request: OperationRequest, deadline: float | None
+    ) -> Iterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come, until a deadline.
 
         Raises:
             ToolkitError: as over HTTP.
         """
         items = self._thread.operations.stream(request)
         try:
-            while (item := self._thread.call(_read_next(items))) is not None:
+            while (item := self._thread.call(_read_next(items, deadline))) is not None:
                 yield item
         finally:
             self._thread.call(_close_stream(items))
@@ -280,8 +284,10 @@ class AsyncLoopChannel:
         work = self._thread.operations.call(request)
         return await asyncio.wrap_future(self._thread.submit(work))
 
-    async def stream(self, request: OperationRequest) -> AsyncIterator[Event | TextDelta]:
-        """Yield the events and texts of a resource as they come.
+    async def stream(
+        self, request: OperationRequest, deadline: float | None
+    ) -> AsyncIterator[Event | TextDelta]:
+        """Yield the events and texts of a resource as they come, until a deadline.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -289,7 +295,7 @@ class AsyncLoopChannel:
         items = self._thread.operations.stream(request)
         try:
             while True:
-                next_item = self._thread.submit(_read_next(items))
+                next_item = self._thread.submit(_read_next(items, deadline))
                 item = await asyncio.wrap_future(next_item)
                 if item is None:
                     return
@@ -298,8 +304,13 @@ class AsyncLoopChannel:
             await asyncio.wrap_future(self._thread.submit(_close_stream(items)))
 
 
-async def _read_next(items: AsyncIterator[T]) -> T | None:
-    return await anext(items, None)
+async def _read_next(items: AsyncIterator[T], deadline: float | None) -> T | None:
+    """Return what comes next; none at the end, or at a time by the monotonic clock."""
+    left_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+    with suppress(TimeoutError):
+        async with asyncio.timeout(left_s):
+            return await anext(items, None)
+    return None
 
 
 async def _close_stream(items: AsyncIterator[T]) -> None:

@@ -1,6 +1,8 @@
 """Texts as they are written, by the client: embedded and served alike."""
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -51,6 +53,36 @@ def test_a_try_that_failed(client: Client, faults: Faults) -> None:
     run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
     assert join(list(run.stream())) == run.output["text"]
     assert len(run.attempts) == 2
+
+
+class Terminal(io.StringIO):
+    """A terminal's screen."""
+
+    def isatty(self) -> bool:
+        """It is one."""
+        return True
+
+
+def test_a_wait_shows_it(client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a run that is streamed, then waiting at a terminal shows its text, in one piece."""
+    faults.pace("openai", piece_ms=20)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True).wait()
+    assert f"\n{run.output['text']}\n" in screen.getvalue()
+    assert run.status == "completed"
+
+
+def test_a_wait_that_is_too_short(
+    client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given less time than a stream takes, then the wait ends in time, and the run goes on."""
+    faults.pace("openai", piece_ms=100)
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    run = client.runs.create("llm.generate", OBJECTIVE, provider="openai", stream=True)
+    with pytest.raises(TimeoutError):
+        run.wait(0.1)
+    assert run.wait(progress=False).status == "completed"
 
 
 def test_a_run_that_fails(client: Client, faults: Faults) -> None:

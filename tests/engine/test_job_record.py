@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from toolkit.contract.base import now
+from toolkit.contract.base import dump_record, now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import Attempt, Candidate, Job, Routing
 from toolkit.engine.job_record import AttemptRecord, JobRecord, read_job, read_wire_job
@@ -81,6 +81,14 @@ def test_what_is_stored_is_what_the_wire_shows(job: Job) -> None:
     members = json.loads(stored)
     spelled_out = json.loads(earlier)
     assert {**spelled_out, **members} == spelled_out  # what is at its default is left out
+
+
+@given(build_jobs())
+def test_a_shared_decision_is_written_like_any_other(job: Job) -> None:
+    """Given a job that is written twice, then its JSON says both times what the model says."""
+    for _ in range(2):
+        assert json.loads(dump_record(job)) == json.loads(job.model_dump_json(by_alias=True))
+    assert job == Job.model_validate_json(dump_record(job))
 
 
 def test_a_decision_is_stored_small() -> None:

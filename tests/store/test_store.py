@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from toolkit.store import (
     UpdateRow,
 )
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
+from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine
 from toolkit.store.tables import metadata
 
@@ -496,6 +498,37 @@ async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
             most = max(most, log.stat().st_size)
             await store.write([AppendEvent("run_r", "run.noted", {"text": "x" * 4_000}, AT)])
     assert most >= 256 * 1024
+
+
+def test_a_log_that_stays_long_is_moved_as_it_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a log that a reader keeps from being begun anew, then it is moved once per length."""
+    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.COMMITS_PER_CHECK", 1)
+    monkeypatch.setattr("toolkit.store.sqlite.checkpoints.LARGE_WAL_BYTES", 64 * 1024)
+    with closing(sqlite3.connect(tmp_path / "some.db", isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("PRAGMA wal_autocheckpoint=0")
+        database.execute("CREATE TABLE row (doc TEXT)")
+        reader = sqlite3.connect(tmp_path / "some.db", isolation_level=None)
+        reader.execute("BEGIN").execute("SELECT count(*) FROM row").fetchone()
+        checkpointer = WalCheckpointer(tmp_path / "some.db")
+        statements: list[str] = []
+        connect = sqlite3.connect
+
+        def connect_watched(*args: Any, **options: Any) -> sqlite3.Connection:
+            connection = connect(*args, **options)
+            connection.set_trace_callback(statements.append)
+            return connection
+
+        monkeypatch.setattr(sqlite3, "connect", connect_watched)
+        for _ in range(200):
+            database.execute("INSERT INTO row VALUES (?)", ("x" * 4_000,))
+            checkpointer.checkpoint_if_due()
+        grown = (tmp_path / "some.db-wal").stat().st_size
+        reader.close()
+        checkpointer.close()
+    assert 2 <= len([each for each in statements if "PASSIVE" in each]) <= grown // (64 * 1024)
 
 
 async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) -> None:

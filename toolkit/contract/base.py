@@ -3,8 +3,8 @@
 import json
 import time
 from datetime import UTC, datetime
-from functools import lru_cache
-from typing import Annotated, Generic, TypeAlias, TypeVar
+from functools import cache, cached_property, lru_cache
+from typing import Annotated, Generic, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic_core import to_json
@@ -51,6 +51,15 @@ class Record(BaseModel):
     """A resource that the service answers with: unknown fields are ignored, for later versions."""
 
     model_config = ConfigDict(extra="ignore", hide_input_in_errors=True, ser_json_inf_nan="null")
+
+
+class SharedRecord(Record):
+    """A part of many records, which nobody changes: it is written as JSON once for all of them."""
+
+    @cached_property
+    def as_json(self) -> bytes:
+        """The part as JSON, for as long as it lives."""
+        return self.model_dump_json(by_alias=True).encode()
 
 
 class ErrorInfo(Record):
@@ -100,9 +109,32 @@ def dump_envelope(record: BaseModel) -> bytes:
     error = getattr(record, "error", None)
     after = b"" if error is None else b',"error":%s' % to_json(error)
     before = to_json(beside)[1:-1] + b"," if beside else b""
-    # Serialized directly, not by way of plain values: for a large workflow those take longest.
-    data = record.model_dump_json(by_alias=True).encode()
-    return b'{%s"data":%s%s}' % (before, data, after)
+    return b'{%s"data":%s%s}' % (before, dump_record(record), after)
+
+
+def dump_record(record: BaseModel) -> bytes:
+    """Write one record; directly, as plain values of a large workflow take longer than its JSON."""
+    shared = {
+        name: part
+        for name in _list_shared_fields(type(record))
+        if (part := getattr(record, name)) is not None
+    }
+    if not shared:
+        return record.model_dump_json(by_alias=True).encode()
+    rest = record.model_dump_json(by_alias=True, exclude=set(shared)).encode()
+    parts = [b'"%s":%s' % (name.encode(), part.as_json) for name, part in shared.items()]
+    return b"%s,%s}" % (rest[:-1], b",".join(parts))
+
+
+@cache
+def _list_shared_fields(kind: type[BaseModel]) -> tuple[str, ...]:
+    """List the fields of a record that are shared parts, or none."""
+    return tuple(
+        name
+        for name, field in kind.model_fields.items()
+        for each in (field.annotation, *get_args(field.annotation))
+        if isinstance(each, type) and issubclass(each, SharedRecord)
+    )
 
 
 class Page(Record, Generic[T]):

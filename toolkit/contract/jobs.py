@@ -4,7 +4,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
+from toolkit.contract.base import (
+    ErrorInfo,
+    JsonObject,
+    Record,
+    Request,
+    SharedRecord,
+    Timestamp,
+    Usd,
+)
 from toolkit.contract.choices import OptimizeFor
 
 JobStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
@@ -114,7 +122,7 @@ class Candidate(Record):
     quality: int | None = None
 
 
-class Routing(Record):
+class Routing(SharedRecord):
     """The recorded decision of the router; the first candidate not excluded is called first."""
 
     policy: str

@@ -3,9 +3,9 @@
 import re
 
 _CAPITALS_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*")
-_KEY_SHAPES = re.compile(
-    r"^(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)|[A-Za-z0-9+/=_\-]{40,}$", re.I
-)
+_KEY_PREFIX = re.compile(r"(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)", re.I)
+_LONG_KEY_LENGTH = 40
+_LONG_KEY = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_LONG_KEY_LENGTH},}}$")
 
 
 def looks_like_key(text: str) -> bool:
@@ -16,4 +16,6 @@ def looks_like_key(text: str) -> bool:
     """
     if text.startswith("arn:aws") or _CAPITALS_PATTERN.fullmatch(text):
         return False
-    return _KEY_SHAPES.search(text) is not None
+    if _KEY_PREFIX.match(text):
+        return True
+    return len(text) >= _LONG_KEY_LENGTH and _LONG_KEY.search(text) is not None

@@ -143,7 +143,8 @@ class ToolkitMagics(Magics):
                 raise UsageError(f"{main} is given twice: on the line, and as the cell.")
             values[main] = text
         options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
-        return client.runs.create(given.capability, values, **options)
+        watched = not given.no_wait and not given.quiet
+        return client.runs.create(given.capability, values, stream=watched, **options)
 
     @no_var_expand
     @magic_arguments()

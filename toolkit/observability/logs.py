@@ -28,6 +28,13 @@ LogLine = MutableMapping[str, Any]
 _ROOT_LOGGER = "toolkit"
 _SERVED_LOGGER = "toolkit.served"
 _PLAIN_TYPES = frozenset({bool, int, float})  # nothing to redact
+# What a record tells of where it was made; our lines do not, and to find it out takes as long as to
+# write one. Not all versions of Python have each.
+_ORIGIN_FLAGS = [
+    name
+    for name in ("logAsyncioTasks", "logMultiprocessing", "logProcesses", "logThreads")
+    if hasattr(logging, name)
+]
 _UNAUTHORIZED = 401
 _PEER_LOGGED_STATUSES = frozenset({_UNAUTHORIZED, 403, 429})
 
@@ -132,6 +139,8 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
     handler.addFilter(repeats)
     root, ours = logging.getLogger(), logging.getLogger(_ROOT_LOGGER)
     before = root.handlers[:], root.level, ours.level
+    origins = {name: getattr(logging, name) for name in _ORIGIN_FLAGS}
+    vars(logging).update(dict.fromkeys(origins, False))
     root.handlers = [handler]
     root.setLevel(max(logging.WARNING, _get_level_number(level)))
     ours.setLevel(_get_level_number(level))
@@ -140,6 +149,7 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
         yield
     finally:
         repeats.close()
+        vars(logging).update(origins)
         logging.captureWarnings(False)
         root.handlers = before[0]
         root.setLevel(before[1])

@@ -33,7 +33,7 @@ def read_json(raw: bytes) -> object:
         RecursionError: it is nested too deeply.
     """
     if len(raw) <= SMALL_BYTES:
-        return json.loads(raw, parse_constant=_refuse_constant)
+        return _DECODER.decode(raw.decode(json.detect_encoding(raw), "surrogatepass"))
     reader = _LargeDocumentReader(raw)
     short = reader.cut_out_long_texts().decode("utf-8", "surrogatepass")
     texts = iter(reader.long_texts)
@@ -131,3 +131,6 @@ def _join_pieces(pieces: Iterator[str]) -> str:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)

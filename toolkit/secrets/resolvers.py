@@ -107,13 +107,13 @@ class ChainResolver:
         Raises:
             WorkError: `SECRET_UNRESOLVED`, the last resolver's.
         """
-        failure = make_unresolved_error()
+        failure: WorkError | None = None
         for resolver in self._resolvers:
             try:
                 return await resolver.resolve(connection_type, secret_ref, granted)
             except WorkError as error:
                 failure = error
-        raise failure
+        raise failure or make_unresolved_error()
 
     def invalidate(self, connection_type: str, secret_ref: str) -> None:
         """Drop what each resolver has cached."""

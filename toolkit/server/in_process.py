@@ -13,10 +13,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import IO, Any
 
-from pydantic import BaseModel
-
 from toolkit.contract.artifacts import Artifact
-from toolkit.contract.base import ErrorInfo
+from toolkit.contract.base import ErrorInfo, dump_record
 from toolkit.contract.errors import (
     AWAY_STATUSES,
     ErrorCode,
@@ -212,11 +210,6 @@ class LocalOperations:
         if request.watches_text:
             context = replace(context, watches_text=True)
         return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
-
-
-def dump_record(record: BaseModel) -> bytes:
-    """Write a record as the envelope of HTTP has it."""
-    return record.model_dump_json(by_alias=True).encode()
 
 
 def _make_caller_error(error: Exception) -> Exception:

@@ -65,6 +65,13 @@ def _make_bind_error(host: str, port: int, error: OSError) -> ServiceError:
     )
 
 
+def _load_lexicons() -> None:
+    """Load what planning and reviewing import at first: a first plan would hold all requests."""
+    import toolkit.planning.plan_builder
+    import toolkit.planning.reading.reader
+    import toolkit.planning.review.node_checks  # noqa: F401
+
+
 async def serve(
     engine: Engine,
     host: str,
@@ -110,6 +117,7 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    _load_lexicons()
     # Objects that exist by now will stay: otherwise each full collection would visit all of them,
     # and block the loop for a tenth of a second and more.
     gc.freeze()

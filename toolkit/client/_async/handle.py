@@ -64,6 +64,7 @@ class AsyncWaitable(AsyncHandle[R]):
 
     ended: frozenset[str] = FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
+    is_streamed = False  # whether its texts are to be watched as they are written
     _last_event = 0  # the number of the last event that was shown
 
     @property
@@ -117,6 +118,8 @@ class AsyncWaitable(AsyncHandle[R]):
 
     async def _follow(self, deadline: float | None, shown: EventProgress) -> None:
         """Follow the events until it is over, or until a time by the monotonic clock."""
+        if self.is_streamed and not self.done and shown.shows_text:
+            await self._follow_text(deadline, shown)
         # What has ended may have been taken up again; and without any time, this is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
@@ -139,6 +142,27 @@ class AsyncWaitable(AsyncHandle[R]):
                 await self._follow_event(event, shown)
                 self._last_event = event.n
             self.record = record or self.record
+
+    async def _follow_text(self, deadline: float | None, shown: EventProgress) -> None:
+        """Follow the events and the text as it is written, until its end or that of a stream."""
+        from toolkit.client._text_pieces import TextAssembler
+        from toolkit.contract.events import TextDelta
+
+        texts = TextAssembler()
+        try:
+            async for item in self._http.stream_events(self.path, self._last_event, deadline):
+                if isinstance(item, TextDelta):
+                    piece = texts.add(item)
+                    shown.add_text(piece, restarts=piece.restarts)
+                    continue
+                if item.terminal:
+                    shown.end_text()
+                shown.add(item)
+                await self._follow_event(item, shown)
+                self._last_event = item.n
+        finally:
+            shown.end_text()
+        await self._call("GET", deadline=deadline)
 
     @staticmethod
     def _may_end(found: Sequence[Event]) -> bool:

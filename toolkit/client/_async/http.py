@@ -1,6 +1,7 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import httpx
 
-from toolkit.client._wire.errors import make_unreachable_error, parse_error
+from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
 from toolkit.client._wire.messages import (
     encode_body,
     make_headers,
@@ -51,8 +52,10 @@ class AsyncOperationChannel(Protocol):
         """
         ...
 
-    def stream(self, request: "OperationRequest") -> "AsyncIterator[Event | TextDelta]":
-        """Yield the events and texts of a resource as they come.
+    def stream(
+        self, request: "OperationRequest", deadline: float | None
+    ) -> "AsyncIterator[Event | TextDelta]":
+        """Yield the events and texts of a resource as they come, until a deadline.
 
         Raises:
             ToolkitError: as over HTTP.
@@ -260,11 +263,14 @@ class AsyncHttpClient:
             return found, None
         return found, await self.request_record(model, "GET", path, deadline=deadline)
 
-    async def stream_events(self, path: str, after: int) -> "AsyncIterator[Event | TextDelta]":
+    async def stream_events(
+        self, path: str, after: int, deadline: float | None = None
+    ) -> "AsyncIterator[Event | TextDelta]":
         """Yield a resource's events above `after`, and its texts as they are written.
 
-        It ends with the resource, or where the service ends it. A stream that breaks goes on after
-        its last event; texts of meanwhile are not sent again.
+        It ends with the resource, at the deadline (a time by the monotonic clock), or where the
+        service ends it. A stream that breaks goes on after its last event; texts of meanwhile are
+        not sent again.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -272,7 +278,7 @@ class AsyncHttpClient:
         target = self._find_target("GET", f"{path}/events")
         if self._channel is not None and target is not None:
             request = self._make_operation(target, params={"after": after})
-            async for item in self._channel.stream(request):
+            async for item in self._channel.stream(request, deadline):
                 yield item
             return
         from toolkit.client._wire.streams import STREAM_SILENCE_S, STREAM_TYPE, EventParser
@@ -281,8 +287,9 @@ class AsyncHttpClient:
         retries = self._make_stream_retries()
         while True:
             parser = EventParser()
-            headers = {**self._headers, "Accept": STREAM_TYPE, "Last-Event-ID": str(after)}
-            limits = bound_timeout(self._timeout, STREAM_SILENCE_S)
+            headers = httpx.Headers(self._headers)
+            headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
+            limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
             url = httpx.URL(f"{self.url}{path}/events")
             try:
                 async with self._client.stream(
@@ -291,16 +298,22 @@ class AsyncHttpClient:
                     if response.status_code >= 400:
                         await response.aread()
                         raise parse_error(response, self.access)
+                    if not response.headers.get("content-type", "").startswith(STREAM_TYPE):
+                        raise make_foreign_error(response)
                     async for chunk in response.aiter_bytes():
                         for item in parser.parse(chunk):
                             yield item
                             if isinstance(item, Event):
                                 after, retries = item.n, self._make_stream_retries()
+                        if deadline is not None and time.monotonic() >= deadline:
+                            return
                 return
             except httpx.TransportError as error:
                 failed: ToolkitError = make_unreachable_error(error, url, known=True)
             except ToolkitError as error:
                 failed = error
+            if deadline is not None and time.monotonic() >= deadline:
+                return
             delay_s = retries.next_delay_s(failed, sent=True)
             if delay_s is None:
                 raise failed

@@ -11,7 +11,6 @@ import httpx
 from toolkit.contract.compute import Compute
 from toolkit.contract.endpoints import Endpoint
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
-from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
@@ -129,14 +128,18 @@ class ProviderCall:
         """Resolve the secret, and the vendor's own id of the place that the job names."""
         core, vendor = self._core, self._vendor
         asked = find_model(core.list_models(vendor, operation.kind), self._model)
-        place = self._job_run.job.options if vendor.runs_at_named_place(asked) else Options()
+        endpoint = pod = None
         try:
+            if vendor.runs_at_named_place(asked):
+                options, records = self._job_run.job.options, core.records
+                endpoint = await self._find_vendor_id(records.endpoints, options.endpoint_id)
+                pod = await self._find_vendor_id(records.compute, options.compute_id)
             return await core.resolve_access(
                 vendor,
                 self._connection,
                 self._model,
-                endpoint=await self._find_vendor_id(core.records.endpoints, place.endpoint_id),
-                pod=await self._find_vendor_id(core.records.compute, place.compute_id),
+                endpoint=endpoint,
+                pod=pod,
                 resume=self._job_run.vendor_job_id,
             )
         except ToolkitError as error:

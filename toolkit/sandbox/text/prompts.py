@@ -50,6 +50,7 @@ _BULLETS = Cue(
         re.I,
     ),
 )
+_BULLET = Cue(("bullet",), re.compile(r"\bbullet", re.I))
 _SENTENCES = Cue(
     ("sentence",), re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
 )
@@ -96,6 +97,9 @@ _TOPIC_END = re.compile(
     re.I,
 )
 _FENCE = re.compile(r"^\s*(?:```\w*|<{1,3}/?[\w -]+>{1,3}|-{3,}|={3,}|\"{3})\s*$", re.M)
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_ANYTHING = re.compile(r"(.+)", re.S)
+_JSON = Cue(("json",), re.compile(r"\bjson\b", re.I))
 _FORM_TEXT = """
 write summarise summarize teaser word words line sentence sentences paragraph paragraphs
 headline title bullet bullets point points short brief summary copy text article post blog
@@ -149,7 +153,7 @@ def parse_prompt(system: str, user: str) -> ParsedPrompt:
         at_most=bool(_AT_MOST.search(form, folded)),
         bullets=_read_number(_BULLETS.search(form, folded))
         or said.bullets
-        or (3 if re.search(r"\bbullet", form, re.I) else None),
+        or (3 if _BULLET.search(form, folded) else None),
         sentences=_read_number(_SENTENCES.search(form, folded)) or said.sentences,
         paragraphs=_read_number(_PARAGRAPHS.search(form, folded)),
         one_line=bool(_ONE_LINE.search(form)),
@@ -176,7 +180,7 @@ def split_prompt(user: str) -> tuple[str, str]:
     """Split a prompt into its instruction and the text that it contains to work from."""
     instruction: list[str] = []
     source: list[str] = []
-    blocks = [one for one in re.split(r"\n\s*\n", _FENCE.sub("\n\n", user)) if one.strip()]
+    blocks = [one for one in _BLANK_LINE.split(_FENCE.sub("\n\n", user)) if one.strip()]
     for place, block in enumerate(blocks):
         label = _LABEL.match(block)
         if place == 0 and len(blocks) > 1 and not label and count_spaced_words(block) < 60:
@@ -202,7 +206,7 @@ def extract_topic(objective: str, source: str = "") -> str:
     tries = (
         *(pattern.search(objective) for pattern in _ABOUT),
         _AFTER_FORM.match(objective),
-        re.search(r"(.+)", objective, re.S),
+        _ANYTHING.search(objective),
     )
     for match in tries:
         if match is None:
@@ -244,4 +248,4 @@ def is_schema(value: dict[str, Any]) -> bool:
 
 def wants_json(text: str) -> bool:
     """Tell whether a prompt asks for JSON and nothing else."""
-    return bool(re.search(r"\bjson\b", text, re.I))
+    return bool(_JSON.search(text, text.casefold()))

@@ -25,6 +25,8 @@ _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|st|dr|mr|mrs
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _HEADING = re.compile(r"^\s*(?:={2,}.*={2,}|#{1,6}\s.*)\s*$", re.M)
+_BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
+_BULLET = re.compile(r"^\s*(?:[-*•#]+|\d+[.)])\s*")
 _CLAUSE = re.compile(
     r",\s|;\s|:\s|\s[–—-]\s|\s\("
     r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
@@ -84,8 +86,8 @@ _remember_stems = lru_cache(maxsize=4096)(_find_stems)
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences; a line break between blocks also ends one."""
     found: list[str] = []
-    for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))", _HEADING.sub("\n\n", text)):
-        flat = " ".join(re.sub(r"^\s*(?:[-*•#]+|\d+[.)])\s*", "", block).split())
+    for block in _BLOCK_END.split(_HEADING.sub("\n\n", text)):
+        flat = " ".join(_BULLET.sub("", block).split())
         start = 0
         for match in _SENTENCE_END.finditer(flat):
             if not _ABBREVIATION.search(flat[start : match.start()]):

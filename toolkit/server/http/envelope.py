@@ -6,7 +6,7 @@ from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.responses import Response
 
-from toolkit.contract.base import dump_envelope
+from toolkit.contract.base import dump_envelope, dump_record
 from toolkit.contract.operations.queries import PageQuery, make_cursor
 from toolkit.engine.concurrency.pacing import Pacer
 
@@ -25,7 +25,7 @@ async def render_page(
     items: list[bytes] = []
     async with Pacer() as pacer:
         for record in records:
-            items.append(record.model_dump_json(by_alias=True).encode())
+            items.append(dump_record(record))
             await pacer.pause()
     after = to_json({"count": len(items), "next_cursor": find_next_cursor(records, query)})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])

@@ -31,16 +31,25 @@ class WalCheckpointer:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-checkpoint")
         self._running: Future[None] | None = None
         self._commits = 0
+        # The length of the log when the last checkpoint began: what it had up to there is moved.
+        self._moved_bytes = 0
 
     def checkpoint_if_due(self) -> None:
-        """Run a checkpoint every so many commits, if the log has grown large."""
+        """Run a checkpoint if the log has grown by much since the last one, or is huge.
+
+        It is looked at every so many commits. Its length alone does not tell: what is written
+        during a checkpoint keeps the log from being begun anew, and so it stays long.
+        """
         self._commits += 1
-        if self._commits % COMMITS_PER_CHECK or self._get_wal_size() < LARGE_WAL_BYTES:
+        if self._commits % COMMITS_PER_CHECK:
+            return
+        size = self._get_wal_size()
+        self._moved_bytes = min(size, self._moved_bytes)  # it may have been cut off
+        is_huge = size >= HUGE_WAL_BYTES
+        if not is_huge and size - self._moved_bytes < LARGE_WAL_BYTES:
             return
         if self._running is None or self._running.done():
-            modes = (
-                ("PASSIVE", "TRUNCATE") if self._get_wal_size() >= HUGE_WAL_BYTES else ("PASSIVE",)
-            )
+            modes = ("PASSIVE", "TRUNCATE") if is_huge else ("PASSIVE",)
             self._running = self._thread.submit(self._run_checkpoint, *modes)
 
     def close(self) -> None:
@@ -54,6 +63,7 @@ class WalCheckpointer:
         return self._wal.stat().st_size if self._wal.exists() else 0
 
     def _run_checkpoint(self, *modes: str) -> None:
+        size = self._get_wal_size()
         with self._lock.open("ab") as file:
             if not _try_lock(file):
                 return
@@ -61,6 +71,7 @@ class WalCheckpointer:
             try:
                 for mode in modes:
                     connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
+                self._moved_bytes = size
             except sqlite3.OperationalError:
                 return  # another connection is writing: the log stays until the next time
             finally:

@@ -48,7 +48,8 @@ class Runs(WorkResource[Run]):
                 by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
-            stream: have its text shown as it is written, by `stream()` of the run.
+            stream: have its text come as it is written: `stream()` of the run yields it, and
+                `wait()` shows it.
             **options: those of a run.
 
         Raises:
@@ -58,4 +59,6 @@ class Runs(WorkResource[Run]):
             check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
         body = make_run_body(name, input or {}, version, chosen, target)
-        return self._create(body, watches_text=stream)
+        run = self._create(body, watches_text=stream)
+        run.is_streamed = stream
+        return run
