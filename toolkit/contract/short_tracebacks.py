@@ -7,7 +7,6 @@ ShortTraceback               how IPython shows an error of ours; others are show
 └── MissingLibraryError      something optional is not installed; an `ImportError`
 """
 
-import linecache
 from collections.abc import Iterable
 from types import TracebackType
 from typing import NamedTuple
@@ -116,6 +115,8 @@ def find_cell_line(traceback: TracebackType | None) -> CodeLine | None:
         traceback = traceback.tb_next
     if found is None:
         return None
+    import linecache  # which an error alone needs
+
     file, number, name = found
     text = linecache.getline(file, number)
     if text.startswith("get_ipython()."):
