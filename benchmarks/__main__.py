@@ -45,15 +45,21 @@ Line = Mapping[str, object]
 
 
 def run_benchmark(name: str) -> Iterator[Line]:
-    """Run a benchmark; print the lines of its figures as they come, and yield them."""
+    """Run a benchmark; print the lines of its figures as they come, and yield them.
+
+    One that did not come to its end has a last line of its own, without a value.
+    """
     command = [sys.executable, "-m", f"benchmarks.{name}"]
+    missed = False
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for text in process.stdout:
             if text.startswith("{"):
                 print(text, end="", flush=True)
-                yield json.loads(text)
-    if process.returncode not in (0, 1):
+                line = json.loads(text)
+                missed |= not line.get("kept", True)
+                yield line
+    if process.returncode != missed:  # 1 is also what an error ends with
         yield {"figure": f"{name} ended with {process.returncode}", "kept": False}
 
 
@@ -87,20 +93,18 @@ def main(arguments: list[str] | None = None) -> int:
     names = told.names or NAMES
     if unknown := set(names) - set(NAMES):
         parser.error(f"no such benchmark: {', '.join(sorted(unknown))}")
-    found: dict[str, list[Line]] = {}
+    figures: list[Line] = []
+    on_page = list_benchmarks() if told.keep else set()
     for name in names:
         load, began = os.getloadavg()[0], time.monotonic()
         lines = list(run_benchmark(name))
-        found[name] = [describe_run(name, load, time.monotonic() - began), *lines]
-    figures = [line for lines in found.values() for line in lines if "figure" in line]
+        if name in on_page and all("value" in line for line in lines):
+            keep_figures(name, [describe_run(name, load, time.monotonic() - began), *lines])
+        figures += lines
     print()
     print(render_table(figures))
-    wrong = []
-    if told.keep:
-        on_page = list_benchmarks()
-        keep_figures({name: lines for name, lines in found.items() if name in on_page})
-        wrong = write_page()
-        print(*wrong, sep="\n", file=sys.stderr)
+    wrong = write_page() if told.keep else []
+    print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     return 0 if all(line["kept"] for line in figures) and not wrong else 1
 
 

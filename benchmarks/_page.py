@@ -30,7 +30,7 @@ def describe_run(name: str, load: float, took_s: float) -> Line:
 
     Args:
         name: of the benchmark.
-        load: how many processes wanted a core in the minute before.
+        load: of the machine in the minute before.
         took_s: how long it took.
     """
     return {
@@ -49,10 +49,10 @@ def read_figures() -> list[Line]:
     return [json.loads(text) for text in FIGURES.read_text("utf-8").splitlines()]
 
 
-def keep_figures(found: Mapping[str, Sequence[Line]]) -> None:
-    """Keep the lines of benchmarks, in place of those that they had; the others' stay."""
-    kept = {**_group_lines(read_figures() if FIGURES.exists() else []), **found}
-    lines = [json.dumps(line, ensure_ascii=False) for name in sorted(kept) for line in kept[name]]
+def keep_figures(name: str, found: Sequence[Line]) -> None:
+    """Keep the lines of a benchmark, in place of those that it had; the others' stay."""
+    kept = {**_group_lines(read_figures() if FIGURES.exists() else []), name: found}
+    lines = [json.dumps(line, ensure_ascii=False) for each in sorted(kept) for line in kept[each]]
     FIGURES.write_text("\n".join(lines) + "\n", "utf-8")
 
 
@@ -162,7 +162,7 @@ def _describe_runs(runs: Sequence[Line]) -> str:
     load = f"{loads[0]}" if loads[0] == loads[-1] else f"{loads[0]} to {loads[-1]}"
     return (
         f"Measured on {join('measured_on')}: Python {join('python')}, SQLite {join('sqlite')}, "
-        f"{join('cores')} cores, of which others wanted {load} in the minute before."
+        f"{join('cores')} cores, whose load was {load} in the minute before."
     )
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks._process import percentile, spread
+from benchmarks._process import percentile
 from benchmarks._raw_http import start_module
-from benchmarks._report import report
+from benchmarks._report import report_rounds
 from benchmarks._server import open_accounts, serve_toolkit
 from benchmarks._streaming_vendor import PIECES, read_stamps
 
@@ -81,14 +81,12 @@ def main(rounds: int = ROUNDS, runs: int = RUNS) -> int:
             found["first"].append(statistics.median(one[0] for one in ours))
             found["base_piece"].append(percentile([x for one in direct for x in one], 0.95))
             found["piece"].append(percentile([x for one in ours for x in one], 0.95))
-    middle = statistics.median
-    kept = report(
-        "streaming.first_ms", middle(found["first"]), "ms", floor=middle(found["base"]),
-        limit=LIMIT_MS, **spread(found["first"]),
-    )  # fmt: skip
-    kept &= report(
-        "streaming.piece_ms", middle(found["piece"]), "ms at p95",
-        floor=middle(found["base_piece"]), limit=LIMIT_MS, **spread(found["piece"]),
+    kept = report_rounds(
+        "streaming.first_ms", found["first"], "ms", floors=found["base"], limit=LIMIT_MS
+    )
+    kept &= report_rounds(
+        "streaming.piece_ms", found["piece"], "ms at p95", floors=found["base_piece"],
+        limit=LIMIT_MS,
     )  # fmt: skip
     return 0 if kept else 1
 

@@ -24,6 +24,7 @@ from benchmarks import (
     server_frameworks,
     startup,
     store_growth,
+    streaming,
     transfers,
 )
 from benchmarks.__main__ import NAMES, render_table
@@ -105,6 +106,12 @@ def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(figures(capsys)) == {f"embedded.{name}" for name in names}
 
 
+def test_streaming(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given one streamed text, then the delays of its pieces are told beside the vendor's own."""
+    streaming.main(1, 1)
+    assert set(figures(capsys)) == {"streaming.first_ms", "streaming.piece_ms"}
+
+
 def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given one round, then processes, clients and the demo are told beside their floors."""
     monkeypatch.setitem(
@@ -159,7 +166,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "figure": "gateway.cpu_ms", "value": 1.5, "unit": "ms", "floor": 0.25, "limit": 0.9,
         "kept": False, "rounds": 5, "min": 1.25, "max": 2.0, "peer": 7.5, "peer_name": "LiteLLM",
     }  # fmt: skip
-    _page.keep_figures({"gateway": [_page.describe_run("gateway", 0.0, 60.0), line]})
+    _page.keep_figures("gateway", [_page.describe_run("gateway", 0.0, 60.0), line])
     return page
 
 
@@ -177,7 +184,7 @@ def test_a_page_that_says_something_else_is_told(page: Path) -> None:
     """Given a figure that was changed by hand, or that no table has, then the check says so."""
     _page.write_page()
     page.write_text(page.read_text().replace("1.5", "0.5"))
-    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 1}]})
+    _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
     unnamed, differs = _page.write_page(check=True)
     assert "other.x" in unnamed
     assert "is not what" in differs
@@ -185,8 +192,8 @@ def test_a_page_that_says_something_else_is_told(page: Path) -> None:
 
 def test_what_was_not_measured_again_is_kept(page: Path) -> None:
     """Given figures of two benchmarks, when one is kept anew, then the other's are as they were."""
-    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 1}]})
-    _page.keep_figures({"other": [{"benchmark": "other"}, {"figure": "other.x", "value": 2}]})
+    _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 1}])
+    _page.keep_figures("other", [{"benchmark": "other"}, {"figure": "other.x", "value": 2}])
     values = {line["figure"]: line["value"] for line in _page.read_figures() if "figure" in line}
     assert values == {"gateway.cpu_ms": 1.5, "other.x": 2}
 

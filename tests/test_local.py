@@ -10,7 +10,15 @@ import pytest
 
 from tests.support.embedded import with_key
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
-from toolkit import AsyncClient, Client, ServiceError, ToolkitError, Workflow
+from toolkit import (
+    AsyncClient,
+    Client,
+    ServiceError,
+    ServiceTimeoutError,
+    ToolkitError,
+    WorkError,
+    Workflow,
+)
 from toolkit.capabilities import load_capabilities
 from toolkit.settings import Settings
 
@@ -30,6 +38,22 @@ async def test_the_async_client_offers_the_same(settings: Settings) -> None:
         submitted = await client.workflows.submit(wf)
         assert (await submitted.wait()).status == "completed"
         assert len(await client.capabilities.list()) == len(load_capabilities())
+
+
+def test_who_does_not_look_waits_alike(settings: Settings) -> None:
+    """Given runs that end, fail or go on, then a wait without progress ends as one with it."""
+    with Client.local(settings=settings, registry=load_slow_registry()) as client:
+        for progress in (False, "lines"):
+            run = client.runs.create("test.nap", {"seconds": 0.01}).wait(progress=progress)
+            assert run.record == client.runs.get(run.id).record
+            assert run.output == {"seconds": 0.01}
+            failing = client.runs.create("test.nap", {"seconds": 0, "fails": True})
+            with pytest.raises(WorkError, match="Woken too early"):
+                failing.wait(progress=progress)
+            lasting = client.runs.create("test.nap", {"seconds": 60})
+            with pytest.raises(ServiceTimeoutError):
+                lasting.wait(0.01, progress=progress)
+            assert lasting.cancel().wait(progress=progress, check=False).status == "cancelled"
 
 
 @pytest.mark.parametrize("name", ["nothing", "too_large", "large", "small"])

@@ -30,6 +30,19 @@ class Watch:
         return max(0.0, elapsed - held_up / 1e9)
 
 
+def read_thread_clock_s() -> float:
+    """Read a clock that stands still while this thread could run and the cores were others'.
+
+    For what one thread does, such as a loop: unlike a watch, it leaves out what other threads of
+    this process waited for at the same time. Without /proc, it is the wall's.
+    """
+    try:
+        held_up_ns = int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    except (OSError, IndexError):
+        held_up_ns = 0
+    return time.monotonic() - held_up_ns / 1e9
+
+
 def _read_delays_ns() -> dict[str, int]:
     """Read how long each thread of this process has waited for a core so far."""
     found = {}

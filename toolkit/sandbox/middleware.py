@@ -20,6 +20,8 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 _REQUEST_ID_HEADERS = {"anthropic": b"request-id", "elevenlabs": b"request-id"}
 HANG_DURATION_S = 24 * 3600.0
 DRIP_PIECES = 20
+PIECE_MS = 10.0  # between the pieces of a streamed text, where no fault says another pace
+_STREAM_TYPES = (b"text/event-stream", b"application/vnd.amazon.eventstream")
 
 
 class VendorMiddleware:
@@ -45,8 +47,7 @@ class VendorMiddleware:
         if delay_ms > 0:
             await asyncio.sleep(delay_ms / 1000)
         wrapped_send = self._wrap_send(send, vendor, call)
-        if weather.piece_ms > 0:
-            wrapped_send = _slow_pieces(wrapped_send, weather.piece_ms)
+        wrapped_send = _pace_stream(wrapped_send, weather.piece_ms or PIECE_MS)
         fault = weather.fault
         if fault is None:
             await self._app(scope, _replay_body(body, receive), wrapped_send)
@@ -130,13 +131,16 @@ class VendorMiddleware:
         return send_with_id
 
 
-def _slow_pieces(send: Send, piece_ms: float) -> Send:
-    """Wait before each piece of an answer but the first; an answer at once is one piece."""
-    is_first = True
+def _pace_stream(send: Send, piece_ms: float) -> Send:
+    """Wait before each piece of a streamed answer but the first, as a model takes time to write."""
+    is_stream, is_first = False, True
 
     async def send_slowly(message: Message) -> None:
-        nonlocal is_first
-        if message["type"] == "http.response.body" and message.get("body"):
+        nonlocal is_stream, is_first
+        if message["type"] == "http.response.start":
+            kinds = [value for name, value in message["headers"] if name == b"content-type"]
+            is_stream = bool(kinds) and kinds[0].startswith(_STREAM_TYPES)
+        elif is_stream and message.get("body"):
             if not is_first:
                 await asyncio.sleep(piece_ms / 1000)
             is_first = False

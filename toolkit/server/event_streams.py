@@ -25,36 +25,48 @@ async def follow_events(
         RequestError: `NOT_FOUND`.
     """
     with engine.texts.watch(resource_id) as watch:
-        silent_since = time.monotonic()
+        silent_since, wait_s = time.monotonic(), 0.0  # what is there already comes first
         while await engine.accounts.is_valid(context):
             asking = asyncio.ensure_future(
-                engine.events.list(context, resource_id, after=after, wait_s=KEY_CHECK_S)
+                engine.events.list(context, resource_id, after=after, wait_s=wait_s)
             )
             try:
-                async for delta in _take_texts(watch, asking):
-                    silent_since = time.monotonic()
-                    yield delta
+                if wait_s:
+                    async for delta in _take_texts(watch, asking):
+                        silent_since = time.monotonic()
+                        yield delta
                 events = await asking
             finally:
                 asking.cancel()
-            for event in events:
+            ends = [place for place, event in enumerate(events) if _ends_work(event)]
+            first_end = ends[0] if ends else len(events)
+            for event in events[:first_end]:
                 yield event
-                after = event.n
-            if events and events[-1].terminal:
-                return
+            for delta in watch.take():
+                yield delta
+            for event in events[first_end:]:
+                yield event
+            if events:
+                after, silent_since = events[-1].n, time.monotonic()
+                if events[-1].terminal:
+                    return
             if await engine.events.is_exhausted(context, resource_id, after):
                 return
-            if events:
-                silent_since = time.monotonic()
-            elif time.monotonic() - silent_since >= KEEPALIVE_S:
+            if time.monotonic() - silent_since >= KEEPALIVE_S:
                 silent_since = time.monotonic()
                 yield None
+            wait_s = KEY_CHECK_S
+
+
+def _ends_work(event: Event) -> bool:
+    """Tell whether an event ends a node or all: the text of that comes before it."""
+    return event.type.endswith((".completed", ".failed", ".cancelled"))
 
 
 async def _take_texts(
     watch: TextWatch, asking: "asyncio.Future[list[Event]]"
 ) -> AsyncIterator[TextDelta]:
-    """Yield what is written until the next events are there: it comes before them."""
+    """Yield what is written, until the next events are there."""
     waiting = asyncio.ensure_future(watch.wait())
     try:
         while not asking.done():
@@ -65,5 +77,3 @@ async def _take_texts(
                 waiting = asyncio.ensure_future(watch.wait())
     finally:
         waiting.cancel()
-    for delta in watch.take():
-        yield delta
