@@ -4,6 +4,7 @@
 >>> client = Client.local(sandbox=True)  # doctest: +SKIP
 """
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -102,7 +103,12 @@ def __getattr__(name: str) -> object:
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value: object = getattr(import_module(_EXPORTS[name]), name)
-    globals()[name] = value
+    if "IPython" in sys.modules:
+        # Names are completed in a notebook as soon as anything of this package is used there; the
+        # name is not kept, as another shell of this process may ask for it.
+        import_module("toolkit.notebook.session").attach_session()
+    else:
+        globals()[name] = value
     return value
 
 

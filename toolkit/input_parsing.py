@@ -7,7 +7,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
 
 
 def parse_fields(fields: Sequence[str], path: Path | None = None) -> dict[str, Any]:
@@ -49,8 +49,13 @@ def load_document(path: Path) -> dict[str, Any]:
     return parse_document(text, str(path))
 
 
-def parse_document(text: str, where: str) -> dict[str, Any]:
+def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]:
     """Parse the object that a text in JSON or YAML holds.
+
+    Args:
+        text: the text.
+        where: what it is, in the message of an error.
+        first_line: the number of its first line, in that message.
 
     >>> parse_document("name: card\\nnodes: []", "the cell")
     {'name': 'card', 'nodes': []}
@@ -68,9 +73,7 @@ def parse_document(text: str, where: str) -> dict[str, Any]:
         try:
             found = yaml.safe_load(text)
         except yaml.YAMLError as error:
-            raise _make_input_error(
-                f"{where} is neither JSON nor YAML: {' '.join(str(error).split())}."
-            ) from None
+            raise _make_syntax_error(error, where, first_line) from None
     if not isinstance(found, dict):
         raise _make_input_error(f"{where} holds no object.")
     try:
@@ -78,6 +81,56 @@ def parse_document(text: str, where: str) -> dict[str, Any]:
     except RecursionError:
         raise _make_input_error(f"{where} is nested too deeply.") from None
     return found
+
+
+def _make_syntax_error(error: Exception, where: str, first_line: int) -> RequestError:
+    """Make the error for a text that YAML cannot read, with the line that it says."""
+    problem = str(getattr(error, "problem", None) or error)
+    # What is not closed is found at the end of the text: where it begins says more.
+    opened = getattr(error, "context_mark", None) if "stream end" in problem else None
+    mark = opened or getattr(error, "problem_mark", None)
+    context = getattr(error, "context", None)
+    told = " ".join(f"{context + ': ' if context else ''}{problem}".split())
+    return RequestError(
+        ErrorCode.INVALID_REQUEST,
+        f"{where} is neither JSON nor YAML.",
+        details=[Detail("" if mark is None else f"line {mark.line + first_line}", told)],
+    )
+
+
+def find_document_line(text: str, path: str) -> tuple[int | None, bool]:
+    r"""Find the line of a place in a YAML or JSON document, counted from 1.
+
+    Returns:
+        the line of the place, or of what it would have to be in; and whether it is there.
+
+    >>> find_document_line("name: x\nnodes:\n  - id: a\n    input: {}", "nodes.0.input")
+    (4, True)
+    >>> find_document_line("name: x\nnodes:\n  - id: a", "nodes.0.capability")
+    (3, False)
+    """
+    import yaml
+
+    try:
+        here = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return None, False
+    line: int | None = None
+    for part in path.split("."):
+        if isinstance(here, yaml.MappingNode):
+            pairs = {str(key.value): (key, value) for key, value in here.value}
+            if part not in pairs:
+                return line, False
+            key, here = pairs[part]
+            line = key.start_mark.line + 1
+        elif isinstance(here, yaml.SequenceNode) and part.isdigit():
+            if int(part) >= len(here.value):
+                return line, False
+            here = here.value[int(part)]
+            line = here.start_mark.line + 1
+        else:
+            return line, False
+    return line, True
 
 
 def check_workflow_ids(body: dict[str, Any], where: str) -> dict[str, Any]:
@@ -108,7 +161,7 @@ def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
     if isinstance(value, float) and isfinite(value):
         return
     if id(value) in above:
-        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.")
+        raise _make_input_error(f"{where} holds itself, at `{path}`: write it out.", path)
     if isinstance(value, list):
         for number, each in enumerate(value):
             _check_json(each, where, f"{path}.{number}".strip("."), [*above, id(value)])
@@ -117,15 +170,18 @@ def _check_json(value: object, where: str, path: str, above: list[int]) -> None:
             if not isinstance(name, str):
                 raise _make_input_error(
                     f"{where} has the name {name} that is not read as text, at `{path}`: put it"
-                    " between quotes."
+                    " between quotes.",
+                    path,
                 )
             _check_json(each, where, f"{path}.{name}".strip("."), [*above, id(value)])
     else:
         kind = type(value).__name__
         raise _make_input_error(
-            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes."
+            f"{where} has a {kind} at `{path}`, which JSON has not: put it between quotes.",
+            path,
         )
 
 
-def _make_input_error(message: str) -> RequestError:
-    return RequestError(ErrorCode.INVALID_REQUEST, message)
+def _make_input_error(message: str, path: str = "") -> RequestError:
+    details = [Detail(path, message)] if path else []
+    return RequestError(ErrorCode.INVALID_REQUEST, message, details=details)

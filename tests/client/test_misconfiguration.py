@@ -161,5 +161,5 @@ def test_a_client_says_where_its_engine_is(tmp_path: Path) -> None:
     with Client.local(tmp_path / "play", sandbox=True) as client:
         assert repr(client) == f"<Client in the sandbox, data in {tmp_path / 'play'}>"
     with Client.local(tmp_path / "work") as client:
-        assert repr(client) == f"<Client embedded, data in {tmp_path / 'work'}>"
+        assert repr(client) == f"<Client live, data in {tmp_path / 'work'}>"
     assert httpx.URL(Client("http://a.test:81").__repr__().split()[1].rstrip(">")).port == 81

@@ -11,8 +11,8 @@ from typing import Any
 import yaml
 
 from toolkit.batch.imports import parse_cells
-from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.key_shapes import looks_like_key
 
 Parameters = dict[str, Any]
 Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]

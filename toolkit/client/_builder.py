@@ -15,6 +15,7 @@ from toolkit.contract.run_options import (
     RunOptionAttributes,
     RunOptions,
 )
+from toolkit.contract.suggestions import suggest_name
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
 
 if TYPE_CHECKING:
@@ -87,15 +88,15 @@ class Workflow(GraphView, RunOptionAttributes):
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
-        known = {node["id"] for node in self.nodes}
+        known = dict.fromkeys(node["id"] for node in self.nodes)
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
         for name in upstream:
             if name not in known:
-                raise _make_workflow_error(
-                    f"`{id}` depends on `{name}`, which has not been added; add it first."
-                )
+                told = f"`{id}` depends on `{name}`, which has not been added; add it first"
+                hint = suggest_name(name, known)
+                raise _make_workflow_error(f"{told}: {hint}." if hint else f"{told}.")
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,

@@ -8,20 +8,26 @@ from toolkit.client._record_view import RecordView, UsageView
 from toolkit.contract.money import sum_usd
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
+from toolkit.display.records.inputs import describe_input
+from toolkit.display.records.tables import export_arrow, to_arrow, to_polars
 from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
+    import pyarrow as pa
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 H = TypeVar("H", bound=RecordView[Any])
 COLUMNS = (
-    "id", "name", "capability", "version", "title", "objective", "status", "provider",
-    "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd", "latency_ms",
-    "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb", "data_center",
-    "quality", "day", "connection_id", "agent_id", "key_id", "jobs", "failed", "cached", "calls",
+    "id", "name", "capability", "input", "version", "title", "fields", "objective", "status",
+    "provider", "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd",
+    "latency_ms", "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb",
+    "data_center", "quality", "day", "connection_id", "agent_id", "key_id", "jobs", "failed",
+    "cached", "calls",
 )  # fmt: skip
+LEFT_OUT_OF_RUNS = ("connection_id", "cached", "agent_id", "key_id")
 MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 
 
@@ -67,6 +73,18 @@ class Collection(Generic[H]):
         """Return all of them as a table, one row each."""
         return to_data_frame([item.record for item in self._items])
 
+    def to_polars(self) -> "pl.DataFrame":
+        """Return all of them as a polars table; what is nested is JSON."""
+        return to_polars([item.record for item in self._items])
+
+    def to_arrow(self) -> "pa.Table":
+        """Return all of them as an Arrow table; what is nested is JSON."""
+        return to_arrow([item.record for item in self._items])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
+        return export_arrow([item.record for item in self._items], requested_schema)
+
     def to_dict(self) -> list[dict[str, object]]:
         """Return all of them as JSON values."""
         return [item.to_dict() for item in self._items]
@@ -83,9 +101,14 @@ class Collection(Generic[H]):
         return f"<{', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
-        rows = [item.to_dict() for item in self._items]
+        rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._items)]
         columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
-        return html.render_table(rows, columns, caption=repr(self)[1:-1], most=MAX_ROWS)
+        if all(row.get("name") == row.get("id") for row in rows):
+            columns = [c for c in columns if c != "name"]
+        if "input" in columns:  # the page of a run has the rest
+            columns = [c for c in columns if c not in LEFT_OUT_OF_RUNS]
+        table = html.render_table(rows, columns, caption=repr(self)[1:-1], most=MAX_ROWS)
+        return html.fit_cell(table)
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}

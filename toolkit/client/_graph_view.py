@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
+from toolkit.contract.short_tracebacks import UnknownNodeError
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import format_seconds
 from toolkit.display.workflow import timeline
@@ -84,7 +85,7 @@ class GraphView:
         for node in self._list_nodes():
             if node.id == key:
                 return node
-        raise KeyError(key)
+        raise UnknownNodeError(key, [node.id for node in self._list_nodes()])
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._list_nodes())

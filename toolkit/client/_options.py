@@ -3,11 +3,13 @@
 import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
-from typing import TypeVar, get_type_hints
+from functools import wraps
+from typing import TypeVar, cast, get_type_hints
 
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions, WorkOptions
+from toolkit.contract.short_tracebacks import ArgumentError
+from toolkit.contract.suggestions import explain_unknown
 
 F = TypeVar("F", bound=Callable[..., object])
 # Since Python 3.13 a docstring has lost its common indentation when it comes here.
@@ -46,25 +48,54 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
     return decorate
 
 
-def check_options(options: Mapping[str, object], known: Collection[str] = RUN_OPTIONS) -> None:
+def check_fields(call: F) -> F:
+    """Have a call with a field for each argument say which one is wrong, and what was meant.
+
+    >>> @check_fields
+    ... def ask(*, objective: str) -> None: ...
+    >>> ask(objectiv="x")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    toolkit.contract.short_tracebacks.ArgumentError: there is no field `objectiv`; ...
+    """
+    taken = [each for each in inspect.signature(call).parameters.values() if each.name != "self"]
+    names = [each.name for each in taken]
+    needed = [each.name for each in taken if each.default is each.empty]
+
+    @wraps(call)
+    def checked(*owner: object, **given: object) -> object:
+        for name in given:
+            if name not in names:
+                raise ArgumentError(explain_unknown("field", name, names))
+        if len(owner) > 1:
+            raise ArgumentError(f"give each field by its name, as in {names[0]}=…")
+        missing = [name for name in needed if name not in given]
+        if missing:
+            raise ArgumentError(f"give `{'` and `'.join(missing)}`; there are {', '.join(names)}")
+        return call(*owner, **given)
+
+    return cast("F", checked)
+
+
+def check_options(
+    options: Mapping[str, object], known: Collection[str] = RUN_OPTIONS, more: str = ""
+) -> None:
     """Refuse what is no option, as Python does an argument that a function does not have.
 
     Args:
         options: the keyword arguments of a call.
         known: the names of those that it takes.
+        more: what else there is to say about one that there is not.
 
     Raises:
         TypeError: there is no such option.
 
-    >>> check_options({"optimise_for": "cost"})
+    >>> check_options({"optimise_for": "cost"})  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    TypeError: there is no option `optimise_for`; did you mean `optimize_for`?
+    toolkit.contract.short_tracebacks.ArgumentError: there is no option `optimise_for`; ...
     """
     for name in options:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean `{near[0]}`?" if near else f"there are {', '.join(known)}"
-            raise TypeError(f"there is no option `{name}`; {hint}")
+            raise ArgumentError(explain_unknown("option", name, known) + more)
 
 
 def collect_options(

@@ -10,6 +10,7 @@ from toolkit.contract.billing import Billing, BillingLine
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.contract.tasks import Criteria, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records import html
@@ -41,6 +42,13 @@ class RecordView(Generic[R]):
     def __init__(self, record: R, kind: str | None = None) -> None:
         self.record = record
         self.kind = kind or self.kind
+
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise UnknownAttributeError(self, name)
 
     @property
     def id(self) -> str:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from toolkit.contract.base import ErrorInfo, Record, Request, Timestamp
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.ids import Prefix, build_id_pattern
+from toolkit.contract.key_shapes import looks_like_key
 
 Everyone = Literal["all"]
 AccountId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ACCOUNT))]
@@ -15,10 +16,6 @@ AccountId = Annotated[str, Field(pattern=build_id_pattern(Prefix.ACCOUNT))]
 Members = Everyone | Annotated[list[AccountId], Field(min_length=1, max_length=100)]
 
 _VARIABLE_PATTERN = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")
-_CAPITALS_PATTERN = re.compile(r"[A-Z][A-Z0-9_]*")
-_KEY_PREFIX = re.compile(r"(sk[-_]|rpa_|xi[-_]|AIza|AKIA|ASIA|eyJ|ghp_|gsk_|bearer\s)", re.I)
-_LONG_KEY_LENGTH = 40
-_LONG_KEY = re.compile(rf"[A-Za-z0-9+/=_\-]{{{_LONG_KEY_LENGTH},}}$")
 _SECRET_NAME_PATTERN = re.compile(
     r"^(arn:aws[\w-]*:secretsmanager:[\w-]+:\d{12}:secret:)?[\w/+=.@!-]{1,512}$"
 )
@@ -27,19 +24,6 @@ _SECRET_NAME_PATTERN = re.compile(
 def is_variable_name(text: str) -> bool:
     """Tell whether a text has the form of a variable's name."""
     return _VARIABLE_PATTERN.fullmatch(text) is not None
-
-
-def looks_like_key(text: str) -> bool:
-    """Tell whether a value is more likely a secret than the name of one.
-
-    >>> looks_like_key("MINIMAX_API_KEY")
-    False
-    """
-    if text.startswith("arn:aws") or _CAPITALS_PATTERN.fullmatch(text):
-        return False
-    if _KEY_PREFIX.match(text):
-        return True
-    return len(text) >= _LONG_KEY_LENGTH and _LONG_KEY.search(text) is not None
 
 
 def _check_no_key(text: str) -> str:

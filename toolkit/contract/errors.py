@@ -14,23 +14,17 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Self
 
+from toolkit.contract.short_tracebacks import ShortTraceback
+from toolkit.contract.suggestions import truncate_text
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-# The most characters of a caller's own text that an answer repeats, and of a whole message.
-MAX_ECHO, MAX_MESSAGE = 300, 1_000
+MAX_MESSAGE = 1_000  # characters
+MAX_SHOWN_FAULTS = 8  # places of a request that a notebook shows below an error
 # The statuses of a service that is away, or of a proxy whose service is.
 AWAY_STATUSES = frozenset({502, 503, 504})
-
-
-def truncate_text(text: str, limit: int = MAX_ECHO) -> str:
-    """Cut a text to what an answer may repeat of it, and show that it was cut.
-
-    >>> truncate_text("short"), truncate_text("much too long", 8)
-    ('short', 'much to…')
-    """
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +94,7 @@ class ErrorCode(Enum):
         return self.name
 
 
-class ToolkitError(Exception):
+class ToolkitError(ShortTraceback, Exception):
     """Whatever went wrong, as one code and one sentence.
 
     Attributes:
@@ -135,22 +129,33 @@ class ToolkitError(Exception):
         self.vendor_request_id = vendor_request_id
 
     def __str__(self) -> str:
+        line, where = self._make_headline(), "; ".join(self._list_faults())
+        return f"{line} ({where})" if where else line
+
+    def _make_headline(self) -> str:
         line = f"{self.code.name}: {self.message}"
         hint = self._format_hint()
-        if hint not in line:
-            line += f" {hint}"
-        where = "; ".join(f"{d.path}: {d.message}" if d.path else d.message for d in self.details)
-        return f"{line} ({where})" if where else line
+        return line if hint in line else f"{line} {hint}"
+
+    def _list_faults(self) -> list[str]:
+        """List the places that are wrong; not what the message says already."""
+        return [
+            f"{one.path}: {one.message}" if one.path else one.message
+            for one in self.details
+            if one.message not in self.message
+        ]
+
+    def _list_lines(self) -> list[str]:
+        faults = self._list_faults()
+        more = len(faults) - MAX_SHOWN_FAULTS
+        told = [f"  and {more} more, in .details"] if more > 0 else []
+        return [f"  {one}" for one in faults[:MAX_SHOWN_FAULTS]] + told
 
     def _format_hint(self) -> str:
         """Say what a person does next; nothing where only a header that is not there would tell."""
         if "Retry-After" not in self.code.hint:
             return self.code.hint
         return "" if self.retry_after is None else f"Try again in {self.retry_after:g} s."
-
-    def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback: one line, with the next step."""
-        return [f"{type(self).__name__}: {self}"]
 
 
 class RequestError(ToolkitError):

@@ -1,14 +1,16 @@
 """The magics of `%load_ext toolkit`: thin sugar over the client; each returns what it made.
 
-All of them use one client, the variable `toolkit_client`. Until there is one, the first magic that
-needs it makes it: of the server that the environment or a profile names (the table in
-`toolkit.profiles.resolution`), else `Client.local()`.
+All of them use one client: the variable `toolkit_client` that `%connect` sets, else the notebook's
+own, and they say which. Where there is none, the first magic that needs it makes it: of the server
+that the environment or a profile names (the table in `toolkit.profiles.resolution`), else
+`Client.local()`.
 """
 
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 from IPython.core.error import UsageError
@@ -18,11 +20,14 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from toolkit.client import Client as AnyClient
 from toolkit.client import Workflow
 from toolkit.contract.choices import PlannerChoice, ReviewMode
-from toolkit.contract.connections import looks_like_key
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
+from toolkit.contract.suggestions import ask_meant, suggest_name
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 from toolkit.input_parsing import check_workflow_ids, parse_document, parse_fields
+from toolkit.notebook.cell_lines import point_at_cell
+from toolkit.notebook.completion.matcher import attach_matcher
 from toolkit.notebook.templating import fill_text, fill_values
 from toolkit.profiles.resolution import choose_profile, names_server
 
@@ -33,7 +38,6 @@ if TYPE_CHECKING:
 
 CLIENT_VARIABLE = "toolkit_client"
 KEY_VARIABLE = "TOOLKIT_API_KEY"
-COMPLETIONS = {"%%run": "capabilities", "%capabilities": "capabilities", "%connect": "vendors"}
 
 
 def _make_argument(name: str) -> Callable[[Any], Any]:
@@ -70,6 +74,7 @@ class ToolkitMagics(Magics):
     """Capabilities, runs, tasks and workflows in cells of their own."""
 
     shell: "InteractiveShell"
+    _told: "weakref.ref[AnyClient] | None" = None  # the client that a person was told of
 
     @no_var_expand
     @magic_arguments()
@@ -124,6 +129,11 @@ class ToolkitMagics(Magics):
         prompt of an image. The result is the run.
         """
         given = _parse_line(self.run, line)
+        with point_at_cell("run", line, cell):
+            made = self._start_run(given, cell)
+        return self._wait_for(made, given)
+
+    def _start_run(self, given: "Namespace", cell: str) -> Any:
         client = self._get_client()
         values = fill_values(parse_fields(given.fields), self.shell.user_ns)
         text = fill_text(cell, self.shell.user_ns).strip()
@@ -134,8 +144,7 @@ class ToolkitMagics(Magics):
             values[main] = text
         options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
         watched = not given.no_wait and not given.quiet
-        made = client.runs.create(given.capability, values, stream=watched, **options)
-        return self._wait_for(made, given)
+        return client.runs.create(given.capability, values, stream=watched, **options)
 
     @no_var_expand
     @magic_arguments()
@@ -153,6 +162,14 @@ class ToolkitMagics(Magics):
     def task(self, line: str, cell: str) -> Any:
         """Have an objective planned, run and reviewed; the cell says it, {variables} filled in."""
         given = _parse_line(self.task, line)
+        with point_at_cell("task", line, cell):
+            made = self._start_task(given, cell)
+        if given.plan_only:
+            return self._store_result(made, given)
+        return self._wait_for(made, given)
+
+    def _start_task(self, given: "Namespace", cell: str) -> Any:
+        """Start a task, or only make its plan."""
         objective = fill_text(cell, self.shell.user_ns).strip()
         limits = {
             "max_cost_usd": given.max_cost_usd,
@@ -160,15 +177,14 @@ class ToolkitMagics(Magics):
             "planner": given.planner,
         }
         if given.plan_only:
-            return self._store_result(self._get_client().plans.create(objective, **limits), given)
-        made = self._get_client().tasks.create(
+            return self._get_client().plans.create(objective, **limits)
+        return self._get_client().tasks.create(
             objective,
             **limits,
             review=given.review,
             endpoint_id=given.endpoint_id,
             compute_id=given.compute_id,
         )
-        return self._wait_for(made, given)
 
     @no_var_expand
     @magic_arguments()
@@ -180,12 +196,12 @@ class ToolkitMagics(Magics):
     def workflow(self, line: str, cell: str) -> Any:
         """Run a workflow; the cell is its body as YAML or JSON, {variables} filled into texts."""
         given = _parse_line(self.workflow, line)
-        body = fill_values(
-            check_workflow_ids(parse_document(cell, "The cell"), "The cell"), self.shell.user_ns
-        )
-        if given.draw:
-            return self._store_result(_parse_workflow(body), given)
-        return self._wait_for(self._get_client().workflows.create(body), given)
+        with point_at_cell("workflow", line, cell, is_document=True):
+            found = check_workflow_ids(parse_document(cell, "The cell", 2), "The cell")
+            body = fill_values(found, self.shell.user_ns)
+            drawn = _parse_workflow(body) if given.draw else None
+            made = None if given.draw else self._get_client().workflows.create(body)
+        return self._wait_for(made, given) if drawn is None else self._store_result(drawn, given)
 
     @no_var_expand
     @magic_arguments()
@@ -193,17 +209,23 @@ class ToolkitMagics(Magics):
     @line_magic
     def usage(self, line: str) -> Any:
         """Show what was used, and what it cost."""
-        return self._get_client().usage.list(
-            _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
-        )
+        groups = _parse_line(self.usage, line).group_by or DEFAULT_GROUPS
+        client = self._get_client()
+        lines = client.usage.list(groups)
+        print(f"{client.info()}")
+        return lines
 
     def _get_client(self) -> AnyClient:
-        """Return the client of this notebook, made on first use."""
-        found = self.shell.user_ns.get(CLIENT_VARIABLE)
+        """Return the client of this notebook: the chosen one, its own, or one that is made now."""
+        name, found = find_notebook_client(self.shell.user_ns)
         if found is None:
+            name = CLIENT_VARIABLE
             found = _open_server_client() if names_server() else _open_local_client()
             self.shell.push({CLIENT_VARIABLE: found})
-        return _check_client(found, CLIENT_VARIABLE)
+        if self._told is None or self._told() is not found:
+            self._told = weakref.ref(found)
+            print(f"The magics use `{name}`: {repr(found).strip('<>')}.")
+        return found
 
     def _choose_client(self, given: "Namespace") -> AnyClient | None:
         """Return the client that the options of `%connect` ask for; none without any."""
@@ -212,7 +234,10 @@ class ToolkitMagics(Magics):
             raise UsageError("name one: --client, --base-url, --profile, or an engine here")
         if given.client:
             if given.client not in self.shell.user_ns:
-                raise UsageError(f"there is no variable {given.client}")
+                names = self.shell.user_ns
+                clients = [name for name, one in names.items() if isinstance(one, AnyClient)]
+                hint = suggest_name(given.client, clients)
+                raise UsageError(f"there is no variable {given.client}; {hint}".removesuffix("; "))
             return _check_client(self.shell.user_ns[given.client], given.client)
         if given.base_url or given.profile:
             return _open_server_client(given.base_url, given.api_key_env, given.profile)
@@ -229,6 +254,23 @@ class ToolkitMagics(Magics):
                 raise UsageError(f"{given.to} is no name of a variable")
             self.shell.push({given.to: made})
         return made
+
+
+def find_notebook_client(names: Mapping[str, Any]) -> tuple[str, AnyClient | None]:
+    """Find the client that the magics use, and its variable.
+
+    It is the one that `%connect` chose, else the notebook's own: `client`, or the newest there is.
+
+    Raises:
+        UsageError: the chosen variable holds something else.
+    """
+    if names.get(CLIENT_VARIABLE) is not None:
+        return CLIENT_VARIABLE, _check_client(names[CLIENT_VARIABLE], CLIENT_VARIABLE)
+    if isinstance(names.get("client"), AnyClient):
+        return "client", names["client"]
+    own = [(name, one) for name, one in names.items() if isinstance(one, AnyClient)]
+    own = [(name, one) for name, one in own if not name.startswith("_")]
+    return own[-1] if own else ("", None)
 
 
 def find_main_field(schema: dict[str, Any]) -> str:
@@ -252,8 +294,27 @@ def _parse_line(magic: Any, line: str) -> "Namespace":
     # Paths and URLs are long, their parts are not.
     if any(looks_like_key(part) for word in words for part in re.split("[=/]", word)):
         raise UsageError("that looks like a key itself: give the name of its variable instead")
-    given: Namespace = magic.parser.parse_args(words)
+    try:
+        given: Namespace = magic.parser.parse_args(words)
+    except UsageError as error:
+        raise UsageError(_explain_usage(str(error), words, magic)) from None
     return given
+
+
+def _explain_usage(told: str, words: list[str], magic: Any) -> str:
+    """Say of an option that there is not which was meant, and which there are."""
+    options = re.findall(r"--[a-z][\w-]*", magic.parser.format_usage())
+    for word in words:
+        name = word.partition("=")[0]
+        if name.startswith("--") and name not in options:
+            return f"unrecognized arguments: {name}; {suggest_name(name, options)}"
+    for value in re.findall(r"invalid choice: '([^']*)'", told):
+        choices = re.findall(r"'([^']*)'", told.partition("choose from")[2]) or [
+            word.strip(" )") for word in told.partition("choose from")[2].split(",")
+        ]
+        meant = ask_meant(value, choices)
+        return f"{told}. {meant}".removesuffix(". ")
+    return told
 
 
 def _parse_workflow(body: dict[str, Any]) -> Workflow:
@@ -287,24 +348,7 @@ def _open_server_client(
     return AnyClient(base_url, None if key_variable == KEY_VARIABLE else key, profile=profile)
 
 
-def _list_completions(kind: str) -> Iterator[str]:
-    """Yield the completions after the Tab key; no engine is opened for them."""
-    from toolkit.engine import Registry
-
-    registry = Registry.load()
-    if kind == "vendors":
-        yield from registry.vendors
-        return
-    for record in registry.to_records():
-        yield from (record.id, f"{record.id}@{record.version}")
-
-
 def load_ipython_extension(shell: "InteractiveShell") -> None:
-    """Register the magics, as `%load_ext toolkit` does."""
+    """Register the magics, as `%load_ext toolkit` does, and complete what is ours."""
     shell.register_magics(ToolkitMagics)
-    for command, kind in COMPLETIONS.items():
-        shell.set_hook(
-            "complete_command",
-            lambda _self, _event, kind=kind: [*_list_completions(kind)],
-            str_key=command,
-        )
+    attach_matcher(shell)

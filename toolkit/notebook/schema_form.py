@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from toolkit.contract.base import JsonObject
-from toolkit.contract.connections import looks_like_key
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook.widget_base import make_labelled
 
 LONG_TEXT_LENGTH = 400  # characters, above which a field gets a text area instead of a line

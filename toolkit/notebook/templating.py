@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.suggestions import ask_meant
 
 _BRACES = re.compile(r"\{\{|\}\}|\{([^\W\d]\w*)\}")
 _WHOLE_NAME = re.compile(r"\{([^\W\d]\w*)\}")
@@ -53,6 +54,7 @@ def _look_up_variable(name: str, variables: Mapping[str, Any]) -> Any:
     if name not in variables:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"There is no variable `{name}`; define it, or write {{{{{name}}}}} for the braces.",
+            f"There is no variable `{name}`; define it, or write {{{{{name}}}}} for the braces."
+            f" {ask_meant(name, (one for one in variables if one[0] != '_'))}".rstrip(),
         )
     return variables[name]

@@ -5,8 +5,8 @@ No line that is known to hold one is logged; this is for secrets that were overl
 
 import re
 
-from toolkit.contract.connections import looks_like_key
 from toolkit.contract.ids import Prefix
+from toolkit.contract.key_shapes import looks_like_key
 
 REDACTED = "[redacted]"
 

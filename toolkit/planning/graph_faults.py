@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from toolkit.contract.errors import Detail
 from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.contract.model_faults import MAX_SUGGESTIONS, explain_fault
+from toolkit.contract.suggestions import explain_unknown
 from toolkit.plugins import Capability
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ def _find_size_faults(nodes: Sequence[GraphNode], max_nodes: int, max_edges: int
 
 def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
     faults = []
-    known = {node.id for node in nodes}
+    unknown = 0
+    known = dict.fromkeys(node.id for node in nodes)
     seen: set[str] = set()
     for i, node in enumerate(nodes):
         if node.id in seen:
@@ -68,7 +71,11 @@ def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:
             if upstream == node.id:
                 faults.append(Detail(where, f"`{node.id}` depends on itself"))
             elif upstream not in known:
-                faults.append(Detail(where, f"`{node.id}` depends on an unknown node"))
+                unknown += 1
+                told = f"`{node.id}` depends on an unknown node"
+                if unknown <= MAX_SUGGESTIONS:
+                    told += f": {explain_unknown('node', upstream, known)}"
+                faults.append(Detail(where, told))
             elif upstream in named:
                 faults.append(Detail(where, f"`{node.id}` names `{upstream}` twice"))
             named.add(upstream)
@@ -134,13 +141,21 @@ def find_input_faults(
     try:
         capability.input_model.model_validate(given, strict=True)
     except ValidationError as error:
+        found = [
+            fault
+            for fault in error.errors(include_url=False)
+            if not (fault["type"] == "missing" and fault["loc"][0] in fillable)
+        ]
         return [
             Detail(
-                ".".join([path, *map(str, e["loc"])]),
-                UNSURE_FIELD if e["type"] == "missing" and e["loc"][0] in unsure else e["msg"],
+                ".".join([path, *map(str, fault["loc"])]),
+                UNSURE_FIELD
+                if fault["type"] == "missing" and fault["loc"][0] in unsure
+                else fault["msg"]
+                if n >= MAX_SUGGESTIONS
+                else explain_fault(capability.input_model, fault),
             )
-            for e in error.errors(include_input=False, include_url=False, include_context=False)
-            if not (e["type"] == "missing" and e["loc"][0] in fillable)
+            for n, fault in enumerate(found)
         ]
     return []
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import PlanNode
+from toolkit.contract.suggestions import ask_meant
 from toolkit.contract.workflows import NodeId
 from toolkit.planning.graph_faults import (
     find_fillable_fields,
@@ -104,7 +105,8 @@ def _explain_unusable(name: str, rules: PlanRules) -> str | None:
     if capability is None:
         newest = rules.capabilities.get(name.partition("@")[0])
         if newest is None:
-            return f"`{name}` is no capability here"
+            meant = ask_meant(name, dict.fromkeys(c.id for c in rules.capabilities.values()))
+            return f"`{name}` is no capability here. {meant}".removesuffix(". ")
         version = name.partition("@")[2]
         return f"`{newest.id}` has no version `{version}`; its newest is `{newest.version}`"
     if capability.status != "available":

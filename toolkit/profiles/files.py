@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from toolkit.contract.errors import ErrorCode, RequestError, truncate_text
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.suggestions import truncate_text
 from toolkit.profiles.secret import Secret
 
 FOLDER_VARIABLE = "TOOLKIT_CONFIG_DIR"

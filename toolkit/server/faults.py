@@ -4,16 +4,27 @@ from typing import cast
 
 from pydantic import BaseModel, ValidationError
 
+from toolkit.contract.model_faults import MAX_SUGGESTIONS, explain_fault
 from toolkit.workers.serialization import find_function
 
 
-def list_faults(error: ValidationError, limit: int) -> list[tuple[str, str]]:
+def list_faults(
+    model: type[BaseModel], error: ValidationError, limit: int
+) -> list[tuple[str, str]]:
     """List the faults of a body as paths and messages, the first `limit` of them.
 
-    What was sent is not echoed.
+    What was sent is not echoed, but for the names of fields that there are not.
     """
-    faults = error.errors(include_input=False, include_url=False, include_context=False)
-    listed = [(".".join(map(str, fault["loc"])), fault["msg"]) for fault in faults[:limit]]
+    # What was sent is only looked at where it is little: a copy of it is made for each fault.
+    looked_at = error.error_count() <= MAX_SUGGESTIONS
+    faults = error.errors(include_input=looked_at, include_url=False, include_context=looked_at)
+    listed = [
+        (
+            ".".join(map(str, fault["loc"])),
+            explain_fault(model, fault) if n < MAX_SUGGESTIONS else fault["msg"],
+        )
+        for n, fault in enumerate(faults[:limit])
+    ]
     if len(faults) > limit:
         listed.append(("", f"{len(faults) - limit} more faults are not listed"))
     return listed
@@ -32,5 +43,5 @@ def find_faults(module: str, model: str, raw: bytes, limit: int) -> list[tuple[s
     try:
         found.model_validate_json(raw, strict=True)
     except ValidationError as error:
-        return list_faults(error, limit)
+        return list_faults(found, error, limit)
     return []

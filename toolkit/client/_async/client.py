@@ -13,10 +13,11 @@ import httpx
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import check_options, collect_options, document_options
-from toolkit.client._wire.messages import LONG_POLL_S, make_run_body
+from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
@@ -44,12 +45,15 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.templates import AsyncTemplates
     from toolkit.client._async.resources.usage import AsyncUsage
     from toolkit.client._async.resources.workflows import AsyncWorkflows
+    from toolkit.client._client_info import ClientInfo
     from toolkit.client._record_view import RouteView
     from toolkit.contract.events import Event
     from toolkit.contract.health import Health
     from toolkit.local import EngineThread, Registry
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
+
+MAX_PAGE = 200
 
 
 class AsyncClient:
@@ -182,6 +186,16 @@ class AsyncClient:
         client._attach_engine(thread)
         return client
 
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            from toolkit.client._async.capability_calls import AsyncCapabilityCalls
+
+            calls = (f"capabilities.{one}" for one in vars(AsyncCapabilityCalls) if one[0] != "_")
+            raise UnknownAttributeError(self, name, calls)
+
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""
         self._thread = thread
@@ -189,7 +203,7 @@ class AsyncClient:
             self.capabilities._remember_id(name)  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir
         self._http.access = replace(self.access, data_dir=folder)
-        world = "in the sandbox" if thread.engine.settings.sandbox else "embedded"
+        world = "in the sandbox" if thread.engine.settings.sandbox else "live"
         self._description = f"{world}, data in {folder}"
         # A cell that is run again drops its client, which closes the engine.
         weakref.finalize(self, thread.close).atexit = False
@@ -469,6 +483,41 @@ class AsyncClient:
                 # while there were no events may still have its last event.
                 status = (await area.get(resource_id)).status
                 over = status in FINAL_STATUSES and not await area.events(resource_id, after)
+
+    async def info(self) -> "ClientInfo":
+        """Tell where this client is: sandbox or live, folder or server, account, money spent."""
+        from datetime import UTC, datetime
+
+        from toolkit.client._client_info import ClientInfo
+
+        health, account = await self.health(), await self.account.get()
+        today = datetime.now(UTC).date()
+        lines = await self.usage.list(["day"], first=today, last=today)
+        folder = self.access.data_dir
+        return ClientInfo(
+            sandbox=health.sandbox,
+            place=self.access.server if folder is None else f"data in {folder}",
+            account=account.email,
+            spent_here_usd=await self._sum_own_costs(),
+            spent_today_usd=lines.cost_usd or 0.0,
+        )
+
+    async def _sum_own_costs(self) -> float:
+        """Sum up what was paid for the work that this client has started."""
+        spent = 0.0
+        for resource, ids in self._http.started.items():
+            wanted, cursor = set(ids), None
+            while wanted:
+                query = make_page_query(MAX_PAGE, cursor)
+                page = await self.read(f"/{resource}", query)
+                for one in page["items"]:
+                    if one["id"] in wanted:
+                        spent += one.get("cost_incurred_usd") or 0.0
+                wanted -= {one["id"] for one in page["items"]}
+                cursor = page.get("next_cursor")
+                if cursor is None:
+                    break
+        return spent
 
     async def health(self) -> "Health":
         """Tell whether the service is there, and how busy; not waited for where it is away."""

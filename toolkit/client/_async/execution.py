@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._record_list import RecordList
+from toolkit.client._text import GeneratedText, find_text
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job, Routing
@@ -49,6 +51,11 @@ class AsyncExecution(AsyncWaitable[J]):
             message = f"{self.id} is {self.status}: wait for it first."
             raise RequestError(ErrorCode.CONFLICT, message)
         return parse_output(model, self.output, self.id)
+
+    @property
+    def text(self) -> GeneratedText | None:
+        """The text it made, which a notebook shows as Markdown; none where it made none."""
+        return find_text(self.record.output)
 
     @property
     def artifact_id(self) -> str:
@@ -146,7 +153,7 @@ class AsyncExecution(AsyncWaitable[J]):
     @property
     def attempts(self) -> list[Attempt]:
         """Each try at a provider, in order."""
-        return self.record.attempts
+        return RecordList(self.record.attempts, "attempts")
 
     @property
     def error(self) -> ErrorInfo | None:

@@ -1,15 +1,20 @@
 """The base of the client's resources: reading, listing, and following what is under way."""
 
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
+from toolkit.client._record_list import RecordList
+from toolkit.client._unknown_ids import explain_unknown_id
 from toolkit.client._wire.messages import make_page_query
+from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 
 H = TypeVar("H", bound=AsyncHandle[Any])
+STARTED = ("runs", "jobs", "workflows", "tasks")  # work that costs something
 MAX_KNOWN_IDS = 500  # ids for completion, of each resource
 
 
@@ -21,6 +26,13 @@ class AsyncResource(Generic[H]):
     def __init__(self, http: AsyncHttpClient) -> None:
         self._http = http
         self._known_ids: dict[str, None] = {}
+
+    if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise UnknownAttributeError(self, name)
 
     def _wrap(self, record: Any) -> H:
         made = self.handle(self._http, record)
@@ -43,7 +55,7 @@ class AsyncResource(Generic[H]):
         self, body: Mapping[str, object], hold_s: float = 0.0, *, watches_text: bool = False
     ) -> H:
         path = f"/{self.handle.resource}"
-        return self._wrap(
+        made = self._wrap(
             await self._http.request_record(
                 self.handle.model,
                 "POST",
@@ -53,6 +65,9 @@ class AsyncResource(Generic[H]):
                 watches_text=watches_text,
             )
         )
+        if self.handle.resource in STARTED:
+            self._http.note_started(self.handle.resource, made.id)
+        return made
 
     async def _call(
         self,
@@ -77,7 +92,10 @@ class AsyncResource(Generic[H]):
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._call("GET", id)
+        try:
+            return await self._call("GET", id)
+        except RequestError as error:
+            raise explain_unknown_id(error, self._name, id, self._known_ids) from None
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
@@ -123,7 +141,8 @@ class AsyncWorkResource(AsyncResource[H]):
 
     async def events(self, id: str, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read the events of one, numbered above `after`."""
-        return await self._http.request_events(f"/{self.handle.resource}/{id}", after, wait_s)
+        path = f"/{self.handle.resource}/{id}"
+        return RecordList(await self._http.request_events(path, after, wait_s), "events")
 
     async def cancel(self, id: str) -> H:
         """Cancel one; one that has ended stays as it is."""

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolkit.client._record_list import RecordList
 from toolkit.client._sync.handle import Waitable
+from toolkit.client._text import GeneratedText, find_text
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.jobs import Attempt, Job, Routing
@@ -50,6 +52,11 @@ class Execution(Waitable[J]):
             message = f"{self.id} is {self.status}: wait for it first."
             raise RequestError(ErrorCode.CONFLICT, message)
         return parse_output(model, self.output, self.id)
+
+    @property
+    def text(self) -> GeneratedText | None:
+        """The text it made, which a notebook shows as Markdown; none where it made none."""
+        return find_text(self.record.output)
 
     @property
     def artifact_id(self) -> str:
@@ -147,7 +154,7 @@ class Execution(Waitable[J]):
     @property
     def attempts(self) -> list[Attempt]:
         """Each try at a provider, in order."""
-        return self.record.attempts
+        return RecordList(self.record.attempts, "attempts")
 
     @property
     def error(self) -> ErrorInfo | None:

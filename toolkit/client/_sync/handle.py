@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 from pydantic import BaseModel
 
 from toolkit.client._deprecation import rename_arguments
+from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
 )
@@ -77,7 +78,8 @@ class Waitable(Handle[R]):
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
-        return self._http.request_events(self.path, after, wait_s)
+        found = self._http.request_events(self.path, after, wait_s)
+        return RecordList(found, "events")
 
     @rename_arguments(timeout_s="timeout")
     def wait(

@@ -2,6 +2,7 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
 
 R = TypeVar("R", bound="BaseModel")
+MAX_STARTED = 2_000  # ids that are noted, of each resource
 
 
 class OperationChannel(Protocol):
@@ -88,11 +90,17 @@ class HttpClient:
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
+        # The newest work that was started by this client, by resource: what it has spent.
+        self.started: dict[str, deque[str]] = {}
         self._has_answered = False  # whether the service has answered anything yet
         self._client = http_client or httpx.Client(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
         )
+
+    def note_started(self, resource: str, id: str) -> None:
+        """Note that this client has started some work."""
+        self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
 
     def attach_channel(self, channel: OperationChannel) -> None:
         """Attach a way to the operations of an engine in this process."""

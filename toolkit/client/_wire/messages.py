@@ -1,7 +1,8 @@
 """Messages: headers, queries and bodies of requests, and envelopes of responses."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
@@ -56,6 +57,17 @@ def make_run_body(
         "input": dict(given),
         "options": dict(options),
         **drop_none(version=version),
+    }
+
+
+def keep_given(call: Callable[..., object], **fields: object) -> dict[str, object]:
+    """Return the fields that differ from a call's own defaults: what is left out is not sent."""
+    defaults: Mapping[str, object] = getattr(unwrap(call), "__kwdefaults__", None) or {}
+    return {
+        name: value
+        for name, value in fields.items()
+        # Of its type as well: a service takes no `True` for 1.
+        if name not in defaults or (type(value), value) != (type(defaults[name]), defaults[name])
     }
 
 

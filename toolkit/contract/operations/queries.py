@@ -14,6 +14,7 @@ from toolkit.contract.billing import BILLING_GROUPS, MONTH_PATTERN, BillingGroup
 from toolkit.contract.choices import UsageGroup
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.suggestions import ask_meant
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
@@ -145,8 +146,10 @@ class UsageQuery(OperationQuery):
         wanted = given.get("group_by", ",".join(DEFAULT_GROUPS)).split(",")
         groups = tuple(group for group in USAGE_GROUPS if group in wanted)
         if len(groups) != len(wanted):
+            other = next((name for name in wanted if name not in USAGE_GROUPS), "")
+            told = f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
             raise make_query_error(
-                "group_by", f"names other than {', '.join(USAGE_GROUPS)}, or one twice"
+                "group_by", f"{told}. {ask_meant(other, USAGE_GROUPS)}".removesuffix(". ")
             )
         return cls(_parse_day(given, "from"), _parse_day(given, "to"), groups)
 

@@ -36,6 +36,11 @@ def render_table(
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def fit_cell(table: str) -> str:
+    """Have a table scroll within its cell, instead of being cut off at the cell's edge."""
+    return f'<div style="overflow-x:auto;max-width:100%">{table}</div>'
+
+
 def render_facts(title: str, pairs: Mapping[str, object]) -> str:
     """Render a card of facts: names and values, and a table for each list or schema among them."""
     flat, sections = outline_record(pairs)

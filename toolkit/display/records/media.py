@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from html import escape
 
@@ -9,6 +10,9 @@ from toolkit.display.records import html
 from toolkit.display.text import format_size
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT_CHARACTERS = 20, 12, 4_000
+MAX_MARKDOWN_CHARACTERS = 40_000
+_CODE = re.compile(r"(^```.*?(?:^```|\Z)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+_HTML_OPENING = re.compile(r"<(?=[A-Za-z/!?])")
 # Hostile JSON may be nested deeper than Python can read.
 UNREADABLE_ERRORS = (ValueError, RecursionError)
 
@@ -29,9 +33,24 @@ def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]
         return {"text/html": f'<audio controls aria-label="{label}" src="{source}"></audio>'}
     if media_type == "application/json":
         return {"text/html": _render_json(data, name)}
+    if media_type == "text/markdown":
+        return {"text/markdown": make_safe_markdown(data.decode("utf-8", "replace"))}
     if media_type.startswith("text/"):
         return {"text/html": _render_text(data.decode("utf-8", "replace"))}
     return {}
+
+
+def make_safe_markdown(text: str) -> str:
+    """Return a text as Markdown that loads nothing from elsewhere: no pictures, and no HTML.
+
+    >>> make_safe_markdown("**a** ![b](http://x) <img src=y> `<c>`")
+    '**a** [b](http://x) \\\\<img src=y> `<c>`'
+    """
+    parts = _CODE.split(text[:MAX_MARKDOWN_CHARACTERS])
+    for n in range(0, len(parts), 2):  # those between are code, which is shown as it is
+        parts[n] = _HTML_OPENING.sub(r"\\<", parts[n].replace("![", "["))
+    more = len(text) - MAX_MARKDOWN_CHARACTERS
+    return "".join(parts) + (f"\n\n… and {more} characters more" if more > 0 else "")
 
 
 def to_rows(value: object) -> list[Mapping[str, object]]:

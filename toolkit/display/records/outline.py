@@ -16,6 +16,7 @@ TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "attempts": (
         "n", "provider", "model", "status", "cost_usd", "started_at", "ended_at", "error",
     ),
+    "events": ("n", "at", "type", "data"),
     "nodes": (
         "id", "capability", "depends_on", "status", "provider", "cost_usd", "retry_count",
         "artifact_id", "error",
@@ -68,7 +69,7 @@ def _iter_parts(
         elif isinstance(value, Mapping) and depth < MAX_DEPTH and _is_deep(value):
             yield from _iter_parts(title, value, depth + 1)
         elif name != MISSING_FIELD and _is_records(value):
-            yield title, name, _build_section(title, name, value)
+            yield title, name, build_section(title, name, value)
         else:
             yield title, name, value
 
@@ -85,7 +86,14 @@ def _is_records(value: object) -> TypeGuard[list[Mapping[str, object]]]:
     )
 
 
-def _build_section(title: str, name: str, records: list[Mapping[str, object]]) -> RecordSection:
+def build_section(title: str, name: str, records: Sequence[Mapping[str, object]]) -> RecordSection:
+    """Build the table of a list of records, with the columns that matter of its kind.
+
+    Args:
+        title: of the table.
+        name: of the kind, as a record calls the list: `attempts`.
+        records: as JSON values.
+    """
     rows = [_build_row(row) for row in records]
     known = dict.fromkeys(key for row in rows for key in row)
     columns = TABLE_COLUMNS.get(name, tuple(known))

@@ -13,14 +13,9 @@ from toolkit.contract.account import (
     CallerKey,
 )
 from toolkit.contract.base import format_rfc3339, now
-from toolkit.contract.errors import (
-    ErrorCode,
-    RequestError,
-    ServiceError,
-    build_not_found,
-    truncate_text,
-)
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.suggestions import truncate_text
 from toolkit.engine.access import grants
 from toolkit.engine.access.account_status import is_disabled
 from toolkit.engine.access.api_keys import (

@@ -7,9 +7,10 @@ from decimal import Decimal
 from typing import NamedTuple, Self
 
 from toolkit.contract.base import ErrorInfo, now
-from toolkit.contract.errors import MAX_MESSAGE, ErrorCode, truncate_text
+from toolkit.contract.errors import MAX_MESSAGE, ErrorCode
 from toolkit.contract.jobs import JobStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
+from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowRecord
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.job_record import JobRecord

@@ -1,11 +1,14 @@
 """The graph of a workflow: checked before it is stored, and followed where parts run again."""
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import NodeCreate
+from toolkit.engine.routing.registry import Registry
 from toolkit.planning.graph_faults import find_graph_faults
+from toolkit.plugins import Capability
 
 
 def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) -> None:
@@ -19,6 +22,49 @@ def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) 
         raise RequestError(
             ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
         )
+
+
+def find_node_capabilities(
+    registry: Registry, nodes: Iterable[NodeCreate]
+) -> dict[str, Capability]:
+    """Find the capability of each node, by node id.
+
+    Raises:
+        RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
+    """
+    found: dict[str, Capability] = {}
+    for i, node in enumerate(nodes):
+        try:
+            found[node.id] = registry.require(node.capability)
+        except RequestError as error:
+            raise name_refused_node(i, node.id, error, "capability") from None
+    return found
+
+
+def name_node_faults(node_id: str, faults: Iterable[Detail]) -> list[Detail]:
+    """Open what is said of each place of a node with the node's id."""
+    named = f"node `{truncate_text(node_id, 100)}`: "
+    return [Detail(one.path, named + one.message) for one in faults]
+
+
+def name_refused_node(
+    index: int, node_id: str, error: RequestError, field: str = ""
+) -> RequestError:
+    """Name the node that a graph is refused for, in the error and in its details.
+
+    Args:
+        index: the node's place in the graph.
+        node_id: its id.
+        error: the reason, as it is for a run.
+        field: the field that is at fault; none where that is not known.
+    """
+    path = f"nodes.{index}" + (f".{field}" if field else "")
+    own = [Detail(f"{path}.{one.path}", one.message) for one in error.details]
+    return RequestError(
+        error.code,
+        f"Node `{truncate_text(node_id, 100)}`: {error.message}",
+        details=name_node_faults(node_id, own) or [Detail(path, error.message.removesuffix("."))],
+    )
 
 
 def find_descendants(node_id: str, depends_on: Mapping[str, Collection[str]]) -> set[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from toolkit.contract.base import JsonObject, format_rfc3339, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
+from toolkit.contract.suggestions import explain_unknown
 from toolkit.contract.workflows import (
     Node,
     NodeCreate,
@@ -114,7 +115,8 @@ class WorkflowReruns:
         faults = []
         again: set[str] = set()
         if request.from_node not in depends_on:
-            faults.append(Detail("from_node", "is no node of this workflow"))
+            told = explain_unknown("node", request.from_node, depends_on)
+            faults.append(Detail("from_node", told))
         else:
             again = {request.from_node} | find_descendants(request.from_node, depends_on)
         faults += [

@@ -25,7 +25,12 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
-from toolkit.engine.execution.workflow_graph import check_graph
+from toolkit.engine.execution.workflow_graph import (
+    check_graph,
+    find_node_capabilities,
+    name_node_faults,
+    name_refused_node,
+)
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
@@ -132,11 +137,11 @@ class Workflows:
         Raises:
             RequestError: see `create`.
         """
-        settings, registry = self._core.settings, self._core.registry
+        settings = self._core.settings
         async with Pacer(account_id) as pacer:
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = {node.id: registry.require(node.capability) for node in request.nodes}
+            by_id = find_node_capabilities(self._core.registry, request.nodes)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -157,10 +162,13 @@ class Workflows:
                 try:
                     validate_input(capability, node.input, sure, path, unsure)
                 except RequestError as error:
-                    faults += error.details
+                    faults += name_node_faults(node.id, error.details)
                     continue
                 own = options[node.id]
-                await gate.admit(capability, node.input, own, None)
+                try:
+                    await gate.admit(capability, node.input, own, None)
+                except RequestError as error:
+                    raise name_refused_node(i, node.id, error) from None
                 estimates[node.id] = FREE_ESTIMATE
                 if node.id not in kept:
                     await pacer.pause()

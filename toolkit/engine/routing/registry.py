@@ -15,6 +15,7 @@ from toolkit.contract.capabilities import (
 )
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.contract.suggestions import suggest_name, truncate_text
 from toolkit.planning.graph_faults import find_input_faults
 from toolkit.plugins import Capability, Vendor
 
@@ -82,10 +83,19 @@ class Registry:
         versions = self._by_id.get(bare)
         wanted = named if at else version
         if versions is None or (wanted is not None and wanted not in versions):
-            raise build_not_found(
-                "capability", name if wanted is None or at else f"{name}@{wanted}"
-            )
+            raise self._explain_unknown(name if wanted is None or at else f"{name}@{wanted}")
         return versions[wanted] if wanted is not None else self._find_newest(versions)
+
+    def _explain_unknown(self, name: str) -> RequestError:
+        """Explain that there is no such capability, or no such version of it."""
+        bare, _, version = name.partition("@")
+        versions = self._by_id.get(bare)
+        hint = suggest_name(bare, self._by_id)
+        if versions is not None:
+            hint = f"`{bare}` has version {', '.join(versions)}, and not {truncate_text(version)}"
+        error = build_not_found("capability", name)
+        hint = f": {hint}" if hint else ""
+        return RequestError(error.code, f"{error.message.removesuffix('.')}{hint}.")
 
     def require(self, name: str, version: str | None = None) -> Capability:
         """Find a capability to run, like `find`; refuse one that is only planned.

@@ -6,6 +6,8 @@ from toolkit.contract.base import now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Options
+from toolkit.contract.key_shapes import looks_like_key
+from toolkit.contract.suggestions import ask_meant
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.ranking import Ranking
 from toolkit.engine.routing.provider_pool import MAX_TABLES, ProviderPool, resolve_pin
@@ -28,9 +30,10 @@ def check_servable(capability: Capability, options: Options, providers: Provider
         raise build_not_found("connection", options.provider)
     if options.provider is not None and options.provider not in allowed:
         offer = f" Allowed: {', '.join(allowed)}." if allowed else ""
+        meant = f" {ask_meant(options.provider, allowed)}".rstrip()
         raise RequestError(
             ErrorCode.PROVIDER_NOT_ALLOWED,
-            f"`{capability.name}` cannot be served by the provider that was pinned.{offer}",
+            f"`{capability.name}` cannot be served by {_name_pin(options.provider)}.{meant}{offer}",
         )
     kind = capability.operation.kind if capability.operation else ""
     usable = [v.id for v in providers.vendors if _is_usable(v, kind, options, providers)]
@@ -54,6 +57,11 @@ def check_servable(capability: Capability, options: Options, providers: Provider
             ErrorCode.CREDENTIALS_MISSING,
             f"`{capability.name}` needs a connection: register one of {', '.join(wanted)}.",
         )
+
+
+def _name_pin(provider: str) -> str:
+    """Name the provider that was pinned; not what may be a key in the wrong place."""
+    return "the provider that was pinned" if looks_like_key(provider) else f"`{provider}`"
 
 
 def is_servable(capability: Capability, options: Options, providers: ProviderPool) -> bool:

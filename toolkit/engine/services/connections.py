@@ -15,6 +15,7 @@ from toolkit.contract.connections import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.suggestions import ask_meant
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
@@ -48,9 +49,10 @@ class Connections:
         """
         known = self._core.registry.vendors
         if request.provider not in known:
+            meant = ask_meant(request.provider, known)
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"Connect one of {', '.join(known)}.",
+                f"Connect one of {', '.join(known)}. {meant}".rstrip(),
                 details=[Detail("provider", "is not in the vendor catalogue")],
             )
         connection = Connection(

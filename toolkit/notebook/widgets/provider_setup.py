@@ -11,8 +11,9 @@ import traitlets
 
 from toolkit.client import Client, Connection
 from toolkit.contract.choices import ConnectionType
-from toolkit.contract.connections import is_variable_name, looks_like_key
+from toolkit.contract.connections import is_variable_name
 from toolkit.contract.health import Provider
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.notebook import widget_html
 from toolkit.notebook.background import Work
 from toolkit.notebook.schema_form import guard_control

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect, Request
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.model_faults import name_node
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.engine import Engine
 from toolkit.server.faults import find_faults, list_faults
@@ -103,7 +104,7 @@ async def parse_body(
         RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed.
     """
     async with Pacer(account_id) as pacer:
-        await check_json(raw, BodyLimits.of(engine.settings), pacer)
+        given = await check_json(raw, BodyLimits.of(engine.settings), pacer)
         if len(raw) > LARGE_BODY_BYTES:
             await pacer.end_slice()
         try:
@@ -116,11 +117,11 @@ async def parse_body(
         where = (model.__module__, model.__qualname__)
         faults = await engine.run_in_worker(account_id or "", find_faults, *where, raw, MAX_DETAILS)
     else:
-        faults = list_faults(refused, MAX_DETAILS)
+        faults = list_faults(model, refused, MAX_DETAILS)
     raise RequestError(
         ErrorCode.INVALID_REQUEST,
         "The body does not have the form it must have.",
-        details=[Detail(path, message) for path, message in faults],
+        details=[Detail(path, name_node(path, given) + message) for path, message in faults],
     )
 
 

@@ -1,12 +1,21 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
+from toolkit.client._async.capability_calls import AsyncCapabilityCalls
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._collections import Collection
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
+from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import flatten_record
+
+if TYPE_CHECKING:
+    from toolkit.client._async.resources.runs import AsyncRun
 
 
 class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
@@ -58,10 +67,39 @@ class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
         return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class AsyncCapabilities(AsyncResource[AsyncCapability]):
-    """`client.capabilities`."""
+class AsyncCapabilities(AsyncCapabilityCalls, AsyncResource[AsyncCapability]):
+    """`client.capabilities`: what can be asked for, and a call for each.
+
+    The calls of capabilities that are not built in are found by the same names:
+    `client.capabilities.text_measure(text=…)` runs `text.measure`.
+    """
 
     handle = AsyncCapability
+
+    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            for id in self._known_ids:
+                if id.replace(".", "_") == name:
+                    return partial(self._call_by_name, id)
+            raise UnknownAttributeError(self, name)
+
+    def __dir__(self) -> list[str]:
+        called = (id.replace(".", "_") for id in self._known_ids)
+        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
+
+    async def _call_by_name(
+        self,
+        id: str,
+        *,
+        version: str | None = None,
+        options: RunOptions | None = None,
+        **fields: object,
+    ) -> "AsyncRun":
+        """Start a run of a capability that is not built in."""
+        return await self._start(id, fields, version, options)
 
     async def list(
         self,

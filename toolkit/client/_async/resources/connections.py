@@ -13,6 +13,7 @@ from toolkit.contract import connections
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
+from toolkit.contract.suggestions import ask_meant
 
 
 class AsyncConnection(AsyncDeletable[connections.Connection]):
@@ -173,7 +174,8 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
         known = {row.record.provider: row.record.variable for row in await self.discover()}
         for provider in providers:
             if provider not in known:
-                raise RequestError(ErrorCode.INVALID_REQUEST, f"Connect one of {', '.join(known)}.")
+                told = f"Connect one of {', '.join(known)}. {ask_meant(provider, known)}"
+                raise RequestError(ErrorCode.INVALID_REQUEST, told.rstrip())
         made = [await self.create(name, "environment", known[name]) for name in providers]
         return Collection(made, "connections")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._async.execution import AsyncExecution
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
@@ -85,7 +85,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
     async def create(
         self,
         name: str,
-        input: Mapping[str, object],
+        input: Mapping[str, object] | None = None,
         *,
         version: str | None = None,
         target: RunTarget = "capability",
@@ -97,7 +97,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
 
         Args:
             name: a capability, or `name@version`.
-            input: its input.
+            input: its input; `client.capabilities.llm_generate(objective=…)` takes its fields one
+                by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
             output_model: a pydantic model that the answer has to fit: its schema is sent, and
@@ -109,8 +110,10 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
+        if input is None:
+            check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        given = add_output_schema(input, output_model)
+        given = add_output_schema(input or {}, output_model)
         body = make_run_body(name, given, version, chosen, target)
         run = await self._create(body, watches_text=stream)
         made = run if output_model is None else AsyncTypedRun(run, output_model)

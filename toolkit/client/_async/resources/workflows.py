@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Self
 from typing_extensions import deprecated
 
 from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._async.node import AsyncWorkflowNode
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
+from toolkit.client._record_list import RecordList
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
@@ -29,7 +31,11 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
     @property
     def nodes(self) -> list[workflows.Node]:
         """Its nodes, in the order given."""
-        return self.record.nodes
+        return RecordList(self.record.nodes, "nodes")
+
+    def __getitem__(self, key: str) -> AsyncWorkflowNode:
+        """Return a node, with what it made: `wf["copy"].text`."""
+        return AsyncWorkflowNode.of(super().__getitem__(key), self._http)
 
     @property
     def cost_usd(self) -> float | None:
@@ -148,6 +154,7 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
         made = await self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
+        self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
 
     @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")

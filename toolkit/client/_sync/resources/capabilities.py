@@ -1,13 +1,22 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.capabilities`: the capabilities that can be asked for."""
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from toolkit.client._collections import Collection
+from toolkit.client._sync.capability_calls import CapabilityCalls
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.resource import Resource
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
+from toolkit.contract.run_options import RunOptions
+from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import flatten_record
+
+if TYPE_CHECKING:
+    from toolkit.client._sync.resources.runs import Run
 
 
 class Capability(Handle[capabilities.CapabilityRecord]):
@@ -59,10 +68,39 @@ class Capability(Handle[capabilities.CapabilityRecord]):
         return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class Capabilities(Resource[Capability]):
-    """`client.capabilities`."""
+class Capabilities(CapabilityCalls, Resource[Capability]):
+    """`client.capabilities`: what can be asked for, and a call for each.
+
+    The calls of capabilities that are not built in are found by the same names:
+    `client.capabilities.text_measure(text=…)` runs `text.measure`.
+    """
 
     handle = Capability
+
+    if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
+
+        def __getattr__(self, name: str) -> object:
+            if name.startswith("_"):
+                raise AttributeError(name)
+            for id in self._known_ids:
+                if id.replace(".", "_") == name:
+                    return partial(self._call_by_name, id)
+            raise UnknownAttributeError(self, name)
+
+    def __dir__(self) -> list[str]:
+        called = (id.replace(".", "_") for id in self._known_ids)
+        return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
+
+    def _call_by_name(
+        self,
+        id: str,
+        *,
+        version: str | None = None,
+        options: RunOptions | None = None,
+        **fields: object,
+    ) -> "Run":
+        """Start a run of a capability that is not built in."""
+        return self._start(id, fields, version, options)
 
     def list(
         self,

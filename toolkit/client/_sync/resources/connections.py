@@ -14,6 +14,7 @@ from toolkit.contract import connections
 from toolkit.contract.choices import ConnectionType
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.health import Provider
+from toolkit.contract.suggestions import ask_meant
 
 
 class Connection(Deletable[connections.Connection]):
@@ -174,7 +175,8 @@ class Connections(DeletableResource[Connection]):
         known = {row.record.provider: row.record.variable for row in self.discover()}
         for provider in providers:
             if provider not in known:
-                raise RequestError(ErrorCode.INVALID_REQUEST, f"Connect one of {', '.join(known)}.")
+                told = f"Connect one of {', '.join(known)}. {ask_meant(provider, known)}"
+                raise RequestError(ErrorCode.INVALID_REQUEST, told.rstrip())
         made = [self.create(name, "environment", known[name]) for name in providers]
         return Collection(made, "connections")
 

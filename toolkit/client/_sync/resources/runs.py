@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
-from toolkit.client._options import collect_options, document_options
+from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
@@ -86,7 +86,7 @@ class Runs(WorkResource[Run]):
     def create(
         self,
         name: str,
-        input: Mapping[str, object],
+        input: Mapping[str, object] | None = None,
         *,
         version: str | None = None,
         target: RunTarget = "capability",
@@ -98,7 +98,8 @@ class Runs(WorkResource[Run]):
 
         Args:
             name: a capability, or `name@version`.
-            input: its input.
+            input: its input; `client.capabilities.llm_generate(objective=…)` takes its fields one
+                by one.
             version: the version, where it is not in the name.
             target: `agent` for a run of an agent of that name.
             output_model: a pydantic model that the answer has to fit: its schema is sent, and
@@ -110,8 +111,10 @@ class Runs(WorkResource[Run]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND` and others.
         """
+        if input is None:
+            check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
-        given = add_output_schema(input, output_model)
+        given = add_output_schema(input or {}, output_model)
         body = make_run_body(name, given, version, chosen, target)
         run = self._create(body, watches_text=stream)
         made = run if output_model is None else TypedRun(run, output_model)

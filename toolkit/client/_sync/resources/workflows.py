@@ -9,7 +9,9 @@ from typing_extensions import deprecated
 
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
+from toolkit.client._record_list import RecordList
 from toolkit.client._sync.handle import Waitable
+from toolkit.client._sync.node import WorkflowNode
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
@@ -30,7 +32,11 @@ class WorkflowRun(GraphView, Waitable[workflows.WorkflowRecord]):
     @property
     def nodes(self) -> list[workflows.Node]:
         """Its nodes, in the order given."""
-        return self.record.nodes
+        return RecordList(self.record.nodes, "nodes")
+
+    def __getitem__(self, key: str) -> WorkflowNode:
+        """Return a node, with what it made: `wf["copy"].text`."""
+        return WorkflowNode.of(super().__getitem__(key), self._http)
 
     @property
     def cost_usd(self) -> float | None:
@@ -149,6 +155,7 @@ class WorkflowRun(GraphView, Waitable[workflows.WorkflowRecord]):
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
         made = self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
+        self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
 
     @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from toolkit.contract.connections import looks_like_key
+from toolkit.contract.key_shapes import looks_like_key
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.word_lists import find_phrase

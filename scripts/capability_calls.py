@@ -1,0 +1,153 @@
+"""Write a call for each built-in capability, with the fields of its input as its arguments.
+
+`python scripts/capability_calls.py` writes `toolkit/client/_async/capability_calls.py`, of which
+`scripts/unasync.py` makes the sync one; with `--check` it fails if that is not what it would write.
+"""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolkit.capabilities import load_capabilities
+from toolkit.plugins import Capability
+
+TARGET = Path(__file__).parent.parent / "toolkit/client/_async/capability_calls.py"
+PLAIN_TYPES = {
+    "string": "str",
+    "integer": "int",
+    "number": "float",
+    "boolean": "bool",
+    "object": "Mapping[str, object]",
+}
+HEAD = '''"""Calls of the built-in capabilities, each with the fields of its input as arguments.
+
+Written by `scripts/capability_calls.py` from the capabilities' schemas.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._options import check_fields
+from toolkit.client._wire.messages import keep_given
+from toolkit.contract.run_options import RunOptions
+
+if TYPE_CHECKING:
+    from toolkit.client._async.resources.runs import AsyncRun
+
+
+class AsyncCapabilityCalls:
+    """A call for each built-in capability; it starts a run.
+
+    The fields of the input are arguments; `options` are those of a run, and `version` that of the
+    capability, the newest by default.
+    """
+
+    _http: AsyncHttpClient
+
+    async def _start(
+        self,
+        name: str,
+        given: Mapping[str, object],
+        version: str | None,
+        options: RunOptions | None,
+    ) -> "AsyncRun":
+        """Start a run."""
+        from toolkit.client._async.resources.runs import AsyncRuns
+
+        return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
+'''
+METHOD = '''
+    @check_fields
+    async def {method}(
+        self,
+        *,
+{parameters}
+        version: str | None = None,
+        options: RunOptions | None = None,
+    ) -> "AsyncRun":
+        """{summary}
+
+        Args:
+{arguments}
+            version: the version of the capability; the newest by default.
+            options: those of a run, such as `{{"provider": "openai"}}`.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
+        """
+        given = keep_given(
+            AsyncCapabilityCalls.{method},
+{names}
+        )
+        return await self._start("{id}", given, version, options)
+'''
+
+
+def name_type(schema: Mapping[str, Any]) -> str:
+    """Name the type of a field as a caller gives it."""
+    if "anyOf" in schema:
+        return " | ".join(name_type(one) for one in schema["anyOf"])
+    if "enum" in schema:
+        return f"Literal[{', '.join(map(repr, schema['enum']))}]"
+    if schema["type"] == "null":
+        return "None"
+    if schema["type"] == "array":
+        return f"Sequence[{name_type(schema['items'])}]"
+    return PLAIN_TYPES[schema["type"]]
+
+
+def write_call(capability: Capability) -> str:
+    """Write the call of one capability."""
+    schema = capability.input_model.model_json_schema()
+    fields, required = schema["properties"], schema["required"]
+    parameters, arguments = [], []
+    for name, field in fields.items():
+        default = field.get("default")
+        given = "" if name in required else f" = {tuple(default) if default == [] else default!r}"
+        parameters.append(f"        {name}: {name_type(field)}{given},")
+        words = f"{name}: {field.get('description', name)}."
+        arguments.append(
+            textwrap.fill(words, 100, initial_indent=" " * 12, subsequent_indent=" " * 16)
+        )
+    return METHOD.format(
+        method=capability.id.replace(".", "_"),
+        parameters="\n".join(parameters),
+        summary=capability.description,
+        arguments="\n".join(arguments),
+        names="\n".join(f"            {name}={name}," for name in fields),
+        id=capability.id,
+    )
+
+
+def write_module() -> str:
+    """Write the module, in the form that the formatter gives it."""
+    built_in = [c for c in load_capabilities() if c.input_model.__module__.startswith("toolkit.")]
+    text = HEAD + "".join(map(write_call, built_in))
+    done = subprocess.run(  # noqa: S603 - our own formatter on our own text
+        [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(TARGET), "-"],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def main() -> int:
+    """Write or check the module; exit code 1 if it is not as it should be."""
+    text = write_module()
+    if "--check" not in sys.argv[1:]:
+        TARGET.write_text(text, encoding="utf-8")
+        return 0
+    if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
+        return 0
+    print(f"{TARGET.name} is not what {Path(__file__).name} writes: run scripts/fix")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""A real IPython shell on the sandbox, as several tests of notebooks use it."""
+
+import atexit
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import toolkit
+from tests.conftest import clear_environment
+
+
+class NotebookShell:
+    """A shell whose cells are run as a notebook's, and whose output is what a person sees."""
+
+    def __init__(self) -> None:
+        InteractiveShell.clear_instance()
+        self.ip = InteractiveShell.instance()
+        self.ip.colors = "nocolor"
+
+    def run(self, cell: str) -> str:
+        """Run a cell, and return what it shows."""
+        shown = io.StringIO()
+        with redirect_stdout(shown), redirect_stderr(shown):
+            self.ip.run_cell(cell)
+        return shown.getvalue().strip()
+
+    def complete(self, cell: str) -> list[Any]:
+        """Return what completes a cell at its end."""
+        from IPython.core.completer import provisionalcompleter
+
+        with provisionalcompleter():
+            return list(self.ip.Completer.completions(cell, len(cell)))
+
+
+@contextmanager
+def open_notebook_shell(folder: Path) -> Iterator[NotebookShell]:
+    """Open a shell in which `client` is of a sandbox with its data in a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        clear_environment(patch)
+        patch.setenv("TOOLKIT_SANDBOX", "true")
+        patch.setenv("TOOLKIT_DATA_DIR", str(folder / "data"))
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))
+        patch.chdir(folder)
+        for name in ("AsyncClient", "Client", "Workflow"):  # as in a new process
+            patch.delitem(vars(toolkit), name, raising=False)
+        shell = NotebookShell()
+        try:
+            shell.run("from toolkit import AsyncClient, Client, Workflow")
+            shell.run("client = toolkit_client = Client.local()")
+            yield shell
+        finally:
+            shell.ip.user_ns["client"].close()
+            shell.ip.atexit_operations()
+            atexit.unregister(shell.ip.atexit_operations)
+            InteractiveShell.clear_instance()

@@ -1,0 +1,53 @@
+"""What a client is: which world it is in, whose it is, and what it has spent."""
+
+from dataclasses import dataclass
+
+from toolkit.display.records import html
+from toolkit.display.text import format_money
+
+SANDBOX, LIVE = "in the sandbox", "live"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """Where a client is, and what was spent; amounts are simulated dollars in the sandbox.
+
+    Attributes:
+        sandbox: whether vendors are simulated, so that nothing is billed.
+        place: the folder of an engine in this process, or the address of a server.
+        account: the email of the account.
+        spent_here_usd: what the work came to that this client has started.
+        spent_today_usd: what all work of the account came to today, by UTC.
+    """
+
+    sandbox: bool
+    place: str
+    account: str
+    spent_here_usd: float
+    spent_today_usd: float
+
+    @property
+    def world(self) -> str:
+        """`in the sandbox`, or `live`."""
+        return SANDBOX if self.sandbox else LIVE
+
+    def __str__(self) -> str:
+        here, today = format_money(self.spent_here_usd), format_money(self.spent_today_usd)
+        kind = " simulated" if self.sandbox else ""
+        return (
+            f"{self.world}, {self.place}, account {self.account}:"
+            f" {here} spent by this client, {today} today{kind and f' ({kind.strip()})'}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Client {self}>"
+
+    def _repr_html_(self) -> str:
+        # In cells of their own: two dollar signs in one text are a formula to a notebook.
+        facts = {
+            "account": self.account,
+            "spent by this client": format_money(self.spent_here_usd),
+            "spent today": format_money(self.spent_today_usd),
+            "dollars": "simulated" if self.sandbox else "as billed, by list prices",
+        }
+        return html.render_facts(f"Client {self.world}, {self.place}", facts)

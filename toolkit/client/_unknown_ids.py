@@ -1,0 +1,47 @@
+"""Ids that a service does not know: what was meant, as far as the client can tell."""
+
+from collections.abc import Collection
+
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.suggestions import ask_meant, truncate_text
+
+# The resource of each kind of id, by its prefix (`toolkit.contract.ids`).
+RESOURCES = {
+    "run": "runs",
+    "job": "jobs",
+    "wfl": "workflows",
+    "tsk": "tasks",
+    "pln": "plans",
+    "art": "artifacts",
+    "prv": "connections",
+    "ep": "endpoints",
+    "cmp": "compute",
+    "sto": "storage",
+    "tpl": "templates",
+    "agt": "agents",
+    "key": "api_keys",
+}
+
+
+def explain_unknown_id(
+    error: RequestError, resource: str, id: object, known: Collection[str]
+) -> RequestError:
+    """Add to the error for an unknown id which one was meant, and where to find those there are.
+
+    Args:
+        error: the error of the service; any other than `NOT_FOUND` is returned as it is.
+        resource: the resource that was asked, as the client names it.
+        id: what was asked for.
+        known: the ids of this resource that the client has seen.
+    """
+    if error.code is not ErrorCode.NOT_FOUND:
+        return error
+    other = RESOURCES.get(str(id).partition("_")[0])
+    if resource == "capabilities":
+        hint = ""  # the service lists them
+    elif other not in (None, resource):
+        hint = f"That is the id of one of `client.{other}`."
+    else:
+        hint = ask_meant(id, reversed(list(known))) or f"`client.{resource}.list()` lists them."
+    error.message = truncate_text(f"{error.message} {hint}".rstrip(), 1000)
+    return error

@@ -1,0 +1,76 @@
+"""Faults of bodies and inputs in words: what pydantic finds, and what was most likely meant."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from toolkit.contract.suggestions import explain_unknown, find_close_name, truncate_text
+
+MAX_SUGGESTIONS = 4  # of one answer: what was sent may have any number of faults
+
+
+def explain_fault(model: type[BaseModel], fault: Mapping[str, Any]) -> str:
+    """Say what is wrong at one place of what a model was to be made of.
+
+    What was sent is not echoed, but for the name of a field that there is not.
+
+    Args:
+        model: the model.
+        fault: one of the errors of pydantic.
+
+    >>> from toolkit.contract.runs import RunCreate
+    >>> explain_fault(RunCreate, {"type": "extra_forbidden", "loc": ("options", "providr")})[:64]
+    'there is no field `providr`; did you mean `provider`? There are '
+    """
+    if fault["type"] == "extra_forbidden" and fault["loc"]:
+        *above, name = fault["loc"]
+        return explain_unknown("field", name, _list_fields(model, above))
+    said = str(fault["msg"])
+    if fault["type"] == "literal_error":
+        close = find_close_name(fault.get("input"), _list_expected(fault))
+        return said if close is None else f"{said}; did you mean `{close}`?"
+    return said
+
+
+def name_node(path: str, body: Mapping[str, object]) -> str:
+    """Name the node that a place in a body belongs to, as the opening of a sentence on it.
+
+    >>> name_node("nodes.0.input", {"nodes": [{"id": "facts"}]})
+    'node `facts`: '
+    """
+    first, _, rest = path.partition(".")
+    number = rest.partition(".")[0]
+    nodes = body.get("nodes")
+    if first != "nodes" or not number.isdigit() or not isinstance(nodes, list):
+        return ""
+    node = nodes[int(number)] if int(number) < len(nodes) else None
+    told = node.get("id") if isinstance(node, Mapping) else None
+    return f"node `{truncate_text(told, 100)}`: " if isinstance(told, str) and told else ""
+
+
+def _list_expected(fault: Mapping[str, Any]) -> list[str]:
+    """List the words that would do, which pydantic tells as `'a', 'b' or 'c'`."""
+    told = str((fault.get("ctx") or {}).get("expected", ""))
+    return [word for word in told.split("'")[1::2] if word]
+
+
+def _list_fields(model: type[BaseModel], path: list[object]) -> list[str]:
+    """List the fields of the model at a place; none where that is no model's."""
+    here: type[BaseModel] | None = model
+    for part in path:
+        if here is None:
+            return []
+        if isinstance(part, int):
+            continue
+        field = here.model_fields.get(str(part))
+        here = None if field is None else next(_iter_models(field.annotation), None)
+    return [] if here is None else [one.alias or name for name, one in here.model_fields.items()]
+
+
+def _iter_models(annotation: object) -> Iterator[type[BaseModel]]:
+    """Yield the models that an annotation names, however deep."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _iter_models(inner)

@@ -1,0 +1,125 @@
+"""Errors that a notebook shows as a short, complete message with the line that led to it.
+
+ShortTraceback               how IPython shows an error of ours; others are shown as ever
+├── ArgumentError            a call has an argument that there is not; a `TypeError`
+├── UnknownAttributeError    nothing has this name; an `AttributeError`
+├── UnknownNodeError         a graph has no such node; a `KeyError`
+└── MissingLibraryError      something optional is not installed; an `ImportError`
+"""
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import NamedTuple
+
+from toolkit.contract.key_shapes import looks_like_key
+from toolkit.contract.suggestions import explain_unknown, suggest_name, truncate_text
+
+PACKAGE = __name__.partition(".")[0]
+MAX_LINE_CHARACTERS = 120
+# The names that IPython and ipykernel give to the code of cells.
+_CELL_MARKS = ("<ipython-input-", "ipykernel_")
+
+
+class CodeLine(NamedTuple):
+    """A line of a caller's code.
+
+    Attributes:
+        place: where it is: `line 3 of the cell`.
+        code: the line itself.
+    """
+
+    place: str
+    code: str
+
+
+class ShortTraceback(BaseException):
+    """A mixin of errors whose message says all that a person needs: no traceback is shown."""
+
+    def _list_lines(self) -> list[str]:
+        """List the lines of the message, below the one that says what happened."""
+        return []
+
+    def _make_headline(self) -> str:
+        return str(self)
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows instead of a traceback: the message, and the caller's line."""
+        shown = [f"{type(self).__name__}: {self._make_headline()}", *self._list_lines()]
+        notes = getattr(self, "__notes__", [])
+        line = None if notes else find_cell_line(self.__traceback__)
+        if line is not None:
+            shown.append(format_code_line(line))
+        return [*shown, *notes]
+
+
+class ArgumentError(ShortTraceback, TypeError):
+    """A call has an argument that the function does not have."""
+
+
+class UnknownAttributeError(ShortTraceback, AttributeError):
+    """An object has no attribute of this name; the closest is looked for once it is shown."""
+
+    def __init__(self, owner: object, name: str, elsewhere: Iterable[str] = ()) -> None:
+        super().__init__(name=name, obj=owner)
+        self.elsewhere = elsewhere  # names further in that may have been meant
+
+    def __str__(self) -> str:
+        known = [one for one in dir(self.obj) if not one.startswith("_")]
+        hint = suggest_name(self.name, [*known, *self.elsewhere])
+        return f"`{type(self.obj).__name__}` has no `{self.name}`; {hint}"
+
+
+class UnknownNodeError(ShortTraceback, KeyError):
+    """A graph has no node of this id."""
+
+    def __init__(self, node_id: object, known: Iterable[str]) -> None:
+        super().__init__(node_id)
+        self.known = list(known)
+
+    def __str__(self) -> str:
+        return explain_unknown("node", self.args[0], self.known)
+
+
+class MissingLibraryError(ShortTraceback, ImportError):
+    """A library that is not needed otherwise is not installed."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is not installed: `pip install {name}`", name=name)
+
+
+def format_code_line(line: CodeLine) -> str:
+    """Write a line of code below an error; what may be a key is not repeated.
+
+    >>> format_code_line(CodeLine("line 3 of the cell", "    wf.add('a')"))
+    "  line 3 of the cell: wf.add('a')"
+    """
+    code = truncate_text(line.code.strip(), MAX_LINE_CHARACTERS)
+    words = "".join(c if c.isalnum() or c in "_-" else " " for c in code).split()
+    if not code or any(looks_like_key(word) for word in words):
+        return f"  {line.place}"
+    return f"  {line.place}: {code}"
+
+
+def find_cell_line(traceback: TracebackType | None) -> CodeLine | None:
+    """Find the line of a cell that led to an error: the last one before this package's own code.
+
+    Nothing is found outside of a notebook, and for a magic, whose line of code is IPython's own.
+    """
+    found: tuple[str, int, str] | None = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE:
+            break
+        if any(mark in code.co_filename for mark in _CELL_MARKS):
+            found = code.co_filename, traceback.tb_lineno, code.co_name
+        traceback = traceback.tb_next
+    if found is None:
+        return None
+    import linecache  # which an error alone needs
+
+    file, number, name = found
+    text = linecache.getline(file, number)
+    if text.startswith("get_ipython()."):
+        return None
+    inside = "" if name.startswith("<") else f", in {name}"
+    return CodeLine(f"line {number} of the cell{inside}", text)

@@ -1,0 +1,93 @@
+"""Suggestions for names that are wrong: the one place where "did you mean" is decided and worded.
+
+The client asks it before a request is sent, the service as it refuses one.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+
+MAX_ECHO = 300  # characters of a caller's own text that an answer repeats
+# A caller chooses the names, so comparing them has to stay cheap: longer or more are not compared.
+MAX_NAME_CHARACTERS, MAX_COMPARED = 40, 64
+MAX_LISTED = 16
+_CUTOFF = 0.6  # difflib's own
+
+
+def truncate_text(text: str, limit: int = MAX_ECHO) -> str:
+    """Cut a text to what an answer may repeat of it, and show that it was cut.
+
+    >>> truncate_text("short"), truncate_text("much too long", 8)
+    ('short', 'much to…')
+    """
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def find_close_name(name: object, known: Iterable[str]) -> str | None:
+    """Find the known name that was most likely meant; none where no name is close.
+
+    >>> known = ["llm.generate", "text.generate", "speech.generate"]
+    >>> find_close_name("llm.generat", known), find_close_name("Speech", known)
+    ('llm.generate', 'speech.generate')
+    >>> find_close_name("video", known) is None
+    True
+    """
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME_CHARACTERS:
+        return None
+    from difflib import get_close_matches
+
+    names = islice((one for one in known if len(one) <= MAX_NAME_CHARACTERS), MAX_COMPARED)
+    folded: dict[str, str] = {}
+    for one in names:
+        folded.setdefault(_fold(one), one)
+    wanted = _fold(name)
+    near = get_close_matches(wanted, folded, 1, _CUTOFF)
+    if near:
+        return folded[near[0]]
+    # A part of a name that is one's own: `speech` of `speech.generate`.
+    whole = [one for key, one in folded.items() if len(wanted) > 2 and wanted in key]
+    return whole[0] if len(whole) == 1 else None
+
+
+def _fold(name: str) -> str:
+    return name.casefold().replace("-", "_")
+
+
+def ask_meant(name: object, known: Iterable[str]) -> str:
+    """Ask whether the closest name was meant; empty where none is close.
+
+    >>> ask_meant("opnai", ["openai", "aws"]), ask_meant("x", ["openai"])
+    ('Did you mean `openai`?', '')
+    """
+    close = find_close_name(name, known)
+    return "" if close is None else f"Did you mean `{close}`?"
+
+
+def suggest_name(name: object, known: Iterable[str]) -> str:
+    """Say which name was most likely meant, and which there are; empty where there are none.
+
+    >>> suggest_name("optimise_for", ["optimize_for", "provider"])
+    'did you mean `optimize_for`? There are optimize_for, provider'
+    >>> suggest_name("x", ["provider"])
+    'there is provider'
+    """
+    names = list(dict.fromkeys(known))
+    if not names:
+        return ""
+    listed = ", ".join(truncate_text(one, MAX_NAME_CHARACTERS) for one in names[:MAX_LISTED])
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    close = find_close_name(name, names)
+    are = "is" if len(names) == 1 else "are"
+    if close is None:
+        return f"there {are} {listed}{more}"
+    return f"did you mean `{close}`? There {are} {listed}{more}"
+
+
+def explain_unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Say that there is no such name, which was meant, and which there are.
+
+    >>> explain_unknown("field", "objectiv", ["objective"])
+    'there is no field `objectiv`; did you mean `objective`? There is objective'
+    """
+    hint = suggest_name(name, known)
+    told = f"there is no {what} `{truncate_text(str(name), 100)}`"
+    return f"{told}; {hint}" if hint else told

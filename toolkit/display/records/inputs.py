@@ -1,0 +1,32 @@
+"""Inputs in a few words: what tells two runs apart, and what a capability takes."""
+
+from collections.abc import Mapping
+
+from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.display.records.schema import list_fields
+from toolkit.display.text import format_inline, truncate_line
+
+MAX_INPUT_CHARACTERS = 80
+
+
+def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
+    """Describe the input of a run, or the fields of a capability's, for a table.
+
+    >>> describe_input({"input": {"objective": "Tides", "max_tokens": 60}, "capability": "x"})
+    {'input': 'Tides, max tokens: 60'}
+    """
+    schema = record.get("input_schema")
+    if isinstance(schema, Mapping):
+        rows = (row for row in list_fields(schema) if "." not in str(row["field"]))
+        named = (f"{row['field']}{'' if row['required'] else '?'}" for row in rows)
+        return {"fields": ", ".join(named), "input": None}
+    given = record.get("input")
+    if not isinstance(given, Mapping) or "capability" not in record:
+        return {}
+    members = [(k, v) for k, v in given.items() if k != FROM_ARTIFACTS]
+    # The main field comes first and needs no name.
+    words = [
+        format_inline(value) if n == 0 else f"{str(name).replace('_', ' ')}: {format_inline(value)}"
+        for n, (name, value) in enumerate(members)
+    ]
+    return {"input": truncate_line(", ".join(words), MAX_INPUT_CHARACTERS)}

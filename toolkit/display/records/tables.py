@@ -1,0 +1,81 @@
+"""Records as tables of other libraries, which are used where they are installed and not needed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
+
+from toolkit.contract.short_tracebacks import MissingLibraryError
+from toolkit.display.records.data_frame import flatten_record
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+
+def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
+    """List the rows of a table: numbers, texts and times as they are, what is nested as JSON.
+
+    >>> from toolkit.contract.jobs import Routing
+    >>> list_flat_rows([Routing(policy="cost")])
+    [{'policy': 'cost', 'candidates': '[]'}]
+    """
+    return [
+        {name: _flatten_value(value) for name, value in flatten_record(record).items()}
+        for record in records
+    ]
+
+
+def _flatten_value(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json()
+    if isinstance(value, Mapping | list | tuple):
+        plain = [_dump(one) for one in value] if isinstance(value, list | tuple) else value
+        return json.dumps(plain, ensure_ascii=False, default=str)
+    return value
+
+
+def _dump(value: object) -> object:
+    return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+
+
+def to_polars(records: Sequence[BaseModel]) -> "pl.DataFrame":
+    """Build a polars table.
+
+    Raises:
+        MissingLibraryError: polars is not installed.
+    """
+    try:
+        import polars as pl
+    except ModuleNotFoundError:
+        raise MissingLibraryError("polars") from None
+    return pl.DataFrame(list_flat_rows(records), infer_schema_length=None)
+
+
+def to_arrow(records: Sequence[BaseModel]) -> "pa.Table":
+    """Build an Arrow table.
+
+    Raises:
+        MissingLibraryError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ModuleNotFoundError:
+        raise MissingLibraryError("pyarrow") from None
+    return pa.Table.from_pylist(list_flat_rows(records))
+
+
+def export_arrow(records: Sequence[BaseModel], requested_schema: object = None) -> object:
+    """Export records as an Arrow stream in a PyCapsule, by whichever library there is.
+
+    Raises:
+        MissingLibraryError: there is none.
+    """
+    try:
+        return to_arrow(records).__arrow_c_stream__(requested_schema)
+    except MissingLibraryError as missing:
+        try:
+            return to_polars(records).__arrow_c_stream__(requested_schema)
+        except MissingLibraryError:
+            raise missing from None

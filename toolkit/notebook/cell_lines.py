@@ -1,0 +1,59 @@
+"""Lines of cells: where in a magic's cell an error comes from."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolkit.contract.errors import ToolkitError
+from toolkit.contract.short_tracebacks import CodeLine, format_code_line
+from toolkit.input_parsing import find_document_line
+
+_QUOTED_NAME = re.compile(r"`([^`]+)`")
+
+
+@contextmanager
+def point_at_cell(magic: str, line: str, cell: str, *, is_document: bool = False) -> Iterator[None]:
+    """Have an error that is raised inside name the line of the cell that it is about.
+
+    Args:
+        magic: the name of the cell's magic.
+        line: what stands behind it.
+        cell: what stands below it.
+        is_document: whether that is YAML or JSON, whose places errors name.
+    """
+    try:
+        yield
+    except ToolkitError as error:
+        lines = [f"%%{magic} {line}", *cell.splitlines()]
+        number = _find_place(error, cell) if is_document else None
+        if number is None:
+            number = _find_name(error, lines)
+        if number is not None:
+            place = CodeLine(f"line {number + 1} of the cell", lines[number])
+            error.add_note(format_code_line(place))
+        raise
+
+
+def _find_place(error: ToolkitError, cell: str) -> int | None:
+    """Find the line, counted from the magic's, of the first place in a document that is wrong.
+
+    A place that is there comes before one of which the document lacks the last part.
+    """
+    paths = [one.path for one in error.details if one.path]
+    for path in paths:
+        if path.startswith("line "):  # of what cannot be read at all, counted from the magic's
+            return min(int(path[5:]) - 1, len(cell.splitlines()))
+    found = [find_document_line(cell, path) for path in paths]
+    exact = [line for line, is_whole in found if line is not None and is_whole]
+    around = [line for line, _ in found if line is not None]
+    return next(iter(exact or around), None)
+
+
+def _find_name(error: ToolkitError, lines: list[str]) -> int | None:
+    """Find the first line that has one of the names that an error quotes; else the magic's."""
+    told = " ".join([error.message, *(one.message for one in error.details)])
+    for name in _QUOTED_NAME.findall(told):
+        for number, text in enumerate(lines):
+            if name in text:
+                return number
+    return 0 if error.code.http_status is not None else None

@@ -1,0 +1,1 @@
+"""Completion in notebooks and IPython: names inside calls, magics and YAML cells."""

@@ -1,0 +1,163 @@
+"""Call sites: which argument of which call the cursor is in, by the text before it alone.
+
+The text is code that is being written, so it cannot be parsed: it is read once, from left to right.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+_CALLEE = re.compile(r"[^\W\d][\w.]*\Z")
+_KEYWORD = re.compile(r"\s*([^\W\d]\w*)\s*\Z")
+_NAME = re.compile(r"[\w.]*\Z")
+
+
+@dataclass(slots=True)
+class CallSite:
+    """The place of the cursor within a call or a subscript.
+
+    Attributes:
+        callee: what is called or indexed, such as `client.runs.create`; its last part alone where
+            it follows a closing bracket.
+        is_subscript: whether it stands in `[…]`.
+        position: the number of the argument, by position; none by a keyword.
+        keyword: the keyword of the argument; empty without.
+        texts: the arguments before it that are texts, by position or keyword.
+        path: the keys of the dictionaries around it, the outermost first.
+        is_key: whether it is a key of a dictionary.
+        in_string: whether a text is being written.
+        prefix: what is written already.
+    """
+
+    callee: str
+    is_subscript: bool
+    position: int | None
+    keyword: str
+    texts: dict[int | str, str]
+    path: tuple[str, ...]
+    is_key: bool
+    in_string: bool
+    prefix: str
+
+
+@dataclass(slots=True)
+class _Bracket:
+    """An open bracket, and how far what is inside it has come."""
+
+    opener: str
+    callee: str  # empty for what is not called or indexed
+    start: int  # of the present argument or member
+    position: int = 0
+    keyword: str = ""
+    key: str = ""  # of a dictionary, whose value is being written
+    text: str | None = None  # the last one that was closed in the present argument
+    texts: dict[int | str, str] = field(default_factory=dict)
+
+    def end_part(self, index: int) -> None:
+        """End an argument or member at a comma."""
+        if self.text is not None:
+            self.texts[self.keyword or self.position] = self.text
+        if not self.keyword:
+            self.position += 1
+        self.start, self.keyword, self.key, self.text = index + 1, "", "", None
+
+
+def find_call_site(text: str) -> CallSite | None:
+    """Find the call that the end of a text is in; none outside of any.
+
+    >>> site = find_call_site('client.runs.create("llm.generate", {"objec')
+    >>> site.callee, site.position, site.texts, site.is_key, site.prefix
+    ('client.runs.create', 1, {0: 'llm.generate'}, True, 'objec')
+    """
+    brackets, string = _read_brackets(text)
+    prefix = text[string:] if string is not None else _NAME.search(text)[0]  # type: ignore[index]
+    path: list[str] = []
+    is_key = False
+    for depth, bracket in enumerate(reversed(brackets)):
+        if bracket.opener == "{":
+            if bracket.key:
+                path.append(bracket.key)
+            elif depth == 0:
+                is_key = True
+        elif bracket.callee and (bracket.opener == "(" or depth == 0):
+            return CallSite(
+                callee=bracket.callee,
+                is_subscript=bracket.opener == "[",
+                position=None if bracket.keyword else bracket.position,
+                keyword=bracket.keyword,
+                texts=bracket.texts,
+                path=tuple(reversed(path)),
+                is_key=is_key,
+                in_string=string is not None,
+                prefix=prefix,
+            )
+    return None
+
+
+def _read_brackets(text: str) -> tuple[list[_Bracket], int | None]:
+    """Read a text: the brackets open at its end, and where a string that is not closed begins."""
+    brackets: list[_Bracket] = []
+    index = 0
+    while index < len(text):
+        char = text[index]
+        here = brackets[-1] if brackets else None
+        if char in "\"'":
+            start, end = _find_string(text, index)
+            if end is None:
+                return brackets, start
+            if here is not None:
+                here.text = text[start : end - (start - index)]
+            index = end
+            continue
+        if char == "#":
+            line_end = text.find("\n", index)
+            if line_end < 0:
+                return [], None
+            index = line_end
+        elif char in "([{":
+            brackets.append(_Bracket(char, _find_callee(text[:index], char), index + 1))
+        elif char in ")]}" and here is not None:
+            brackets.pop()
+            if brackets:
+                brackets[-1].text = None
+        elif here is not None:
+            _read_sign(here, text, index)
+        index += 1
+    return brackets, None
+
+
+def _read_sign(here: _Bracket, text: str, index: int) -> None:
+    char = text[index]
+    if char == ",":
+        here.end_part(index)
+    elif char == ":" and here.opener == "{" and not here.key:
+        here.key, here.text = here.text or "?", None
+    elif char == "=" and here.opener == "(" and text[index + 1 : index + 2] != "=":
+        found = _KEYWORD.match(text[here.start : index])
+        here.keyword = here.keyword or (found[1] if found else "")
+
+
+def _find_callee(before: str, opener: str) -> str:
+    if opener == "{":
+        return ""
+    found = _CALLEE.search(before)
+    if found is None:
+        # What a call or a subscript returns has no name of its own.
+        return ")" if opener == "[" and before[-1:] in (")", "]") else ""
+    return found[0].lstrip(".")
+
+
+def _find_string(text: str, index: int) -> tuple[int, int | None]:
+    """Find where the text of a string begins, and where the string ends; none while it is open."""
+    quote = text[index] * 3 if text.startswith(text[index] * 3, index) else text[index]
+    start = index + len(quote)
+    at = start
+    while at < len(text):
+        if text[at] == "\\":
+            at += 2
+        elif text.startswith(quote, at):
+            return start, at + len(quote)
+        elif text[at] == "\n" and len(quote) == 1:
+            return start, at  # it was never closed: the next line is code again
+        else:
+            at += 1
+    return start, None

@@ -1,0 +1,349 @@
+"""Completion inside calls of the client, of its resources and of workflows."""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from toolkit.client import AsyncClient, Client, Workflow
+from toolkit.contract.run_options import RUN_OPTIONS, RunOptions
+from toolkit.contract.usage import USAGE_GROUPS
+from toolkit.notebook.completion.call_sites import CallSite
+from toolkit.notebook.completion.feeds import (
+    ClientFeed,
+    Proposal,
+    find_feed,
+    list_field_proposals,
+    list_field_values,
+    shorten,
+)
+
+# The paths of the resources whose records are completed, by the client's name of each.
+PATHS = {
+    "runs": "/runs",
+    "jobs": "/jobs",
+    "workflows": "/workflows",
+    "tasks": "/tasks",
+    "plans": "/plans",
+    "artifacts": "/artifacts",
+    "connections": "/providers/connections",
+    "endpoints": "/endpoints",
+    "compute": "/compute",
+    "storage": "/storage",
+    "templates": "/templates",
+    "agents": "/agents",
+    "api_keys": "/account/keys",
+}
+# Options whose values are ids of records.
+_PLACES = {"endpoint_id": "/endpoints", "compute_id": "/compute"}
+_TAKES_RUN = ("runs.create", "route")
+_NODE_METHODS = ("job", "artifact", "fork")
+_DRAFT = re.compile(r"([^\W\d]\w*)\s*(?::[^=\n]+)?=\s*(?:\w+\.)?Workflow\(")
+
+
+class CallCompleter:
+    """Finds what completes a call.
+
+    Args:
+        names: the notebook's variables.
+        code: the cell, as far as the cursor: what is in it may not have been run.
+    """
+
+    def __init__(self, names: Mapping[str, Any], code: str) -> None:
+        self._names = names
+        self._code = code
+
+    def list_proposals(self, site: CallSite) -> list[Proposal] | None:
+        """List what may stand at a place; none where it is no call of ours."""
+        root, _, rest = site.callee.partition(".")
+        owner = self._names.get(root)
+        if isinstance(owner, Client | AsyncClient):
+            return self._complete_client(find_feed(owner), owner, rest, site)
+        drafted = owner is None and any(root == one for one in _DRAFT.findall(self._code))
+        if isinstance(owner, Workflow) or drafted:
+            return self._complete_draft(root, owner, rest, site)
+        if is_ours(owner):
+            return self._complete_handle(owner, rest, site)
+        return None
+
+    def _complete_client(
+        self, feed: ClientFeed, client: Any, called: str, site: CallSite
+    ) -> list[Proposal] | None:
+        area, _, method = called.partition(".")
+        if called in _TAKES_RUN:
+            return self._complete_run(feed, site)
+        if area == "capabilities":
+            return self._complete_capabilities(feed, method, site)
+        if called == "connections.connect" or (
+            called == "connections.create" and is_argument(site, 0, "provider")
+        ):
+            return feed.list_providers()
+        if called == "usage.list" and is_argument(site, 0, "group_by"):
+            return [Proposal(name) for name in USAGE_GROUPS]
+        if called == "events" and is_argument(site, 0, "resource_id"):
+            followed = ("/runs", "/workflows", "/tasks", "/jobs")
+            return [one for path in followed for one in feed.list_records(path)]
+        if called == "workflows.fork" and is_argument(site, 1, "from_node"):
+            return feed.list_nodes(site.texts.get(0) or site.texts.get("id", ""))
+        takes_id = site.is_subscript or (
+            method not in ("", "create", "list", "upload", "submit") and is_argument(site, 0, "id")
+        )
+        if area in PATHS and takes_id:
+            return feed.list_records(PATHS[area])
+        return complete_arguments(find_attribute(client, called), site)
+
+    def _complete_run(self, feed: ClientFeed, site: CallSite) -> list[Proposal] | None:
+        """Complete what `runs.create` and `route` take."""
+        if is_argument(site, 0, "name") and not site.path:
+            bare = site.position == 0 and not site.in_string and site.prefix
+            return None if bare else list_capability_names(feed)
+        capability = find_capability(feed, site.texts.get(0) or site.texts.get("name"))
+        if is_argument(site, 1, "input"):
+            return complete_fields(feed, capability, site.path, is_key=site.is_key)
+        if site.keyword:
+            return complete_option(feed, capability, site.keyword)
+        if not site.in_string:
+            others = [Proposal("version="), Proposal("input="), Proposal("target=")]
+            return [
+                Proposal(f"{name}=", shorten(words)) for name, words in RUN_OPTIONS.items()
+            ] + others
+        return None
+
+    def _complete_capabilities(
+        self, feed: ClientFeed, method: str, site: CallSite
+    ) -> list[Proposal] | None:
+        """Complete `client.capabilities`: its names, and the fields of each one's call."""
+        if site.is_subscript or method == "get":
+            return list_capability_names(feed)
+        for one in feed.list_capabilities():
+            if str(one["id"]).replace(".", "_") == method:
+                return self._complete_keywords(feed, one, site, ["version", "options"])
+        return None
+
+    def _complete_keywords(
+        self,
+        feed: ClientFeed | None,
+        capability: Mapping[str, Any] | None,
+        site: CallSite,
+        others: Sequence[str],
+    ) -> list[Proposal] | None:
+        """Complete a call whose keywords are the fields of a capability."""
+        if site.keyword == "options":
+            return complete_options(feed, capability, site.path, is_key=site.is_key)
+        if site.keyword == "input":
+            return complete_fields(feed, capability, site.path, is_key=site.is_key)
+        if site.keyword:
+            return complete_fields(feed, capability, (site.keyword,), is_key=False)
+        if site.in_string:
+            return None
+        fields = list_field_proposals(capability) if capability else []
+        named = [Proposal(f"{one.text}=", one.about) for one in fields]
+        return named + [Proposal(f"{name}=") for name in others]
+
+    def _complete_draft(
+        self, name: str, workflow: Workflow | None, method: str, site: CallSite
+    ) -> list[Proposal] | None:
+        """Complete the building of a workflow, of which a part may stand in this cell alone."""
+        nodes = self._list_drafted(name, workflow)
+        if site.is_subscript and not method:
+            return nodes
+        if method != "add":
+            return complete_arguments(find_attribute(workflow, method), site)
+        feed = self.find_any_feed()
+        if is_argument(site, 1, "capability"):
+            return list_capability_names(feed)
+        if site.keyword == "depends_on" or (site.keyword and site.keyword == "depends"):
+            own = site.texts.get(0) or site.texts.get("id")
+            return [one for one in nodes if one.text != own]
+        if site.position == 0:
+            return None
+        capability = find_capability(feed, site.texts.get(1) or site.texts.get("capability"))
+        others = ["depends_on", "input", "options", "optional"]
+        return self._complete_keywords(feed, capability, site, others)
+
+    def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
+        added = re.compile(
+            rf"(?<!\w){re.escape(name)}\.add\(\s*['\"]([^'\"]+)['\"]\s*,\s*['\"]([^'\"]+)['\"]"
+        )
+        found = {} if workflow is None else {one.id: one.capability for one in workflow}
+        found |= dict(added.findall(self._code))
+        return [Proposal(node_id, capability) for node_id, capability in found.items()]
+
+    def _complete_handle(self, owner: Any, method: str, site: CallSite) -> list[Proposal] | None:
+        """Complete calls of a handle: the nodes of a graph, and what its methods take."""
+        nodes = getattr(owner, "nodes", None)
+        is_graph = isinstance(nodes, list) and all(hasattr(node, "id") for node in nodes)
+        if is_graph and (
+            (site.is_subscript and not method)
+            or (method in _NODE_METHODS and site.keyword in ("", "node_id", "from_node"))
+            or (site.keyword == "overrides" and not site.path)
+        ):
+            return [
+                Proposal(node.id, f"{node.capability} {getattr(node, 'status', '')}".strip())
+                for node in nodes or ()
+            ]
+        if is_graph and site.keyword == "overrides":
+            named = next((one for one in nodes or () if one.id == site.path[0]), None)
+            feed = self.find_any_feed()
+            capability = find_capability(feed, None if named is None else named.capability)
+            return complete_fields(feed, capability, site.path[1:], is_key=site.is_key)
+        return complete_arguments(find_attribute(owner, method), site)
+
+    def find_any_feed(self) -> ClientFeed | None:
+        """Find the feed of the notebook's client: the magics' own, or the newest there is."""
+        return find_notebook_feed(self._names)
+
+
+def find_notebook_feed(names: Mapping[str, Any]) -> ClientFeed | None:
+    """Find the feed of a notebook's client: `client`, the magics' own, or the newest there is."""
+    for name in ("client", "toolkit_client"):
+        if isinstance(names.get(name), Client | AsyncClient):
+            return find_feed(names[name])
+    found = [one for one in list(names.values()) if isinstance(one, Client | AsyncClient)]
+    return find_feed(found[-1]) if found else None
+
+
+def is_ours(owner: object) -> bool:
+    """Tell whether an object is of this package, so that its attributes may be looked at."""
+    return type(owner).__module__.partition(".")[0] == "toolkit"
+
+
+def is_argument(site: CallSite, position: int, name: str) -> bool:
+    """Tell whether a place is an argument, by its position or its name."""
+    return site.keyword == name or (not site.keyword and site.position == position)
+
+
+def find_attribute(owner: object, path: str) -> object:
+    """Find what a dotted path leads to, by objects of this package alone; none where nothing."""
+    found = owner
+    for part in filter(None, path.split(".")):
+        if not is_ours(found) or part.startswith("_"):
+            return None
+        found = getattr(found, part, None)
+    return found
+
+
+@cache
+def _load_built_in() -> tuple[Mapping[str, Any], ...]:
+    """Load the capabilities of this installation, where there is no client to ask."""
+    from toolkit.engine import Registry
+
+    return tuple(one.model_dump(by_alias=True) for one in Registry.load().to_records())
+
+
+def list_capabilities(feed: ClientFeed | None) -> Sequence[Mapping[str, Any]]:
+    """List the capabilities that a client offers; those installed here where there is none."""
+    return _load_built_in() if feed is None else feed.list_capabilities()
+
+
+def list_capability_names(feed: ClientFeed | None) -> list[Proposal]:
+    """List the names of capabilities, each with what it does; then those with a version."""
+    found = list_capabilities(feed)
+    bare = dict.fromkeys((str(one["id"]), str(one["title"])) for one in found)
+    versioned = ((f"{one['id']}@{one['version']}", str(one["title"])) for one in found)
+    return [Proposal(*one) for one in (*bare, *versioned)]
+
+
+def find_capability(feed: ClientFeed | None, name: object) -> Mapping[str, Any] | None:
+    """Find a capability by its name, with its version or without."""
+    bare = str(name or "").partition("@")[0]
+    return next((one for one in list_capabilities(feed) if one["id"] == bare), None)
+
+
+def complete_fields(
+    feed: ClientFeed | None,
+    capability: Mapping[str, Any] | None,
+    path: Sequence[str],
+    *,
+    is_key: bool,
+) -> list[Proposal] | None:
+    """Complete the fields of an input, and the values of those that have a few."""
+    if capability is None:
+        return None
+    if not path:
+        return list_field_proposals(capability) if is_key else None
+    if len(path) > 1 or is_key:
+        return None
+    values = list_field_values(capability, path[0])
+    if values == [] and feed is not None:
+        return feed.list_records("/artifacts")
+    return values
+
+
+def complete_options(
+    feed: ClientFeed | None,
+    capability: Mapping[str, Any] | None,
+    path: Sequence[str],
+    *,
+    is_key: bool,
+) -> list[Proposal] | None:
+    """Complete the options of a run in a dictionary."""
+    if not path:
+        known = [Proposal(name, shorten(words)) for name, words in RUN_OPTIONS.items()]
+        return known if is_key else None
+    return complete_option(feed, capability, path[0])
+
+
+def complete_option(
+    feed: ClientFeed | None, capability: Mapping[str, Any] | None, name: str
+) -> list[Proposal] | None:
+    """Complete the value of one option of a run."""
+    if name == "provider":
+        return list_run_providers(feed, capability)
+    if name in _PLACES and feed is not None:
+        return feed.list_records(_PLACES[name])
+    words = _list_option_words().get(name)
+    return [Proposal(word) for word in words] if words else None
+
+
+def list_run_providers(
+    feed: ClientFeed | None, capability: Mapping[str, Any] | None
+) -> list[Proposal]:
+    """List the providers that may serve a capability, connected ones first; then connections."""
+    if feed is None:
+        return []
+    known = feed.list_providers()
+    if capability is not None:
+        allowed = capability["source"]["routing"]["allowed_connections"]
+        known = [one for one in known if one.text in allowed] or [Proposal(a) for a in allowed]
+    return known + feed.list_records(PATHS["connections"])
+
+
+@cache
+def _list_option_words() -> dict[str, list[str]]:
+    """List the words of each option that takes one of a few."""
+    return {name: list_words(hint) for name, hint in get_type_hints(RunOptions).items()}
+
+
+def list_words(annotation: object) -> list[str]:
+    """List the words that an annotation allows.
+
+    >>> list_words(Literal["a", "b"] | None)
+    ['a', 'b']
+    """
+    if get_origin(annotation) is Literal:
+        return [str(one) for one in get_args(annotation)]
+    return [word for inner in get_args(annotation) for word in list_words(inner)]
+
+
+def complete_arguments(called: object, site: CallSite) -> list[Proposal] | None:
+    """Complete a call of ours by its signature: the words that an argument may be, or its names."""
+    if not callable(called) or site.path:
+        return None
+    try:
+        signature = inspect.signature(called)
+    except (TypeError, ValueError):
+        return None
+    parameters: Iterable[inspect.Parameter] = signature.parameters.values()
+    named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    if site.keyword or (site.in_string and site.position is not None):
+        by_position = [one for one in named if one.kind is not one.KEYWORD_ONLY]
+        chosen = next((one for one in named if one.name == site.keyword), None)
+        if not site.keyword and site.position is not None and site.position < len(by_position):
+            chosen = by_position[site.position]
+        words = [] if chosen is None else list_words(chosen.annotation)
+        return [Proposal(word) for word in words] or None
+    if site.in_string:
+        return None
+    return [Proposal(f"{one.name}=") for one in named]

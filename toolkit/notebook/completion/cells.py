@@ -1,0 +1,239 @@
+"""Completion of cells that are no Python: the lines of magics, and workflows in YAML."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, get_args
+
+from toolkit.contract.choices import PlannerChoice, ReviewMode
+from toolkit.contract.run_options import RUN_OPTIONS
+from toolkit.contract.usage import USAGE_GROUPS
+from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.notebook.completion.calls import (
+    complete_fields,
+    complete_option,
+    complete_options,
+    find_capability,
+    list_capability_names,
+)
+from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_proposals, shorten
+
+_COMMON = ("no-wait", "quiet", "to")
+# The options of each magic, beside those of a run.
+MAGIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "run": (*RUN_OPTIONS, *_COMMON),
+    "task": (
+        "plan_only", "optimize_for", "max_cost_usd", "endpoint_id", "compute_id", "planner",
+        "review", *_COMMON,
+    ),
+    "workflow": ("draw", *_COMMON),
+    "connect": ("client", "sandbox", "data_dir", "base_url", "profile", "api_key_env"),
+    "capabilities": (),
+    "usage": (),
+}  # fmt: skip
+_MAGIC_LINE = re.compile(r"%{1,2}(\w+)[ \t]+(.*)\Z", re.DOTALL)
+_YAML_LINE = re.compile(r"(?P<indent>\s*)(?P<item>-\s+)?(?:(?P<key>[\w.]+)\s*:(?P<value>.*))?\Z")
+
+
+class Completion(NamedTuple):
+    """What completes a place.
+
+    Attributes:
+        prefix: what is written of it already.
+        proposals: what it may become.
+    """
+
+    prefix: str
+    proposals: Sequence[Proposal]
+
+
+def complete_magic(
+    line: str, feed: ClientFeed | None, names: Mapping[str, Any]
+) -> Completion | None:
+    """Complete the line of a magic of ours; none for any other line.
+
+    Args:
+        line: the line, as far as the cursor.
+        feed: of the notebook's client; none while there is none.
+        names: the notebook's variables.
+    """
+    found = _MAGIC_LINE.match(line)
+    if found is None or found[1] not in MAGIC_OPTIONS:
+        return None
+    magic, rest = found[1], found[2]
+    words = rest.split()
+    word = "" if rest[-1:].isspace() or not words else words.pop()
+    before = words[-1] if words else ""
+    if before.startswith("--"):
+        values = _complete_magic_option(magic, before[2:].replace("-", "_"), words, feed, names)
+        if values is not None:
+            return Completion(word, values)
+    if word.startswith("-"):
+        return Completion(word, list(_list_options(magic)))
+    plain = [each for each in words if not each.startswith("-")]
+    if magic == "connect":
+        return Completion(word, feed.list_providers() if feed else [])
+    if magic == "usage":
+        return Completion(word, [Proposal(group) for group in USAGE_GROUPS])
+    if magic in ("run", "capabilities") and not plain:
+        return Completion(word, list_capability_names(feed))
+    if magic == "run":
+        return _complete_field(word, find_capability(feed, plain[0]), feed)
+    return Completion(word, list(_list_options(magic)))
+
+
+def _complete_field(
+    word: str, capability: Mapping[str, Any] | None, feed: ClientFeed | None
+) -> Completion:
+    """Complete `name=value` of a capability's input."""
+    name, equals, value = word.partition("=")
+    if equals:
+        found = complete_fields(feed, capability, (name.removesuffix(":"),), is_key=False)
+        return Completion(value, found or [])
+    fields = list_field_proposals(capability) if capability else []
+    named = [
+        Proposal(one.text + ("=" if one.about.startswith("string") else ":="), one.about)
+        for one in fields
+    ]
+    return Completion(word, [*named, *_list_options("run")])
+
+
+def _complete_magic_option(
+    magic: str,
+    option: str,
+    words: Sequence[str],
+    feed: ClientFeed | None,
+    names: Mapping[str, Any],
+) -> Sequence[Proposal] | None:
+    """Complete the value of an option; none for one that takes no value or any."""
+    if option == "planner":
+        return [Proposal(word) for word in get_args(PlannerChoice)]
+    if option == "review":
+        return [Proposal(word) for word in get_args(ReviewMode)]
+    if option == "client":
+        return [Proposal(name) for name, one in names.items() if type(one).__name__ == "Client"]
+    capability = find_capability(feed, words[0]) if magic == "run" and words else None
+    return complete_option(feed, capability, option)
+
+
+def _list_options(magic: str) -> Iterator[Proposal]:
+    for name in MAGIC_OPTIONS[magic]:
+        yield Proposal(f"--{name.replace('_', '-')}", shorten(RUN_OPTIONS.get(name, "")))
+
+
+def complete_workflow(text: str, feed: ClientFeed | None) -> Completion | None:
+    r"""Complete a workflow in YAML, as far as the cursor.
+
+    >>> done = complete_workflow("nodes:\n  - id: a\n    depends", None)
+    >>> [one.text for one in done.proposals if one.text.startswith("depends")]
+    ['depends_on: ']
+    """
+    *above, line = text.split("\n")
+    found = _YAML_LINE.match(line)
+    flow = re.search(r"[{\[,][^{}\[\]]*\Z", line.partition(":")[2])
+    parents = _find_parents(above, line)
+    node = _find_node(above)
+    if flow is not None:
+        return _complete_flow(line, parents, node, above, feed)
+    if found is not None and found["key"]:
+        value = found["value"].lstrip()
+        path = (*parents, found["key"])
+        return Completion(value.strip("\"'"), _list_yaml_values(path, node, above, feed))
+    word = line.strip().removeprefix("-").lstrip()
+    if parents and parents[-1] == "depends_on":
+        return Completion(word, _list_other_nodes(above, node))
+    return Completion(word, [*_list_yaml_keys(parents, node, feed)])
+
+
+def _complete_flow(
+    line: str,
+    parents: tuple[str, ...],
+    node: Mapping[str, str],
+    above: Sequence[str],
+    feed: ClientFeed | None,
+) -> Completion | None:
+    """Complete what stands on one line, as `input: {objective: …}` and `depends_on: [a, b]`."""
+    key = line.strip().removeprefix("-").strip().partition(":")[0].strip()
+    inner = re.split(r"[{\[,]", line)[-1].lstrip()
+    name, colon, value = inner.partition(":")
+    # What the line says of its own node, as in `- {id: a, capability: …}`.
+    own = {**node, **dict(re.findall(r"(\w+):\s*[\"']?([\w.@-]+)", line))}
+    if "[" in line.rpartition(key)[2] and key == "depends_on":
+        return Completion(inner.strip("\"'"), _list_other_nodes(above, own))
+    path = (*parents, key) if key in ("input", "options") else parents
+    if colon:
+        return Completion(
+            value.lstrip().strip("\"'"), _list_yaml_values((*path, name), own, above, feed)
+        )
+    return Completion(inner, [*_list_yaml_keys(path, own, feed)])
+
+
+def _find_parents(above: Sequence[str], line: str) -> tuple[str, ...]:
+    """Find the keys that a line is below, by its indentation: the outermost first."""
+    indent = len(line) - len(line.lstrip())
+    parents: list[str] = []
+    for one in reversed(above):
+        found = _YAML_LINE.match(one)
+        if not one.strip() or found is None or not found["key"]:
+            continue
+        at = len(found["indent"]) + len(found["item"] or "")
+        if at < indent or (at == indent and line.lstrip().startswith("-") and not found["item"]):
+            parents.insert(0, found["key"])
+            indent = len(found["indent"])
+        elif found["item"] and len(found["indent"]) < indent:
+            indent = len(found["indent"])
+    return tuple(parents)
+
+
+def _find_node(above: Sequence[str]) -> dict[str, str]:
+    """Find what is said of the node that is being written."""
+    said: dict[str, str] = {}
+    for one in reversed(above):
+        found = _YAML_LINE.match(one)
+        if found is None or not found["key"]:
+            continue
+        if found["key"] in ("id", "capability"):
+            said.setdefault(found["key"], found["value"].strip().strip("\"'"))
+        if found["item"]:
+            break
+    return said
+
+
+def _list_other_nodes(above: Sequence[str], node: Mapping[str, str]) -> list[Proposal]:
+    """List the ids of the nodes above, but for the one that is being written."""
+    ids = re.findall(r"(?:-\s*\{?|\{|,\s*)\s*id:\s*[\"']?([^\"'\n,}]+)", "\n".join(above))
+    return [Proposal(one.strip()) for one in ids if one.strip() != node.get("id")]
+
+
+def _list_yaml_keys(
+    parents: Sequence[str], node: Mapping[str, str], feed: ClientFeed | None
+) -> Iterator[Proposal]:
+    if parents and parents[-1] == "options":
+        found = complete_options(feed, None, (), is_key=True) or []
+    elif parents and parents[-1] == "input":
+        capability = find_capability(feed, node.get("capability"))
+        found = complete_fields(feed, capability, (), is_key=True) or []
+    else:
+        model = NodeCreate if "nodes" in parents else WorkflowCreate
+        found = [Proposal(name) for name in model.model_fields]
+    for one in found:
+        yield Proposal(f"{one.text}: ", one.about)
+
+
+def _list_yaml_values(
+    path: Sequence[str],
+    node: Mapping[str, str],
+    above: Sequence[str],
+    feed: ClientFeed | None,
+) -> Sequence[Proposal]:
+    name = path[-1]
+    if "input" in path[:-1]:
+        capability = find_capability(feed, node.get("capability"))
+        return complete_fields(feed, capability, (name,), is_key=False) or []
+    if name == "capability":
+        return list_capability_names(feed)
+    if name == "depends_on":
+        return _list_other_nodes(above, node)
+    if name in RUN_OPTIONS:
+        capability = find_capability(feed, node.get("capability"))
+        return complete_option(feed, capability, name) or []
+    return [Proposal("true"), Proposal("false")] if name == "optional" else []

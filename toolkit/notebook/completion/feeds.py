@@ -1,0 +1,202 @@
+"""Feeds of completion: what a client's service knows, read without keeping a person waiting."""
+
+import asyncio
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from toolkit.client import AsyncClient, Client
+from toolkit.contract.errors import ToolkitError
+from toolkit.display.records.schema import list_fields
+from toolkit.display.text import format_size, truncate_line
+
+AnyClient = Client | AsyncClient
+WAIT_S = 0.035  # the longest that a completion waits for what is being read
+FIRST_WAIT_S = 1.0  # the same, while there is nothing yet to complete with
+FRESH_S = {"/capabilities": 60.0, "/providers": 60.0}  # how long others than records are fresh
+MAX_RECORDS = 20
+MAX_ABOUT_CHARACTERS = 48
+_MAIN_FIELDS = ("objective", "prompt", "text", "topic", "title", "name")
+
+
+class Proposal(NamedTuple):
+    """Something to complete with.
+
+    Attributes:
+        text: what is written.
+        about: what it is, shown beside it.
+    """
+
+    text: str
+    about: str = ""
+
+
+class _Reading:
+    """One list of a service: the last one read, and the reading of the next."""
+
+    def __init__(self) -> None:
+        self.items: Sequence[Mapping[str, Any]] = ()
+        self.read_at = float("-inf")
+        self._thread: threading.Thread | None = None
+
+    def get(
+        self, read: Callable[[], Sequence[Mapping[str, Any]]], fresh_s: float
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return the list, read anew where it is not fresh and that takes no longer than a moment.
+
+        What takes longer is read on and is there the next time.
+        """
+        if time.monotonic() - self.read_at < fresh_s:
+            return self.items
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(
+                target=self._read, args=(read,), name="toolkit-completion", daemon=True
+            )
+            self._thread.start()
+        self._thread.join(WAIT_S if self.read_at > float("-inf") else FIRST_WAIT_S)
+        return self.items
+
+    def _read(self, read: Callable[[], Sequence[Mapping[str, Any]]]) -> None:
+        try:
+            self.items = read()
+        except (ToolkitError, RuntimeError):
+            return  # a service that is away completes what it last said
+        self.read_at = time.monotonic()
+
+
+class ClientFeed:
+    """What one client's service knows: capabilities, providers, and the newest records.
+
+    Each list is kept until it is read again: at each completion, but for those of `FRESH_S`.
+    """
+
+    def __init__(self, client: AnyClient) -> None:
+        self._client = client
+        self._readings: dict[str, _Reading] = {}
+
+    def list_capabilities(self) -> Sequence[Mapping[str, Any]]:
+        """List the capabilities, as records."""
+        return self._list("/capabilities", {})
+
+    def list_providers(self) -> list[Proposal]:
+        """List the providers, connected ones first."""
+        found = sorted(self._list("/providers", {}), key=lambda one: not one.get("connected"))
+        return [
+            Proposal(str(one["id"]), "connected" if one.get("connected") else "not connected")
+            for one in found
+        ]
+
+    def list_records(self, path: str) -> list[Proposal]:
+        """List the newest records of a resource, each with what it was."""
+        found = self._list(path, {"limit": MAX_RECORDS})
+        return [Proposal(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
+
+    def list_nodes(self, workflow_id: str) -> list[Proposal]:
+        """List the nodes of a workflow."""
+        if not workflow_id:
+            return []
+        for one in self._list("/workflows", {"limit": MAX_RECORDS}):
+            if one.get("id") == workflow_id:
+                return [
+                    Proposal(str(node["id"]), f"{node['capability']} {node['status']}")
+                    for node in one.get("nodes", ())
+                ]
+        return []
+
+    def _list(self, path: str, query: Mapping[str, str | int]) -> Sequence[Mapping[str, Any]]:
+        reading = self._readings.setdefault(path, _Reading())
+        return reading.get(lambda: self._read(path, query), FRESH_S.get(path, 0.0))
+
+    def _read(self, path: str, query: Mapping[str, str | int]) -> Sequence[Mapping[str, Any]]:
+        client = self._client
+        if isinstance(client, Client):
+            found: Any = client.read(path, query, max_wait_s=0.0)
+        elif client.access.data_dir is not None:  # an engine in this process takes any loop
+            found = asyncio.run(client.read(path, query, max_wait_s=0.0))
+        else:
+            key = client.access.api_key
+            told = None if key is None else key.get_secret_value()
+            with Client(client.access.base_url, told, max_retries=0) as twin:
+                found = twin.read(path, query, max_wait_s=0.0)
+        items: Sequence[Mapping[str, Any]] = found["items"]
+        return items
+
+
+_FEEDS: "weakref.WeakKeyDictionary[Any, ClientFeed]" = weakref.WeakKeyDictionary()
+
+
+def find_feed(client: AnyClient) -> ClientFeed:
+    """Find the feed of a client, which lasts as long as the client does."""
+    feed = _FEEDS.get(client)
+    if feed is None:
+        feed = _FEEDS[client] = ClientFeed(weakref.proxy(client))
+    return feed
+
+
+def describe_record(record: Mapping[str, Any]) -> str:
+    """Say on a few words what a record is or was.
+
+    >>> describe_record({"capability": "llm.generate@1", "status": "completed",
+    ...                  "input": {"objective": "A line on tides"}})
+    'llm.generate completed: A line on tides'
+    """
+    given = record.get("input") or {}
+    main = next((given[name] for name in _MAIN_FIELDS if given.get(name)), None)
+    told = main or record.get("objective") or record.get("name") or record.get("secret_ref")
+    words = [
+        str(record.get("capability") or record.get("media_type") or "").partition("@")[0],
+        str(record.get("provider") or "") if "secret_ref" in record else "",
+        format_size(record["size_bytes"]) if isinstance(record.get("size_bytes"), int) else "",
+        str(record.get("status") or ""),
+    ]
+    about = " ".join(word for word in words if word)
+    line = f"{about}: {told}" if about and told else str(told or about)
+    return shorten(line)
+
+
+def shorten(about: str) -> str:
+    """Cut what is shown beside a name to what a list has room for."""
+    return truncate_line(about, MAX_ABOUT_CHARACTERS)
+
+
+def list_field_proposals(capability: Mapping[str, Any]) -> list[Proposal]:
+    """List the fields of a capability's input, each with its type and its default."""
+    return [
+        Proposal(str(row["field"]), describe_field(row))
+        for row in list_fields(capability.get("input_schema") or {})
+        if "." not in str(row["field"])
+    ]
+
+
+def describe_field(row: Mapping[str, object]) -> str:
+    """Say what a field takes.
+
+    >>> describe_field({"type": "integer", "required": False, "default": "1"})
+    'integer = 1'
+    """
+    default = f" = {row['default']}" if row["default"] else ""
+    kind = f"{row['type']}{', required' if row['required'] else default}"
+    return shorten(kind)
+
+
+def list_field_values(capability: Mapping[str, Any], name: str) -> list[Proposal] | None:
+    """List the values that a field may have, where those are a few; none where they are not.
+
+    A field for an artifact has the empty list: its values are the account's.
+    """
+    properties = (capability.get("input_schema") or {}).get("properties", {})
+    field = properties.get(name)
+    if field is None:
+        return None
+    for one in [field, *field.get("anyOf", ())]:
+        if "enum" in one:
+            default = field.get("default")
+            return [
+                Proposal(str(each), "the default" if each == default else "")
+                for each in one["enum"]
+            ]
+        if str(one.get("pattern", "")).startswith("^art_"):
+            return []
+    return None

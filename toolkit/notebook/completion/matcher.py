@@ -1,0 +1,96 @@
+"""The matcher by which IPython completes what is ours (matcher API v2)."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import (
+    CompletionContext,
+    SimpleCompletion,
+    SimpleMatcherResult,
+    context_matcher,
+)
+
+from toolkit.notebook.completion.call_sites import find_call_site
+from toolkit.notebook.completion.calls import CallCompleter, find_notebook_feed
+from toolkit.notebook.completion.cells import Completion, complete_magic, complete_workflow
+from toolkit.notebook.completion.feeds import Proposal
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+IDENTIFIER = "toolkit"
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def find_completion(text: str, names: Mapping[str, Any]) -> Completion | None:
+    """Find what completes a cell; none where it is nothing of ours.
+
+    Args:
+        text: the cell, as far as the cursor.
+        names: the notebook's variables.
+    """
+    feed = find_notebook_feed(names)
+    first, newline, below = text.lstrip("\n").partition("\n")
+    if newline and first.startswith("%%"):
+        is_workflow = re.match(r"%%workflow\b", first) is not None
+        return complete_workflow(below, feed) if is_workflow else None
+    line = text.rpartition("\n")[2]
+    if line.lstrip().startswith("%"):
+        return complete_magic(line.lstrip(), feed, names)
+    site = find_call_site(text)
+    if site is None:
+        return None
+    found = CallCompleter(names, text).list_proposals(site)
+    if found is None:
+        return None
+    if not site.in_string and not (site.is_key or site.prefix) and not _are_names(found):
+        found = [Proposal(f'"{one.text}"', one.about) for one in found]
+    return Completion(site.prefix, found)
+
+
+def _are_names(proposals: Sequence[Proposal]) -> bool:
+    """Tell whether proposals are the names of arguments, and no texts."""
+    return any(one.text.endswith("=") for one in proposals)
+
+
+def select_proposals(found: Completion) -> list[Proposal]:
+    """Select the proposals that go on from what is written; else those that have it in them."""
+    wanted = found.prefix.casefold()
+    fitting = [one for one in found.proposals if one.text.casefold().startswith(wanted)]
+    return fitting or [one for one in found.proposals if wanted in one.text.casefold()]
+
+
+def make_matcher(shell: "InteractiveShell") -> Any:
+    """Make the matcher of a shell; where it has something to say, it speaks alone."""
+
+    @context_matcher(identifier=IDENTIFIER, priority=100)  # type: ignore[untyped-decorator]
+    def match_toolkit(context: CompletionContext) -> SimpleMatcherResult:
+        written = context.full_text.split("\n")[: context.cursor_line + 1]
+        written[-1] = written[-1][: context.cursor_position]
+        try:
+            found = find_completion("\n".join(written), shell.user_ns)
+        except Exception:  # completing must never be in a person's way
+            found = None
+        if found is None:
+            return SimpleMatcherResult(completions=[], suppress=False)
+        chosen = [
+            # JupyterLab breaks what is beside a name into lines, one over the other.
+            SimpleCompletion(one.text, type=one.about.replace(" ", NO_BREAK))
+            for one in select_proposals(found)
+        ]
+        return SimpleMatcherResult(
+            completions=chosen,
+            matched_fragment=found.prefix,
+            suppress=bool(chosen),
+            ordered=True,
+        )
+
+    return match_toolkit
+
+
+def attach_matcher(shell: "InteractiveShell") -> None:
+    """Have a shell complete what is ours; once."""
+    matchers = shell.Completer.custom_matchers
+    if all(getattr(one, "matcher_identifier", "") != IDENTIFIER for one in matchers):
+        matchers.append(make_matcher(shell))
