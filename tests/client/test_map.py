@@ -163,7 +163,7 @@ def test_an_empty_cell_costs_nothing(client: Client) -> None:
 @pytest.mark.parametrize(
     ("objective", "words"),
     [
-        ("Classify: {txt}", "did you mean {text}?"),
+        ("Classify: {txt}", "did you mean `text`?"),
         ("Classify: {zzz}", "there are text, n"),
         ("Classify: {text", "cannot be read"),
         ("Classify: {n:03d}", "not formatted"),

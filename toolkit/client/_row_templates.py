@@ -1,11 +1,11 @@
 """Templates of a run's input, filled with the columns of a row."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from string import Formatter
 from typing import Any, cast
 
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.suggestions import explain_unknown
 
 _FORMATTER = Formatter()
 
@@ -63,10 +63,8 @@ def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
         for name in list_placeholders(template) if isinstance(template, str) else ():
             if name in columns:
                 continue
-            near = get_close_matches(name, columns, 1)
-            hint = f"did you mean {{{near[0]}}}?" if near else f"there are {', '.join(columns)}."
-            message = f"There is no column `{name}` for {{{name}}}; {hint}"
-            raise RequestError(ErrorCode.INVALID_REQUEST, message)
+            told = explain_unknown("column", name, columns)
+            raise RequestError(ErrorCode.INVALID_REQUEST, f"{told[:1].upper()}{told[1:]}.")
 
 
 def fill_templates(
