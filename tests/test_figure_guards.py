@@ -99,7 +99,7 @@ async def compare_sizes() -> Ratios:
             id="embedded",
         ),
         pytest.param(
-            lambda: read_ratios(lambda: streaming.main(1, 1)),
+            lambda: read_ratios(lambda: streaming.main(4, 1)),
             {"streaming.first_ms": 60, "streaming.piece_ms": 120},
             id="streaming",
         ),

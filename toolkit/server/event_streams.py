@@ -18,15 +18,16 @@ async def follow_events(
 ) -> AsyncGenerator[Event | TextDelta | None]:
     """Yield events and texts, up to the terminal event that nothing comes after.
 
-    It ends early if the key that asked for it is revoked, even by another process. None is yielded
-    where nothing has come for a while.
+    It ends early if the key that asked for it is revoked, even by another process, and where the
+    engine is to end: whoever reads goes on after the last event. None is yielded where nothing has
+    come for a while.
 
     Raises:
         RequestError: `NOT_FOUND`.
     """
     with engine.texts.watch(resource_id) as watch:
         silent_since, wait_s = time.monotonic(), 0.0  # what is there already comes first
-        while await engine.accounts.is_valid(context):
+        while not engine.is_draining and await engine.accounts.is_valid(context):
             asking = asyncio.ensure_future(
                 engine.events.list(context, resource_id, after=after, wait_s=wait_s)
             )

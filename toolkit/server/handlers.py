@@ -4,6 +4,7 @@ Most resources are handled alike, by one function for each verb. The others are 
 operation by `handles`, whose types check that a handler takes and returns what the table says.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -46,6 +47,7 @@ from toolkit.server.calls import ApiCall, Upload, check_scope
 In = TypeVar("In")
 Out = TypeVar("Out")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
+DRAIN_CHECK_S = 1.0  # how often a request that is held looks at whether the server is to end
 OWN_HANDLERS: dict[str, Handler[Any, Any]] = {}
 
 
@@ -82,8 +84,20 @@ async def dispatch(call: ApiCall[Any]) -> Any:
 
 
 async def hold(call: ApiCall[Any], accepted_id: str, seconds: float) -> BaseModel:
-    """Wait until accepted work has ended, or the time is up, and return what it has come to."""
-    ended = await call.engine.wait(call.context, accepted_id, seconds)
+    """Wait until accepted work has ended, or the time is up, and return what it has come to.
+
+    A server that is to end answers with what there is by then: what is left is resumed later.
+    """
+    engine, quick_s = call.engine, min(seconds, DRAIN_CHECK_S)
+    ended: BaseModel | None = await engine.wait(call.context, accepted_id, quick_s)
+    if ended is None and seconds > quick_s:
+        waiting = asyncio.ensure_future(engine.wait(call.context, accepted_id, seconds - quick_s))
+        try:
+            while not waiting.done() and not engine.is_draining:
+                await asyncio.wait([waiting], timeout=DRAIN_CHECK_S)
+            ended = waiting.result() if waiting.done() else None
+        finally:
+            waiting.cancel()
     return ended or await _find_service(call).get(call.context, accepted_id)
 
 

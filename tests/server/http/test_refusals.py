@@ -1,11 +1,18 @@
 """Every row of the decisions' status table that these areas can produce, on the wire."""
 
+import asyncio
 import json
 
+import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from tests.support.slow_capability import build_nap_workflow, load_slow_registry
+from tests.support.timing import PATIENCE_S, Watch, wait_until_async
 from toolkit.contract.errors import ErrorCode
+from toolkit.local import open_engine
+from toolkit.server import create_app
+from toolkit.settings import Settings
 
 RUN = {"target": "capability", "name": "research.gather", "input": {"topic": "Tea"}}
 NODE = {"id": "a", "capability": "research.gather", "input": {"topic": "Tea"}}
@@ -262,6 +269,35 @@ async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
     assert int(answer.headers["Retry-After"]) > 0
     assert (await wire.send("GET", RUNS)).status_code == 200
     assert (await wire.http.get("/v1/health")).json()["status"] == "draining"
+
+
+async def test_a_held_request_is_answered_when_the_server_ends(settings: Settings) -> None:
+    """Given requests that are held, then a server that is to end answers with what there is."""
+    engine = await open_engine(settings, registry=load_slow_registry())
+    transport = httpx.ASGITransport(create_app(engine))
+    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+        wire = Wire(http, engine)
+        wire.headers = await wire.sign_up("ada@example.org")
+        nap = {"name": "test.nap", "target": "capability", "input": {"seconds": 60}}
+        naps = build_nap_workflow(2, 60).to_dict()
+        asked = [("/v1/runs", nap), ("/v1/workflows", naps)]
+
+        async def all_are_accepted() -> bool:
+            listed = [(await wire.send("GET", path)).json() for path, _ in asked]
+            return all(one["data"]["items"] for one in listed)
+
+        held = [
+            asyncio.create_task(wire.send("POST", path, json=body, headers={"Prefer": "wait=60"}))
+            for path, body in asked
+        ]
+        async with asyncio.timeout(PATIENCE_S):
+            await wait_until_async(all_are_accepted)
+            watch = Watch()
+            engine.drain()
+            answers = await asyncio.gather(*held)
+        assert watch.measure_elapsed_s() < 10
+    assert [one.json()["data"]["status"] for one in answers] == ["running", "running"]
+    await engine.close(0)
 
 
 async def test_our_own_fault_tells_nothing(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
