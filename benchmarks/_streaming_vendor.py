@@ -7,7 +7,6 @@ streams whatever is asked.
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 
 FIRST_S, PIECE_S, PIECES = 0.2, 0.02, 20
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -22,10 +21,14 @@ def make_chunk(delta: dict[str, str], finish: str | None = None) -> bytes:
     return b"%x\r\n%s\r\n" % (len(event), event)
 
 
-def read_stamps(text: str) -> Iterator[float]:
-    """Read when the pieces of a text were sent, in seconds of the machine's monotonic clock."""
-    for stamp in text.split():
-        yield int(stamp) / 1e9
+def read_stamps(text: str) -> tuple[list[float], str]:
+    """Read when the pieces of a text were sent, in seconds of the machine's monotonic clock.
+
+    Returns:
+        those of whole pieces, and what there is of the next.
+    """
+    *whole, rest = text.split(";")
+    return [int(stamp) / 1e9 for stamp in whole], rest
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -37,7 +40,7 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             writer.write(HEAD)
             await asyncio.sleep(FIRST_S)
             for _ in range(PIECES):
-                writer.write(make_chunk({"content": f"{time.monotonic_ns()} "}))
+                writer.write(make_chunk({"content": f"{time.monotonic_ns()};"}))
                 await asyncio.sleep(PIECE_S)
             writer.write(make_chunk({}, "stop") + b"0\r\n\r\n")
     except (asyncio.IncompleteReadError, ConnectionError):

@@ -31,6 +31,7 @@ LIMIT_MS = 10.0
 
 def read_delays(response: httpx.Response, is_ours: bool) -> Iterator[float]:
     """Read a stream; yield by how many ms each piece comes later than it was sent."""
+    held = ""
     for line in response.iter_lines():
         now = time.monotonic()
         name, _, data = line.partition(": ")
@@ -38,7 +39,8 @@ def read_delays(response: httpx.Response, is_ours: bool) -> Iterator[float]:
             continue
         said = json.loads(data)
         text = said.get("text", "") if is_ours else said["choices"][0]["delta"].get("content", "")
-        for sent in read_stamps(text):
+        stamps, held = read_stamps(held + (text or ""))
+        for sent in stamps:
             yield (now - sent) * 1000
 
 

@@ -93,7 +93,9 @@ class _Exchange(httpx.AsyncByteStream):
         """Take a part of the answer from the app."""
         if message["type"] == "http.response.start":
             headers = message.get("headers", [])
-            self._head.set_result(httpx.Response(message["status"], headers=headers, stream=self))
+            if not self._head.done():  # whoever waited may have gone
+                made = httpx.Response(message["status"], headers=headers, stream=self)
+                self._head.set_result(made)
             return
         self._pieces.append(message.get("body", b""))
         self._is_complete = not message.get("more_body", False)
