@@ -88,6 +88,7 @@ class SingleJobs:
         job_run.is_new = True
         shown = show(job)
         changes = [inserted, *job_run.collect_changes()]
+        begins_first = not await self._core.allowances.find_limits(context)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()
         if context.watches_text:
@@ -95,13 +96,15 @@ class SingleJobs:
         # Begun first, so that what its first step writes is part of the same transaction. Nothing
         # is called before that is durable, and where it is refused, so is all that follows; but
         # what is held of an allowance is written beside it.
-        begins_first = not await self._core.allowances.find_limits(context)
         if begins_first:
             self._leases.start(lease)
         try:
             await commit_accepted(self._core, context, changes, shown, lease=lease)
-        except Exception:
-            self._refused.add(lease.root_id)
+        except BaseException as error:
+            if not begins_first:
+                del self._fresh[lease.root_id], self._endings[lease.account_id, lease.root_id]
+            elif isinstance(error, Exception):
+                self._refused.add(lease.root_id)
             raise
         if not begins_first:
             self._leases.start(lease)
