@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from toolkit.cassettes import CassetteMode
     from toolkit.client._client_info import ClientInfo
+    from toolkit.client._functions import Functions
     from toolkit.client._record_view import RouteView
     from toolkit.client._sync.resource import WorkResource
     from toolkit.client._sync.resources.account import Accounts
@@ -200,6 +201,7 @@ class Client:
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""
         self._thread = thread
+        self._http.functions = thread.functions
         for name in thread.engine.capabilities.list_ids():
             self.capabilities._remember_id(name)  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir
@@ -224,6 +226,13 @@ class Client:
             self._thread.call(self._thread.engine.take_up(id))
 
     # A resource is imported when it is first used: most programs need a few of them.
+
+    @cached_property
+    def functions(self) -> "Functions":
+        """The functions of this process that its workflows may call."""
+        from toolkit.client._functions import Functions
+
+        return Functions(self._http.functions, self._http.url)
 
     @cached_property
     def account(self) -> "Accounts":

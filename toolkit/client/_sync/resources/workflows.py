@@ -191,8 +191,14 @@ class Workflows(WorkResource[WorkflowRun]):
         """Submit a workflow; it is under way when this returns.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
+                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
         """
+        if workflow.functions:
+            from toolkit.client._functions import Functions
+
+            functions = Functions(self._http.functions, self._http.url)
+            functions._add_submitted(workflow.functions.values())
         return self.create(workflow.to_dict())
 
     def create(self, body: Mapping[str, object]) -> WorkflowRun:
