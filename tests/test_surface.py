@@ -178,7 +178,7 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     client = kind("http://service.test", "sk_live_x")
     areas = {
         name: getattr(client, name)
-        for name, value in vars(kind).items()
+        for name, value in inspect.getmembers_static(kind)
         if isinstance(value, cached_property)
     }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:

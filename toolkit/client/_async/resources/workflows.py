@@ -186,8 +186,13 @@ class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
 
     handle = AsyncWorkflowRun
 
-    async def submit(self, workflow: Workflow) -> AsyncWorkflowRun:
+    async def submit(self, workflow: Workflow, *, stream: bool = False) -> AsyncWorkflowRun:
         """Submit a workflow; it is under way when this returns.
+
+        Args:
+            workflow: what to run.
+            stream: have the texts of its nodes come as they are written, from the first on, for
+                whoever follows it.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
@@ -198,14 +203,22 @@ class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
 
             functions = Functions(self._http.functions, self._http.url)
             functions._add_submitted(workflow.functions.values())
-        return await self.create(workflow.to_dict())
+        return await self.create(workflow.to_dict(), stream=stream)
 
-    async def create(self, body: Mapping[str, object]) -> AsyncWorkflowRun:
-        """Submit a workflow given as the contract's JSON."""
+    async def create(self, body: Mapping[str, object], *, stream: bool = False) -> AsyncWorkflowRun:
+        """Submit a workflow given as the contract's JSON.
+
+        Args:
+            body: what to run.
+            stream: as for `submit`.
+        """
         chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        return await self._create({**body, **({"options": options} if options else {})})
+        asked = {**body, **({"options": options} if options else {})}
+        made = await self._create(asked, watches_text=stream)
+        made.is_streamed = stream
+        return made
 
     async def retry(self, id: str) -> AsyncWorkflowRun:
         """Run one that did not complete again, from its failed nodes on.

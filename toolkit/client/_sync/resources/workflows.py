@@ -187,8 +187,13 @@ class Workflows(WorkResource[WorkflowRun]):
 
     handle = WorkflowRun
 
-    def submit(self, workflow: Workflow) -> WorkflowRun:
+    def submit(self, workflow: Workflow, *, stream: bool = False) -> WorkflowRun:
         """Submit a workflow; it is under way when this returns.
+
+        Args:
+            workflow: what to run.
+            stream: have the texts of its nodes come as they are written, from the first on, for
+                whoever follows it.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
@@ -199,14 +204,22 @@ class Workflows(WorkResource[WorkflowRun]):
 
             functions = Functions(self._http.functions, self._http.url)
             functions._add_submitted(workflow.functions.values())
-        return self.create(workflow.to_dict())
+        return self.create(workflow.to_dict(), stream=stream)
 
-    def create(self, body: Mapping[str, object]) -> WorkflowRun:
-        """Submit a workflow given as the contract's JSON."""
+    def create(self, body: Mapping[str, object], *, stream: bool = False) -> WorkflowRun:
+        """Submit a workflow given as the contract's JSON.
+
+        Args:
+            body: what to run.
+            stream: as for `submit`.
+        """
         chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        return self._create({**body, **({"options": options} if options else {})})
+        asked = {**body, **({"options": options} if options else {})}
+        made = self._create(asked, watches_text=stream)
+        made.is_streamed = stream
+        return made
 
     def retry(self, id: str) -> WorkflowRun:
         """Run one that did not complete again, from its failed nodes on.
