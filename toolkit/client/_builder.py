@@ -24,12 +24,17 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 
+ANNOTATIONS = ("tags", "note")
+
+
 class Workflow(GraphView, RunOptionAttributes):
     """A graph of capabilities, and of functions of this process, to submit.
 
     Args:
         name: its name.
         max_retries: retries of each node after it failed, 0 to 3.
+        tags: words to find it by in lists.
+        note: a remark on it, in your own words.
         **options: those of a run, for every node: `Workflow("card", optimize_for="cost")`; a limit
             of money or time is one for all nodes together.
 
@@ -44,9 +49,19 @@ class Workflow(GraphView, RunOptionAttributes):
     planned = True
 
     @document_options(RunOptions)
-    def __init__(self, name: str, *, max_retries: int = 0, **options: Unpack[RunOptions]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        max_retries: int = 0,
+        tags: Sequence[str] = (),
+        note: str = "",
+        **options: Unpack[RunOptions],
+    ) -> None:
         self.name = name
         self.max_retries = max_retries
+        self.tags = list(tags)
+        self.note = note
         check_options(options)
         for option, value in options.items():
             setattr(self, option, value)
@@ -132,6 +147,7 @@ class Workflow(GraphView, RunOptionAttributes):
         body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:
             body["options"] = options
+        body |= {name: value for name in ANNOTATIONS if (value := getattr(self, name))}
         return {**body, "nodes": self.nodes}
 
     @classmethod
@@ -143,7 +159,13 @@ class Workflow(GraphView, RunOptionAttributes):
         """
         placed = {place: body[place] for place in PLACEMENT_OPTIONS if body.get(place)}
         options = cast("RunOptions", {**(body.get("options") or {}), **placed})
-        made = cls(body["name"], max_retries=body.get("max_retries", 0), **options)
+        made = cls(
+            body["name"],
+            max_retries=body.get("max_retries", 0),
+            tags=body.get("tags") or (),
+            note=body.get("note") or "",
+            **options,
+        )
         for node in body["nodes"]:
             made.add(
                 node["id"],

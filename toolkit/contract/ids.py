@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ _CHARACTER_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 _RANDOM_BUFFER_BYTES = 4096
 _HALF_MASK = (1 << 40) - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID_PATTERN = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
 
@@ -89,6 +91,16 @@ def new_id(prefix: Prefix) -> str:
         f"{p[high >> 30]}{p[high >> 20 & 1023]}{p[high >> 10 & 1023]}{p[high & 1023]}"
         f"{p[low >> 30]}{p[low >> 20 & 1023]}{p[low >> 10 & 1023]}{p[low & 1023]}"
     )
+
+
+def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> str:
+    """Make the least id of a time, or of a margin before it: what was made later has a greater one.
+
+    >>> make_earliest_id(Prefix.RUN, datetime(2026, 11, 20, tzinfo=UTC)) < new_id(Prefix.RUN)
+    True
+    """
+    milliseconds = max(0, int((moment - _EPOCH) / timedelta(milliseconds=1)) - margin_ms)
+    return f"{prefix}_{_encode_time(milliseconds)}{'0' * 16}"
 
 
 @lru_cache(maxsize=16)  # many are made in one millisecond

@@ -15,6 +15,7 @@ from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower, read_connection
+from toolkit.engine.annotations import Annotations
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import NullObserver, Observer
@@ -81,6 +82,11 @@ class EngineContext(ProviderContext):
         from toolkit.functions.node_capability import make_function_capability
 
         return make_function_capability(self.functions)
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """The tags and notes of work."""
+        return Annotations(self.store)
 
     async def find_providers(
         self, account_id: str, capability: Capability, options: Options

@@ -1,4 +1,4 @@
-"""The service of `/v1/workflows`: accepts, reads and cancels them; the scheduler runs them."""
+"""The service of `/v1/workflows`: accepts and cancels them; the scheduler runs them."""
 
 import asyncio
 import json
@@ -12,17 +12,14 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
-    JobState,
-    find_dependents,
     find_optional,
-    find_skipped,
-    materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.execution.workflow_graph import (
@@ -31,10 +28,10 @@ from toolkit.engine.execution.workflow_graph import (
     name_node_faults,
     name_refused_node,
 )
-from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.observer import WatchedWorkflow
+from toolkit.engine.orchestration.workflow_reader import WorkflowReader
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     FREE_ESTIMATE,
@@ -48,7 +45,7 @@ from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.functions import CAPABILITY_NAME
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.store import AppendEvent, Change, Lease, Row
+from toolkit.store import AppendEvent, Change, Lease
 
 
 class CheckedGraph(NamedTuple):
@@ -63,13 +60,13 @@ class CheckedGraph(NamedTuple):
     estimates: dict[str, Estimate]
 
 
-class Workflows:
+class Workflows(WorkflowReader):
     """The service of `/v1/workflows`."""
 
     def __init__(
         self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
     ) -> None:
-        self._core = core
+        super().__init__(core)
         self._leases = leases
         self._executor = executor
         self._admission = admission
@@ -109,7 +106,8 @@ class Workflows:
         )
         spec = make_spec(checked.options, kept)
         changes = self.to_changes(workflow, context.account_id, workflow.id, spec)
-        await commit_accepted(self._core, context, [inserted, *changes], workflow)
+        noted = build_annotation(context.account_id, workflow.id, request.tags, request.note)
+        await commit_accepted(self._core, context, [inserted, *changes, *noted], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
         if context.watches_text:
@@ -271,6 +269,8 @@ class Workflows:
                 for node in request.nodes
             ],
             estimated_cost_usd=sum_estimates(estimates.values()).expected,
+            tags=list_given_tags(request.tags),
+            note=request.note or None,
             created_at=now(),
         )
 
@@ -293,56 +293,6 @@ class Workflows:
         at = format_rfc3339(workflow.created_at)
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
         return [inserted, event]
-
-    async def get(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
-        """Return one workflow, its nodes as they stand.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self.read_current(await self.get_row(context, workflow_id))
-
-    async def get_row(self, context: RequestContext, workflow_id: str) -> Row:
-        """Return one workflow's row.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._core.records.workflows.get_row(context.account_id, workflow_id)
-
-    async def read_current(self, row: Row) -> WorkflowRecord:
-        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
-        async with Pacer(row["account_id"]) as pacer:
-            workflow = self._core.records.workflows.read(row)
-            if workflow.status in FINAL_STATUSES:
-                return workflow
-            await pacer.pause()
-            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
-            jobs: dict[str, JobState] = {}
-            for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
-                await pacer.pause()
-                jobs[str(job["node_id"])] = _read_state(job)
-            for node_id, job_id in kept.items():
-                await pacer.pause()
-                found = await self._core.store.get_row("jobs", job_id)
-                if found is not None:
-                    jobs[node_id] = _read_state(found)
-            await pacer.pause()
-            skipped = find_skipped(
-                jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
-            )
-            workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
-            await pacer.pause()
-        started = (job.started_at for job in jobs.values() if job.started_at)
-        workflow.status, workflow.started_at = row["status"], min(started, default=None)
-        return workflow
-
-    async def list(
-        self, context: RequestContext, limit: int, before: str | None
-    ) -> list[WorkflowRecord]:
-        """Return a page of workflows, newest first."""
-        rows = await self._core.records.workflows.list_rows(context.account_id, limit, before)
-        return [await self.read_current(row) for row in rows]
 
     async def cancel(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Cancel a workflow; one that has ended is returned as it is."""
@@ -393,10 +343,6 @@ class Workflows:
         workflows = self._core.records.workflows
         row = await workflows.get_row(lease.account_id, workflow_id)
         return workflows.read(row), json.loads(str(row["spec"]))
-
-
-def _read_state(row: Mapping[str, Any]) -> JobState:
-    return JobState.of(read_job(row))
 
 
 def make_spec(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
