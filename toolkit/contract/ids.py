@@ -4,6 +4,7 @@ import os
 import re
 import threading
 import time
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ _RANDOM_BITS = 80
 _RANDOM_BUFFER_BYTES = 4096
 _LOWER_BITS = 40
 _LOWER_MASK = (1 << _LOWER_BITS) - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID_PATTERN = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
 
@@ -88,6 +90,16 @@ def new_id(prefix: Prefix) -> str:
         f"{prefix}_{_encode_upper(value >> _LOWER_BITS)}"
         f"{p[low >> 30]}{p[low >> 20 & 1023]}{p[low >> 10 & 1023]}{p[low & 1023]}"
     )
+
+
+def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> str:
+    """Make the least id of a time, or of a margin before it: what was made later has a greater one.
+
+    >>> make_earliest_id(Prefix.RUN, datetime(2026, 11, 20, tzinfo=UTC)) < new_id(Prefix.RUN)
+    True
+    """
+    milliseconds = max(0, int((moment - _EPOCH) / timedelta(milliseconds=1)) - margin_ms)
+    return f"{prefix}_{_encode_upper(milliseconds << _LOWER_BITS)}{'0' * 8}"
 
 
 @lru_cache(maxsize=16)  # as good as all that are made in one millisecond have the same

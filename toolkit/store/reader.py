@@ -11,6 +11,7 @@ from sqlalchemy.dialects import sqlite
 from toolkit.store.configuration_version import READ_VERSION_SQL
 from toolkit.store.sqlite.connections import make_unavailable_error
 from toolkit.store.tables import connections, events, metadata, roots
+from toolkit.store.work_lists import HAS_TEXT, WorkListQuery, has_text
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
 ZERO_OFFSET: ColumnElement[int] = literal_column("0")
@@ -54,6 +55,7 @@ class RowReader:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        connection.create_function(HAS_TEXT, 3, has_text, deterministic=True)
 
     def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
@@ -95,6 +97,19 @@ class RowReader:
         columns = tuple(equals)
         statement = _build_page(table, columns, by, before is not None, without is not None)
         return self._fetch_rows(statement, given)
+
+    def list_work(self, query: WorkListQuery, before: str, limit: int) -> tuple[list[Row], str]:
+        """Return the rows of one slice of a list below an id, and the id that the slice ends with.
+
+        It ends with the lowest id there may be once all of the list was read.
+        """
+        edge = query.lowest
+        if query.edge_sql is not None:
+            bounds = {"before": before, "edge": query.lowest}
+            found = self._fetch_rows(query.edge_sql, {**query.given, **bounds})
+            edge = str(found[0]["edge"]) if found else edge
+        bounds = {"before": before, "edge": edge}
+        return self._fetch_rows(query.rows_sql, {**query.given, **bounds, "limit": limit}), edge
 
     def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

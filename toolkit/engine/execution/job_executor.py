@@ -141,6 +141,12 @@ class JobExecutor:
         call = await self._make_call(job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
+        state = job_run.capability.state
+        if state is not None:
+            told = await self._core.driver.run_in_thread(
+                partial(state, call.input), job_run.account_id
+            )
+            job_run.digests["state"] = str(told)
         key = await self._cache.find_key(job_run, call)
         async with self._cache.locks.hold(key):
             earlier = await self._cache.find(key)
@@ -228,7 +234,7 @@ class JobExecutor:
         """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
         capability, given = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
-        if capability.accepts and job_run.upstream:
+        if (capability.accepts or capability.reads_upstream) and job_run.upstream:
             upstream = tuple(
                 [
                     Upstream(node_id, kept.artifact.id, await self._artifacts.load_blob(kept))
