@@ -237,7 +237,7 @@ def client() -> Iterator[str]:
     made = Client("http://service.invalid")
     offered = {
         name: getattr(made, name)
-        for name, value in vars(Client).items()
+        for name, value in vars(Client.__base__).items()
         if isinstance(value, cached_property)
     }
     yield "## The client\n"

@@ -21,6 +21,7 @@ NAMES = {
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
     "aclose": "close",
+    "aclosing": "closing",
     "aiter_bytes": "iter_bytes",
     "aread": "read",
     "asyncio": "time",

@@ -28,7 +28,7 @@ FLOORS = {
     )
 }  # fmt: skip
 SERVED = """
-import functools, httpx
+import functools, httpx, inspect
 from toolkit import {kind}
 client = {kind}(base_url="http://service.test", api_key="sk_live_x")
 """
@@ -45,7 +45,7 @@ assert run.wait(progress=False).status == "completed"
 assert repr(run) and run.to_dict()
 """
 AREAS = """
-for name, value in vars({kind}).items():
+for name, value in inspect.getmembers_static({kind}):
     if isinstance(value, functools.cached_property):
         getattr(client, name)
 """
@@ -142,4 +142,5 @@ def test_there_is_one_client() -> None:
     assert (names["Client"], names["AsyncClient"]) == (1, 1)
     for kind in (toolkit.Client, toolkit.AsyncClient):
         assert "local" in vars(kind)
-        assert kind.__mro__ == (kind, object)
+        bases = [base.__name__ for base in kind.__mro__[1:]]
+        assert bases == [f"{kind.__name__}Resources", "object"]

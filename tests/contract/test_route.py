@@ -95,6 +95,9 @@ def test_what_is_set_here_is_discovered(bare: Client, monkeypatch: pytest.Monkey
     with pytest.raises(RequestError, match="Connect one of openai"):
         bare.connections.connect("google", "nobody")
     assert len(bare.connections.list()) == 1  # all of them, or none
+    monkeypatch.setenv("GEMINI_API_KEY", "not-looked-at")
+    assert [one.provider for one in bare.connections.connect("all")] == ["google"]
+    assert len(bare.connections.connect("all")) == 0
 
 
 def test_an_llm_at_an_endpoint_of_ones_own(client: Client) -> None:

@@ -178,6 +178,7 @@ ORDERS: dict[str, Callable[[Faults, str], object]] = {
     "outage": lambda faults, name: faults.outage(name),
     "refuse_key": lambda faults, name: faults.refuse_key(name),
     "price": lambda faults, name: faults.price(name, 2),
+    "say": lambda faults, name: faults.say(name, "x"),
     "clear": lambda faults, name: faults.clear(name),
 }
 
@@ -222,6 +223,30 @@ def test_a_notebook_changes_the_weather(tmp_path: Path) -> None:
         after = client.runs.create("image.generate", PRICED).wait().record.cost_usd
         assert after == pytest.approx(3 * before, rel=1e-3)
     assert {"minimax", "runpod-jobs"} <= set(faults.to_frame()["vendor"])
+
+
+MODELS = ["anthropic", "aws", "google", "minimax", "openai", "runpod"]
+
+
+def test_every_model_says_what_it_is_told_to(tmp_path: Path) -> None:
+    """Given texts to say, then each vendor answers with its own, streamed or not, and pays it."""
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        own = client.runs.create("llm.generate", {"objective": "Tea"}).wait().text
+        for vendor in MODELS:
+            faults.say(vendor, f"{vendor}, at once.", f"{vendor}, piece by piece, as it comes.")
+        for vendor in MODELS:
+            said = client.runs.create("llm.generate", {"objective": "Tea"}, provider=vendor).wait()
+            assert said.text == f"{vendor}, at once."
+            assert said.cost_usd > 0
+            live = client.runs.create(
+                "llm.generate", {"objective": "Tea"}, provider=vendor, stream=True
+            )
+            assert "".join(live.stream()) == f"{vendor}, piece by piece, as it comes."
+        assert client.runs.create("llm.generate", {"objective": "Tea"}).wait().text == own
+        faults.say("minimax", "Never said.")
+        faults.clear()
+        assert client.runs.create("llm.generate", {"objective": "Tea"}).wait().text == own
 
 
 @pytest.mark.parametrize("how", ["truncate", "garbage", "drip", "hang", "drop"])

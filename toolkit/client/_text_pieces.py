@@ -9,15 +9,21 @@ class TextPiece(str):
     Attributes:
         restarts: whether the text begins anew with it, as what was written before came to nothing:
             a try that failed, or a text that was stored in another form.
+        job_id: the job that writes it; empty where that is the one that was asked for.
+        node_id: the node that writes it; empty outside workflows.
     """
 
     restarts: bool
+    job_id: str
+    node_id: str
 
     @classmethod
-    def of(cls, text: str, *, restarts: bool = False) -> "TextPiece":
+    def of(
+        cls, text: str, *, restarts: bool = False, job_id: str = "", node_id: str = ""
+    ) -> "TextPiece":
         """Make a piece."""
         made = cls(text)
-        made.restarts = restarts
+        made.restarts, made.job_id, made.node_id = restarts, job_id, node_id
         return made
 
 

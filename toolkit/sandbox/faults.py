@@ -148,6 +148,7 @@ class Faults:
         self._seed = seed
         self._compatible: tuple[str, ...] = tuple(vendors)
         self._script: list[tuple[Fault, Random]] = []
+        self._texts: list[tuple[frozenset[str], str]] = []  # that models answer next
         self._buckets: dict[int, _TokenBucket] = {}
         self._added_count = 0
         self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
@@ -231,8 +232,27 @@ class Faults:
         """Multiply the prices that the vendor states in its answers."""
         self.add(Fault(vendor, price_factor=factor))
 
+    def say(self, vendor: str, *texts: str) -> None:
+        """Have the vendor's models answer with these texts, one after the other, streamed or not.
+
+        Raises:
+            ValueError: for an unknown vendor.
+        """
+        wires = self._find_wires(vendor)
+        with self._lock:
+            self._texts += [(wires, text) for text in texts]
+
+    def take_text(self, vendor: str) -> str | None:
+        """Take the text that a model of this vendor answers next; none where it writes its own."""
+        with self._lock:
+            for place, (wires, text) in enumerate(self._texts):
+                if vendor in wires:
+                    del self._texts[place]
+                    return text
+        return None
+
     def clear(self, vendor: str | None = None) -> None:
-        """Remove the faults, for one vendor or for all; the log stays.
+        """Remove the faults and texts to say, for one vendor or for all; the log stays.
 
         Raises:
             ValueError: for an unknown vendor.
@@ -244,6 +264,7 @@ class Faults:
                 for one in self._script
                 if vendor is not None and not self._find_wires(one[0].vendor) <= wires
             ]
+            self._texts = [one for one in self._texts if vendor is not None and not one[0] <= wires]
             self._buckets.clear()
 
     def forget_calls(self) -> None:

@@ -4,10 +4,12 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any
 
 from toolkit.sandbox.faults import CallEffects, Fault, VendorCall, build_retry_headers
 from toolkit.sandbox.state import SandboxState
+from toolkit.sandbox.text.chat import take_ordered_text
 from toolkit.sandbox.vendor_errors import build_vendor_error
 
 Message = MutableMapping[str, Any]
@@ -42,6 +44,7 @@ class VendorMiddleware:
         scope["sandbox_call"] = call
         weather = self._state.faults.draw_effects(vendor, call.path)
         scope["sandbox_price_factor"] = weather.price_factor
+        take_ordered_text.set(partial(self._state.faults.take_text, vendor))
         call.fault = weather.fault.summarize() if weather.fault else ""
         delay_ms = self._state.latency_ms + weather.delay_ms
         if delay_ms > 0:

@@ -53,7 +53,10 @@ def create(
 def connect(
     shell: ClientOutput,
     providers: Annotated[
-        list[str], typer.Argument(help="Vendors.", autocompletion=completion.providers)
+        list[str],
+        typer.Argument(
+            help="Vendors, or `all` whose variable is set.", autocompletion=completion.providers
+        ),
     ],
 ) -> None:
     """Register the conventional variables of vendors."""
@@ -78,7 +81,7 @@ def discover(
     """Show which conventional variables are set here, and connect those you name."""
     found = shell.client.connections.discover()
     fresh = [row.record.provider for row in found if row.record.set and not row.record.connected]
-    wanted = fresh if connect == ["all"] else connect or []
+    wanted = connect or []
     if wanted:
         for connection in shell.client.connections.connect(*wanted):
             _print_warning(shell, connection)

@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.client._async.follower import AsyncFollowing, find_follower, wake_follower
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_list import RecordList
@@ -44,6 +45,8 @@ class AsyncHandle(RecordView[R]):
         self.record = await self._http.request_record(
             self.model, method, f"{self.path}{what}", **options
         )
+        if method == "POST":
+            wake_follower(self._http, self.path)
         return self
 
 
@@ -81,6 +84,22 @@ class AsyncWaitable(AsyncHandle[R]):
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         found = await self._http.request_events(self.path, after, wait_s)
         return RecordList(found, "events")
+
+    def follow(
+        self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
+    ) -> AsyncFollowing:
+        """Follow it: what is returned yields what has changed, in batches, until it is over.
+
+        A change is an event, a piece of a text, or the record as it was read anew. However many
+        follow the same work by one client, it is read once; a service that is away is waited for.
+
+        Args:
+            after: the number of the last event that is known already.
+            texts: whether texts are told as they are written, of all nodes.
+            beyond_end: whether it goes on once the work is over, as that may be taken up again.
+        """
+        follower = find_follower(self._http, self.model, self.path)
+        return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
     @rename_arguments(timeout_s="timeout")
     async def wait(

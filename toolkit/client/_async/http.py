@@ -3,9 +3,10 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from weakref import WeakValueDictionary
 
 import httpx
 
@@ -25,6 +26,7 @@ from toolkit.profiles.resolution import ServerAccess
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from toolkit.client._async.operation_channel import AsyncOperationChannel
     from toolkit.contract.events import Event, TextDelta
     from toolkit.contract.operations.messages import (
         EventTest,
@@ -32,35 +34,10 @@ if TYPE_CHECKING:
         OperationRequest,
         OperationTarget,
     )
+    from toolkit.functions import FunctionTable
 
 R = TypeVar("R", bound="BaseModel")
 MAX_STARTED = 2_000  # ids that are noted, of each resource
-
-
-class AsyncOperationChannel(Protocol):
-    """A way to the operations of an engine in this process, without HTTP."""
-
-    def find(self, method: str, path: str) -> "OperationTarget | None":
-        """Find the operation that a path names; none for what has to go by HTTP."""
-        ...
-
-    async def call(self, request: "OperationRequest") -> "OperationAnswer":
-        """Have an operation carried out.
-
-        Raises:
-            ToolkitError: as over HTTP.
-        """
-        ...
-
-    def stream(
-        self, request: "OperationRequest", deadline: float | None
-    ) -> "AsyncIterator[Event | TextDelta]":
-        """Yield the events and texts of a resource as they come, until a deadline.
-
-        Raises:
-            ToolkitError: as over HTTP.
-        """
-        ...
 
 
 class AsyncHttpClient:
@@ -87,12 +64,15 @@ class AsyncHttpClient:
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
         self._channel: AsyncOperationChannel | None = None
+        self.functions: FunctionTable | None = None  # of an engine in this process
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
         # The newest work that was started by this client, by resource: what it has spent.
         self.started: dict[str, deque[str]] = {}
         self._has_answered = False  # whether the service has answered anything yet
+        # What those who use this client share, by path, as long as any of them holds it.
+        self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
         self._client = http_client or httpx.AsyncClient(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
@@ -102,7 +82,7 @@ class AsyncHttpClient:
         """Note that this client has started some work."""
         self.started.setdefault(resource, deque(maxlen=MAX_STARTED)).append(id)
 
-    def attach_channel(self, channel: AsyncOperationChannel) -> None:
+    def attach_channel(self, channel: "AsyncOperationChannel") -> None:
         """Attach a way to the operations of an engine in this process."""
         self._channel = channel
 
@@ -264,13 +244,23 @@ class AsyncHttpClient:
         return found, await self.request_record(model, "GET", path, deadline=deadline)
 
     async def stream_events(
-        self, path: str, after: int, deadline: float | None = None
-    ) -> "AsyncIterator[Event | TextDelta]":
+        self,
+        path: str,
+        after: int,
+        deadline: float | None = None,
+        begin: Callable[[], None] | None = None,
+    ) -> "AsyncGenerator[Event | TextDelta]":
         """Yield a resource's events above `after`, and its texts as they are written.
 
         It ends with the resource, at the deadline (a time by the monotonic clock), or where the
-        service ends it. A stream that breaks goes on after its last event; texts of meanwhile are
-        not sent again.
+        service ends it. A stream that breaks goes on after its last event, with what is being
+        written then from its beginning.
+
+        Args:
+            path: of the resource.
+            after: the number of the last event that is known already.
+            deadline: the time at which it ends.
+            begin: called where a stream begins, also after one that broke.
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
@@ -278,6 +268,8 @@ class AsyncHttpClient:
         target = self._find_target("GET", f"{path}/events")
         if self._channel is not None and target is not None:
             request = self._make_operation(target, params={"after": after})
+            if begin is not None:
+                begin()
             async for item in self._channel.stream(request, deadline):
                 yield item
             return
@@ -291,6 +283,8 @@ class AsyncHttpClient:
             headers.update({"Accept": STREAM_TYPE, "Last-Event-ID": str(after)})
             limits = bound_timeout(self._timeout, STREAM_SILENCE_S, deadline)
             url = httpx.URL(f"{self.url}{path}/events")
+            if begin is not None:
+                begin()
             try:
                 async with self._client.stream(
                     "GET", url, headers=headers, timeout=limits

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from toolkit.client._async.follower import wake_follower
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
@@ -76,10 +77,13 @@ class AsyncResource(Generic[H]):
         what: str = "",
         body: Mapping[str, object] | None = None,
     ) -> H:
-        path = f"/{self.handle.resource}/{id}{what}"
-        return self._wrap(
-            await self._http.request_record(self.handle.model, method, path, json=body)
+        path = f"/{self.handle.resource}/{id}"
+        made = self._wrap(
+            await self._http.request_record(self.handle.model, method, f"{path}{what}", json=body)
         )
+        if method == "POST":
+            wake_follower(self._http, path)
+        return made
 
     @property
     def _name(self) -> str:
@@ -99,8 +103,11 @@ class AsyncResource(Generic[H]):
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
+        return await self._list_page(make_page_query(limit, cursor))
+
+    async def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
         records, following = await self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
+            self.handle.model, f"/{self.handle.resource}", query
         )
         return Collection([self._wrap(record) for record in records], self._name, following)
 

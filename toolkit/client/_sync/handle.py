@@ -12,6 +12,7 @@ from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
 )
+from toolkit.client._sync.follower import Following, find_follower, wake_follower
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
@@ -43,6 +44,8 @@ class Handle(RecordView[R]):
 
     def _call(self, method: str, what: str = "", **options: Any) -> Self:
         self.record = self._http.request_record(self.model, method, f"{self.path}{what}", **options)
+        if method == "POST":
+            wake_follower(self._http, self.path)
         return self
 
 
@@ -80,6 +83,20 @@ class Waitable(Handle[R]):
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
         found = self._http.request_events(self.path, after, wait_s)
         return RecordList(found, "events")
+
+    def follow(self, after: int = 0, *, texts: bool = False, beyond_end: bool = False) -> Following:
+        """Follow it: what is returned yields what has changed, in batches, until it is over.
+
+        A change is an event, a piece of a text, or the record as it was read anew. However many
+        follow the same work by one client, it is read once; a service that is away is waited for.
+
+        Args:
+            after: the number of the last event that is known already.
+            texts: whether texts are told as they are written, of all nodes.
+            beyond_end: whether it goes on once the work is over, as that may be taken up again.
+        """
+        follower = find_follower(self._http, self.model, self.path)
+        return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
     @rename_arguments(timeout_s="timeout")
     def wait(

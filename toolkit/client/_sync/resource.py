@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolkit.client._collections import Collection
 from toolkit.client._record_list import RecordList
+from toolkit.client._sync.follower import wake_follower
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._unknown_ids import explain_unknown_id
@@ -77,8 +78,13 @@ class Resource(Generic[H]):
         what: str = "",
         body: Mapping[str, object] | None = None,
     ) -> H:
-        path = f"/{self.handle.resource}/{id}{what}"
-        return self._wrap(self._http.request_record(self.handle.model, method, path, json=body))
+        path = f"/{self.handle.resource}/{id}"
+        made = self._wrap(
+            self._http.request_record(self.handle.model, method, f"{path}{what}", json=body)
+        )
+        if method == "POST":
+            wake_follower(self._http, path)
+        return made
 
     @property
     def _name(self) -> str:
@@ -98,8 +104,11 @@ class Resource(Generic[H]):
 
     def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
+        return self._list_page(make_page_query(limit, cursor))
+
+    def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
         records, following = self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
+            self.handle.model, f"/{self.handle.resource}", query
         )
         return Collection([self._wrap(record) for record in records], self._name, following)
 

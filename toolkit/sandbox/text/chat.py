@@ -3,7 +3,8 @@
 import json
 import math
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,11 @@ _ASCII_TOKENS = re.compile(
     rf"|\s{{1,{_SPACES_PER_TOKEN}}}|[\x00-\x7f]"
 )
 _LONE_SPACE = re.compile(r"(?<!\s) (?!\s)")  # part of the token before it
+
+# Takes the text that is to be said in answer to the request at hand, if one was ordered.
+take_ordered_text: ContextVar[Callable[[], str | None]] = ContextVar(
+    "take_ordered_text", default=lambda: None
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,11 @@ def parse_turns(messages: Iterable[dict[str, Any]]) -> list[ChatTurn]:
     ]
 
 
+def count_prompt_tokens(turns: Iterable[ChatTurn]) -> int:
+    """Count the tokens of a conversation, with what each turn is wrapped in."""
+    return sum(count_tokens(turn.text) + 4 for turn in turns) + 3
+
+
 def generate_reply(
     turns: list[ChatTurn],
     *,
@@ -108,14 +119,17 @@ def generate_reply(
         if found is None:
             found, system = prompts.find_schema(system)
     ask = prompts.parse_prompt(system, user)
-    if found is not None and node_planning.asks_for_plan(found):
+    ordered = take_ordered_text.get()()
+    if ordered is not None:
+        text = ordered
+    elif found is not None and node_planning.asks_for_plan(found):
         text = json.dumps(node_planning.write_plan(user, found), ensure_ascii=False)
     elif found is not None or want_json:
         value = SchemaFiller(found or _FREE_JSON, ask, f"{system}\n{user}").fill_schema()
         text = json.dumps(value, ensure_ascii=False)
     else:
         text = prose.write_text(ask)
-    prompt_tokens = sum(count_tokens(turn.text) + 4 for turn in turns) + 3
+    prompt_tokens = count_prompt_tokens(turns)
     return _limit_reply(text, ask, prompt_tokens, reasoning_tokens, max_tokens)
 
 

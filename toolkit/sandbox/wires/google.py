@@ -21,6 +21,7 @@ from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
+    count_prompt_tokens,
     format_event,
     generate_reply,
     iter_pieces,
@@ -267,7 +268,7 @@ async def _stream_content(request: Request, model: str) -> Response:
 
 async def _count_content_tokens(request: Request, _model_name: str) -> Response:
     _, turns, _, _ = await _parse_request(request)
-    return make_response({"totalTokens": generate_reply(turns).prompt_tokens})
+    return make_response({"totalTokens": count_prompt_tokens(turns)})
 
 
 def _build_chunk(

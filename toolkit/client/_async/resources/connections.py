@@ -168,10 +168,16 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
     async def connect(self, *providers: str) -> Collection[AsyncConnection]:
         """Register the conventional variables of vendors, such as `connect("openai")`.
 
+        Args:
+            *providers: vendors; `all` for those that are not connected and whose variable is set.
+
         Raises:
             RequestError: `INVALID_REQUEST` for a vendor that is not in the catalogue.
         """
-        known = {row.record.provider: row.record.variable for row in await self.discover()}
+        found = [row.record for row in await self.discover()]
+        known = {one.provider: one.variable for one in found}
+        if providers == ("all",):
+            providers = tuple(one.provider for one in found if one.set and not one.connected)
         for provider in providers:
             if provider not in known:
                 told = f"Connect one of {', '.join(known)}. {ask_meant(provider, known)}"

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from typing_extensions import deprecated
 
-from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.node import AsyncWorkflowNode
-from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._record_list import RecordList
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.jobs import AsyncJob
 
 
-class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
+class AsyncWorkflowRun(GraphView, AsyncAnnotated[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
     kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
@@ -181,25 +180,44 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
         return self.record.nodes
 
 
-class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
+class AsyncWorkflows(AsyncAnnotatedResource[AsyncWorkflowRun]):
     """`client.workflows`."""
 
     handle = AsyncWorkflowRun
 
-    async def submit(self, workflow: Workflow) -> AsyncWorkflowRun:
+    async def submit(self, workflow: Workflow, *, stream: bool = False) -> AsyncWorkflowRun:
         """Submit a workflow; it is under way when this returns.
 
-        Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
-        """
-        return await self.create(workflow.to_dict())
+        Args:
+            workflow: what to run.
+            stream: have the texts of its nodes come as they are written, from the first on, for
+                whoever follows it.
 
-    async def create(self, body: Mapping[str, object]) -> AsyncWorkflowRun:
-        """Submit a workflow given as the contract's JSON."""
+        Raises:
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
+                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
+        """
+        if workflow.functions:
+            from toolkit.client._functions import Functions
+
+            functions = Functions(self._http.functions, self._http.url)
+            functions._add_submitted(workflow.functions.values())
+        return await self.create(workflow.to_dict(), stream=stream)
+
+    async def create(self, body: Mapping[str, object], *, stream: bool = False) -> AsyncWorkflowRun:
+        """Submit a workflow given as the contract's JSON.
+
+        Args:
+            body: what to run.
+            stream: as for `submit`.
+        """
         chosen = drop_none(cache=self._http.cache)
         given = body.get("options")
         options = {**chosen, **(given if isinstance(given, Mapping) else {})}
-        return await self._create({**body, **({"options": options} if options else {})})
+        asked = {**body, **({"options": options} if options else {})}
+        made = await self._create(asked, watches_text=stream)
+        made.is_streamed = stream
+        return made
 
     async def retry(self, id: str) -> AsyncWorkflowRun:
         """Run one that did not complete again, from its failed nodes on.

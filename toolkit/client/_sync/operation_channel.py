@@ -1,0 +1,39 @@
+# Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
+"""The way to an engine in the same process, as the client sees it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from toolkit.contract.events import Event, TextDelta
+    from toolkit.contract.operations.messages import (
+        OperationAnswer,
+        OperationRequest,
+        OperationTarget,
+    )
+
+
+class OperationChannel(Protocol):
+    """A way to the operations of an engine in this process, without HTTP."""
+
+    def find(self, method: str, path: str) -> "OperationTarget | None":
+        """Find the operation that a path names; none for what has to go by HTTP."""
+        ...
+
+    def call(self, request: "OperationRequest") -> "OperationAnswer":
+        """Have an operation carried out.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
+
+    def stream(
+        self, request: "OperationRequest", deadline: float | None
+    ) -> "Iterator[Event | TextDelta]":
+        """Yield the events and texts of a resource as they come, until a deadline.
+
+        Raises:
+            ToolkitError: as over HTTP.
+        """
+        ...
