@@ -11,7 +11,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async, yield_turns
 from toolkit.engine.concurrency.loop_calls import LoopCalls
 
 
@@ -52,7 +52,7 @@ class Held:
 
 async def double(number: int) -> int:
     """Double a number, in a later turn."""
-    await asyncio.sleep(0)
+    await yield_turns(1)
     return 2 * number
 
 
