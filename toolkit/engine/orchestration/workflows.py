@@ -43,6 +43,7 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.functions import CAPABILITY_NAME
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
@@ -139,7 +140,8 @@ class Workflows(WorkflowReader):
         async with Pacer(account_id) as pacer:
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = find_node_capabilities(self._core.registry, request.nodes)
+            by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
+            self._refuse_missing_functions(request, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -190,6 +192,14 @@ class Workflows(WorkflowReader):
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return CheckedGraph(options, estimates)
 
+    def _refuse_missing_functions(self, request: WorkflowCreate, kept: Collection[str]) -> None:
+        asked = [node for node in request.nodes if node.capability == CAPABILITY_NAME]
+        if asked:
+            from toolkit.functions.node_capability import refuse_missing_functions
+
+            again = [node for node in asked if node.id not in kept]
+            refuse_missing_functions(again, self._core.functions)
+
     async def check_allowance(
         self,
         context: RequestContext,
@@ -212,7 +222,7 @@ class Workflows(WorkflowReader):
             return
         await allowances.check_bound(context, None)
         gate, options = self._admission.start_check(context.account_id), merge_node_options(request)
-        by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
+        by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
         refused: Estimate | None = None
         for node in request.nodes:
             if node.id in kept:
@@ -250,7 +260,7 @@ class Workflows(WorkflowReader):
             nodes=[
                 Node(
                     id=node.id,
-                    capability=self._core.registry.require(node.capability).name,
+                    capability=self._core.require_for_node(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
                     optional=node.optional,
@@ -361,12 +371,17 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     elif request.compute_id is not None:
         common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
-    return {
+    merged = {
         node.id: _merge_options(common, node.options)
         if node.options.model_fields_set
         else everyones
         for node in request.nodes
     }
+    if "provider" in common:  # which is not meant for functions, as they ask none
+        for node in request.nodes:
+            if node.capability == CAPABILITY_NAME and node.options.provider is None:
+                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
+    return merged
 
 
 def _merge_options(common: Mapping[str, Any], own: Options) -> Options:
