@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from toolkit.client._async.annotated import make_annotation
 from toolkit.client._async.client_resources import AsyncClientResources
 from toolkit.client._options import check_options
+from toolkit.client._wire.messages import make_annotation
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.client._options import check_options
-from toolkit.client._sync.annotated import make_annotation
 from toolkit.client._sync.client_resources import ClientResources
+from toolkit.client._wire.messages import make_annotation
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 
