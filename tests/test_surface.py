@@ -183,11 +183,12 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
-            # These are about this process: its connections, and its embedded engine.
+            # These are about this process: its connections, its embedded engine, its functions.
             old = hasattr(function, "__deprecated__")
             # A call of one capability is a run: tests/client/test_capability_calls.py.
             old = old or "CapabilityCalls." in function.__qualname__
-            if not (old or name.startswith("_") or name in ("close", "aclose", "take_up")):
+            here = name in ("close", "aclose", "take_up", "register")
+            if not (old or here or name.startswith("_")):
                 found[prefix + name] = inspect.signature(function)
     return found
 

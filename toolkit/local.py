@@ -29,6 +29,7 @@ from toolkit.contract.operations.messages import (
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.request_context import RequestContext
+from toolkit.functions import FunctionTable
 from toolkit.server.in_process import LocalOperations, find_target
 from toolkit.settings import Settings
 
@@ -84,7 +85,9 @@ class EngineThread:
         cassette: str | Path | None = None,
         mode: "CassetteMode" = "replay",
         opened_for: OpenOptions = OpenOptions(),
+        functions: FunctionTable | None = None,
     ) -> None:
+        self.functions = functions
         self._closed = False
         self._process = os.getpid()
         self._loop = create_event_loop()
@@ -100,6 +103,7 @@ class EngineThread:
                     mode=mode,
                     take_up=opened_for.take_up,
                     read_only=opened_for.read_only,
+                    functions=functions,
                 )
             )
         except BaseException:
@@ -410,7 +414,8 @@ def start_engine(
         update["data_dir"] = Path(data_dir)
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
-    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for)
+    functions = FunctionTable()
+    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for, functions)
     if thread.engine.is_held and opened_for == OpenOptions():
         log.warning(
             "%s is a copy of another data directory: what was left lying in it is not taken up;"

@@ -21,8 +21,8 @@ from toolkit.settings import Settings
 FREE = {
     "allow_env", "allow_secret", "answer", "base_url", "cors_origin", "data_center", "email",
     "fields", "first", "host", "image", "issue", "last", "member", "members", "metrics_host",
-    "month", "name", "node_id", "objective", "older_than", "otel_endpoint", "preload", "secret_ref",
-    "topic", "trust_proxy", "url", "version",
+    "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint", "preload", "q",
+    "secret_ref", "since", "tag", "topic", "trust_proxy", "until", "url", "version",
 }  # fmt: skip
 
 

@@ -17,10 +17,10 @@ from toolkit.display.plots.workflow import draw_timeline_figure, draw_workflow_f
 from toolkit.display.workflow.arrangement import EdgeLine, Point
 from toolkit.display.workflow.boxes import (
     MAX_ROOMY_BOXES,
-    MIN_STACK_SIZE,
     NodeBox,
     lay_out_workflow,
 )
+from toolkit.display.workflow.groups import MIN_GROUP_SIZE
 from toolkit.display.workflow.mermaid import format_workflow_mermaid
 from toolkit.display.workflow.svg import draw_workflow_svg
 from toolkit.display.workflow.timeline import draw_timeline_svg
@@ -170,7 +170,7 @@ def test_many_equal_siblings_are_one_stack_and_failures_stand_out() -> None:
     stack, failed = (
         next(box for box in drawn.boxes if test(box))
         for test in (
-            lambda box: len(box.members) >= MIN_STACK_SIZE,
+            lambda box: len(box.members) >= MIN_GROUP_SIZE,
             lambda box: box.state == "failed",
         )
     )
@@ -178,3 +178,20 @@ def test_many_equal_siblings_are_one_stack_and_failures_stand_out() -> None:
     assert stack.lines[0] == "w0 and 296 more"
     assert "$2.97" in " ".join(stack.lines)
     assert failed.members == ("w7",)
+
+
+def test_many_chains_are_a_box_for_each_of_their_steps() -> None:
+    """Given 300 chains of three steps, then each step is one box, beside a node that failed."""
+    nodes = [Node(id="src", capability="x@1")]
+    for i in range(300):
+        for step, before in (("read", "src"), ("sum", f"read{i}"), ("say", f"sum{i}")):
+            nodes.append(Node(id=f"{step}{i}", capability=f"{step}@1", depends_on=[before]))
+    nodes[5] = nodes[5].model_copy(update={"status": "failed"})
+    drawn = lay_out_workflow("chains", nodes)
+    assert {box.lines[0] for box in drawn.boxes} == {
+        "src", "read0 and 299 more", "sum0 and 298 more", "say0 and 299 more", nodes[5].id,
+    }  # fmt: skip
+    assert {(line.upstream, line.node) for line in drawn.lines} == {
+        ("src", "read0"), ("read0", "sum0"), ("sum0", "say0"), ("read0", nodes[5].id),
+        (nodes[5].id, "say0"),
+    }  # fmt: skip

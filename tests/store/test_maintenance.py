@@ -40,7 +40,7 @@ def folder(settings: Settings) -> Path:
         copy = flow.add("copy", "llm.generate", objective="One line on tides")
         flow.add("voice", "speech.generate", depends_on=[copy], **SPOKEN)
         client.workflows.submit(flow).wait()
-        client.runs.create("speech.generate", SPOKEN).wait()
+        client.runs.create("speech.generate", SPOKEN, tags=["said"]).wait()
         client.runs.create("llm.generate", {"objective": "One line on mills"}).wait()
         client.tasks.create("A social card about tides").wait()
     return settings.data_dir
@@ -271,6 +271,8 @@ def test_prune_takes_out_what_is_old(folder: Path, database: sqlite3.Connection)
         assert len(client.connections.list()) == len(list_simulated_ids(Registry.load()))
     left = database.execute("SELECT DISTINCT resource_id FROM events").fetchall()
     assert left == [(fresh.id,)]
+    for table in ("annotations", "tags"):
+        assert database.execute(f"SELECT * FROM {table}").fetchall() == []
     assert toolkit("doctor", "--data-dir", folder, "--deep").exit_code == 0
 
 

@@ -177,6 +177,15 @@ def _complete_connected_vendors(ctx: typer.Context, incomplete: str) -> Suggesti
     return _complete_providers(ctx, incomplete)
 
 
+def _complete_statuses(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
+    """Complete the states of the work whose group the command stands in."""
+    from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
+
+    known = {"tasks": TasksQuery, "workflows": WorkflowsQuery}
+    group = str(ctx.parent.info_name) if ctx.parent else ""
+    return [(status, "") for status in known.get(group, RunsQuery).STATUSES]
+
+
 def _complete_nodes(ctx: typer.Context, incomplete: str) -> Suggestions:  # noqa: ARG001 - as for all
     """Complete the nodes of the workflow that the line names."""
     record = _fetch(ctx, f"/workflows/{ctx.params['id']}")
@@ -220,6 +229,7 @@ nodes = _make_completion(_complete_nodes)
 own_ids = _make_completion(_complete_own_ids)
 pools = _make_completion(_complete_pools)
 profiles = _make_completion(_complete_profiles)
+statuses = _make_completion(_complete_statuses)
 providers = _make_completion(_complete_providers)
 variables = _make_completion(_complete_variables)
 vendors_to_connect = _make_completion(_complete_new_vendors)

@@ -27,6 +27,14 @@ else:
     ScopeWord = StrEnum("ScopeWord", [(word, word) for word in get_args(Scope)])
     UsageWord = StrEnum("UsageWord", [(word, word) for word in get_args(UsageGroup)])
 
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="The id that it was given.", autocompletion=completion.own_ids
+    ),
+]
+Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
+All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
 Name = Annotated[
     str,
     typer.Argument(
@@ -55,6 +63,10 @@ Review = Annotated[
     ReviewMode | None,
     typer.Option(help="Who reviews: checks, or a language model as well, the judge."),
 ]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", help="A word to find it by in lists; repeatable.")
+]
+Note = Annotated[str | None, typer.Option(help="A remark on it, in your own words.")]
 Objective = Annotated[str, typer.Argument(help="What is wanted, in plain words.")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Only start it, and print its id.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]

@@ -5,6 +5,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -113,20 +114,42 @@ class ClientOutput(Output):
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
 
-    def iterate_items(self, path: str, limit: int | None = None) -> Iterator[dict[str, Any]]:
+    def iterate_items(
+        self, path: str, limit: int | None = None, **filters: str | int | None
+    ) -> Iterator[dict[str, Any]]:
         """Yield the items of a list, the newest first, page by page.
 
         Args:
             path: below `/v1`.
             limit: the size of a page; none for a list that has no pages.
+            filters: what else is asked for; none is as if it was left out.
         """
         cursor = None
         while True:
-            found = self.read(path, limit=limit, cursor=cursor)
+            found = self.read(path, limit=limit, cursor=cursor, **filters)
             yield from found["items"]
             cursor = found.get("next_cursor")
             if cursor is None:
                 return
+
+    @staticmethod
+    def choose_page_size(limit: int, everything: bool) -> int:
+        """Choose the size of the pages of which so many items are shown, or all."""
+        return PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE)
+
+    def print_newest(
+        self,
+        found: Iterator[dict[str, Any]],
+        columns: Sequence[str],
+        limit: int,
+        everything: bool,
+    ) -> None:
+        """Print the first items of a list, or all, and say where there are more."""
+        things: list[Any] = list(found if everything else islice(found, limit + 1))
+        more = not everything and len(things) > limit
+        self.print_table(things[:limit] if more else things, columns)
+        if more:
+            self.print_note("There are more: --all, or a higher --limit.")
 
 
 def print_json(value: object, indent: int | None = 2) -> None:

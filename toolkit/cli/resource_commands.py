@@ -1,27 +1,17 @@
 """The commands that resources have in common, made for one by its name on the client."""
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-from toolkit.cli import completion
-from toolkit.cli.options import Quiet, existing_command, read_command
-from toolkit.cli.output import PAGE_SIZE, ClientOutput, escape_controls
+from toolkit.cli.annotations import add_annotate, add_filtered_list
+from toolkit.cli.options import All, Id, Limit, Quiet, existing_command, read_command
+from toolkit.cli.output import ClientOutput, escape_controls
 from toolkit.cli.work import take_up, wait_for_work
 from toolkit.contract.errors import ServiceError
 from toolkit.contract.operations.index import list_entries
-
-Id = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID", help="The id that it was given.", autocompletion=completion.own_ids
-    ),
-]
-Limit = Annotated[int, typer.Option(min=1, help="How many to show, the newest first.")]
-All = Annotated[bool, typer.Option("--all", help="Show all there are.")]
 
 
 class _ResourceGroup(TyperGroup):
@@ -67,27 +57,30 @@ def add_resource_commands(
         of: the columns of those.
     """
     operations = {one.verb: one for one in list_entries(resource)}
-    _add_read_commands(app, operations["list"].path.removeprefix("/v1"), columns, rows, of)
+    path = operations["list"].path.removeprefix("/v1")
+    if "annotate" in operations:
+        add_filtered_list(app, path, columns)
+    else:
+        _add_list_command(app, path, columns)
+    _add_show_command(app, path, rows, of)
     if "delete" in operations:
         _add_delete_command(app, resource)
     if "events" in operations:
         _add_follow_commands(app, resource)
+    if "annotate" in operations:
+        add_annotate(app, resource)
 
 
-def _add_read_commands(
-    app: typer.Typer, path: str, columns: Sequence[str], rows: str, of: Sequence[str]
-) -> None:
+def _add_list_command(app: typer.Typer, path: str, columns: Sequence[str]) -> None:
     @app.command("list")
     @read_command
     def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
-        found = shell.iterate_items(path, PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE))
-        things: list[Any] = list(found if everything else islice(found, limit + 1))
-        more = not everything and len(things) > limit
-        shell.print_table(things[:limit] if more else things, columns)
-        if more:
-            shell.print_note("There are more: --all, or a higher --limit.")
+        found = shell.iterate_items(path, shell.choose_page_size(limit, everything))
+        shell.print_newest(found, columns, limit, everything)
 
+
+def _add_show_command(app: typer.Typer, path: str, rows: str, of: Sequence[str]) -> None:
     @app.command()
     @read_command
     def show(shell: ClientOutput, id: Id) -> None:

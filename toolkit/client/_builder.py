@@ -1,9 +1,9 @@
 """The workflow builder: nodes are added in order, so a cycle cannot be made."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
+from toolkit.client._function_nodes import NodeRef, make_function_node, warn_of_unseen
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
 from toolkit.client._output_model import add_output_schema
@@ -17,25 +17,24 @@ from toolkit.contract.run_options import (
 )
 from toolkit.contract.suggestions import suggest_name
 from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
+from toolkit.functions import CAPABILITY_NAME, RegisteredFunction
 
 if TYPE_CHECKING:
     import pandas as pd
     from pydantic import BaseModel
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRef:
-    """A reference to a node that was added, for another node's `depends_on`."""
-
-    id: str
+ANNOTATIONS = ("tags", "note")
 
 
 class Workflow(GraphView, RunOptionAttributes):
-    """A graph of capabilities to submit.
+    """A graph of capabilities, and of functions of this process, to submit.
 
     Args:
         name: its name.
         max_retries: retries of each node after it failed, 0 to 3.
+        tags: words to find it by in lists.
+        note: a remark on it, in your own words.
         **options: those of a run, for every node: `Workflow("card", optimize_for="cost")`; a limit
             of money or time is one for all nodes together.
 
@@ -50,41 +49,59 @@ class Workflow(GraphView, RunOptionAttributes):
     planned = True
 
     @document_options(RunOptions)
-    def __init__(self, name: str, *, max_retries: int = 0, **options: Unpack[RunOptions]) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        max_retries: int = 0,
+        tags: Sequence[str] = (),
+        note: str = "",
+        **options: Unpack[RunOptions],
+    ) -> None:
         self.name = name
         self.max_retries = max_retries
+        self.tags = list(tags)
+        self.note = note
         check_options(options)
         for option, value in options.items():
             setattr(self, option, value)
         self.nodes: list[dict[str, Any]] = []
+        self.functions: dict[str, RegisteredFunction] = {}  # by the id of the node that calls it
 
     def add(
         self,
         id: str,
-        capability: str,
+        capability: str | Callable[..., object],
         *,
         depends_on: Iterable[NodeRef | str] = (),
         input: Mapping[str, object] | None = None,
         options: RunOptions | None = None,
         optional: bool = False,
         output_model: "type[BaseModel] | None" = None,
+        cache: bool | None = None,
         **fields: object,
     ) -> NodeRef:
         """Add a node.
 
         Args:
             id: the node's id, unique within the workflow.
-            capability: a name, or `name@version`.
-            depends_on: nodes added before, whose artifacts this one is given.
-            input: the capability's input; or give its fields as keyword arguments.
+            capability: a name, or `name@version`; or a function, which is called in a thread of
+                this process, by the embedded engine alone.
+            depends_on: nodes added before, whose artifacts this one is given. A function takes the
+                result of each as the parameter of its name.
+            input: the capability's input; or give its fields as keyword arguments. An argument of
+                a function may be a node, or a list of nodes: `wf.add("clean", clean, table=raw)`.
             options: such as `{"provider": "openai"}`.
             optional: whether the rest goes on without it, with a warning, where it fails.
             output_model: a pydantic model that the node's answer has to fit; `parse` of its job
                 makes an instance.
+            cache: use the result of an equal node again; of a function, one whose code, values
+                and arguments are the same (`docs/guides/functions.md` says what that cannot see).
 
         Raises:
-            RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, or a dependency
-                that has not been added; `INVALID_REQUEST` for a model that no schema can say.
+            RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, a dependency
+                that has not been added, or arguments that do not fit a function;
+                `INVALID_REQUEST` for a model that no schema can say.
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
@@ -92,6 +109,14 @@ class Workflow(GraphView, RunOptionAttributes):
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
+        given: dict[str, object] = {**(input or {}), **fields}
+        called: RegisteredFunction | None = None
+        if isinstance(capability, str):
+            given = dict(add_output_schema(given, output_model))
+        else:
+            made = make_function_node(id, capability, upstream, given)
+            called, given, upstream = made.registered, made.input, made.depends_on
+            capability = CAPABILITY_NAME
         for name in upstream:
             if name not in known:
                 told = f"`{id}` depends on `{name}`, which has not been added; add it first"
@@ -100,14 +125,18 @@ class Workflow(GraphView, RunOptionAttributes):
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,
-            "input": dict(add_output_schema({**(input or {}), **fields}, output_model)),
+            "input": given,
             "depends_on": upstream,
         }
-        if options:
-            node["options"] = dict(options)
+        if options or cache is not None:
+            node["options"] = {**(options or {}), **({} if cache is None else {"cache": cache})}
         if optional:
             node["optional"] = True
         self.nodes.append(node)
+        if called is not None:
+            self.functions[id] = called
+            if node.get("options", {}).get("cache"):
+                warn_of_unseen(called)
         return NodeRef(id)
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,6 +147,7 @@ class Workflow(GraphView, RunOptionAttributes):
         body |= {place: options.pop(place) for place in PLACEMENT_OPTIONS if place in options}
         if options:
             body["options"] = options
+        body |= {name: value for name in ANNOTATIONS if (value := getattr(self, name))}
         return {**body, "nodes": self.nodes}
 
     @classmethod
@@ -129,7 +159,13 @@ class Workflow(GraphView, RunOptionAttributes):
         """
         placed = {place: body[place] for place in PLACEMENT_OPTIONS if body.get(place)}
         options = cast("RunOptions", {**(body.get("options") or {}), **placed})
-        made = cls(body["name"], max_retries=body.get("max_retries", 0), **options)
+        made = cls(
+            body["name"],
+            max_retries=body.get("max_retries", 0),
+            tags=body.get("tags") or (),
+            note=body.get("note") or "",
+            **options,
+        )
         for node in body["nodes"]:
             made.add(
                 node["id"],

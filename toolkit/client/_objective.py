@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from toolkit.client._builder import Workflow
+from toolkit.client._builder import ANNOTATIONS, Workflow
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.plans import Missing, Plan
@@ -78,6 +78,8 @@ def make_task_body(
     wanted = objective or body.get("objective")
     if wanted is None:
         raise RequestError(ErrorCode.INVALID_REQUEST, "Give an objective, or a plan with one.")
+    if isinstance(plan, Workflow):
+        given |= {name: body[name] for name in ANNOTATIONS if name in body}
     return {"objective": wanted, "constraints": dict(constraints), **given}
 
 
@@ -88,4 +90,10 @@ def _make_plan_of(workflow: Workflow) -> dict[str, Any]:
     limits = {key: common.pop(key) for key in ("max_cost_usd", "optimize_for") if key in common}
     places = {place: body[place] for place in PLACEMENT_OPTIONS if place in body}
     nodes = [{**node, "options": {**common, **node.get("options", {})}} for node in body["nodes"]]
-    return {"objective": body["name"], "nodes": nodes, "constraints": {**limits, **places}}
+    annotated = {name: body[name] for name in ANNOTATIONS if name in body}
+    return {
+        "objective": body["name"],
+        "nodes": nodes,
+        "constraints": {**limits, **places},
+        **annotated,
+    }

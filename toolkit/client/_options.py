@@ -29,23 +29,35 @@ def document_options(kind: type[RunOptions] | type[WorkOptions]) -> Callable[[F]
     >>> list(inspect.signature(ask).parameters)[:3]
     ['name', 'optimize_for', 'provider']
     """
-    hints = get_type_hints(kind)
 
     def decorate(function: F) -> F:
-        signature = inspect.signature(function)
-        own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-        shown = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
-            for name, hint in hints.items()
-        ]
-        function.__signature__ = signature.replace(  # type: ignore[attr-defined]
-            parameters=[*own, *shown]
-        )
-        lines = "".join(rf"\g<1>{name}: {RUN_OPTIONS[name]}.\n" for name in hints)
-        function.__doc__ = _MARK.sub(lines, function.__doc__ or "")
-        return function
+        return show_keywords(function, get_type_hints(kind), RUN_OPTIONS, _MARK)
 
     return decorate
+
+
+def show_keywords(
+    function: F, hints: Mapping[str, object], words: Mapping[str, str], mark: re.Pattern[str]
+) -> F:
+    """Have a function show keyword arguments that it takes as a mapping.
+
+    Args:
+        hints: the type of each.
+        words: the description of each.
+        mark: the line of its docstring that they stand in the place of.
+    """
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    shown = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint)
+        for name, hint in hints.items()
+    ]
+    function.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*own, *shown]
+    )
+    lines = "".join(rf"\g<1>{name}: {words[name]}.\n" for name in hints)
+    function.__doc__ = mark.sub(lines, function.__doc__ or "")
+    return function
 
 
 def check_fields(call: F) -> F:
@@ -77,7 +89,10 @@ def check_fields(call: F) -> F:
 
 
 def check_options(
-    options: Mapping[str, object], known: Collection[str] = RUN_OPTIONS, more: str = ""
+    options: Mapping[str, object],
+    known: Collection[str] = RUN_OPTIONS,
+    more: str = "",
+    what: str = "option",
 ) -> None:
     """Refuse what is no option, as Python does an argument that a function does not have.
 
@@ -85,6 +100,7 @@ def check_options(
         options: the keyword arguments of a call.
         known: the names of those that it takes.
         more: what else there is to say about one that there is not.
+        what: the word for one of them.
 
     Raises:
         TypeError: there is no such option.
@@ -95,7 +111,7 @@ def check_options(
     """
     for name in options:
         if name not in known:
-            raise ArgumentError(explain_unknown("option", name, known) + more)
+            raise ArgumentError(explain_unknown(what, name, known) + more)
 
 
 def collect_options(

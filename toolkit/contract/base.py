@@ -18,7 +18,12 @@ JsonObject: TypeAlias = dict[str, object]
 
 def now() -> datetime:
     """Return the present, in UTC, cut to the milliseconds that the wire shows."""
-    return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
+    return _make_moment(time.time_ns() // 1_000_000)
+
+
+@lru_cache(maxsize=16)  # many are asked for in one millisecond, and written: see `format_rfc3339`
+def _make_moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 @lru_cache(maxsize=4096)  # a record is written several times while its times stay the same

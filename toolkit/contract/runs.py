@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from toolkit.contract.annotations import GivenNote, GivenTags
 from toolkit.contract.base import JsonObject, Request, Usd
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.jobs import Job, Options, Routing
@@ -15,6 +16,8 @@ class RunCreate(Request):
     version: str | None = Field(default=None, min_length=1, max_length=32)
     input: JsonObject = {}
     options: Options = Options()
+    tags: GivenTags = []
+    note: GivenNote = ""
 
 
 class Route(Routing):
@@ -47,3 +50,5 @@ class Run(Job):
     target: RunTarget = "capability"
     job_id: str | None = None
     task_id: str | None = None
+    tags: list[str] = Field(default_factory=list)
+    note: str | None = None

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from toolkit.contract.annotations import GivenNote, GivenTags
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import Options
@@ -54,6 +55,8 @@ class TaskCreate(PlanCreate):
     """
 
     plan: PlanGiven | None = None
+    tags: GivenTags = []
+    note: GivenNote = ""
 
 
 class TaskResume(Request):
@@ -239,6 +242,8 @@ class Task(Record):
     cost_usd: Usd | None = None
     cost_incurred_usd: Usd = 0.0
     error: ErrorInfo | None = None
+    tags: list[str] = []
+    note: str | None = None
     created_at: Timestamp
     completed_at: Timestamp | None = None
 

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from toolkit.contract.annotations import GivenNote, GivenTags
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.jobs import Options
 
@@ -44,6 +45,8 @@ class WorkflowCreate(Request):
     max_retries: int = Field(default=0, ge=0, le=3, description="per node, after failure")
     nodes: list[NodeCreate]
     options: Options = Options()
+    tags: GivenTags = []
+    note: GivenNote = ""
 
 
 class WorkflowFork(Request):
@@ -123,6 +126,8 @@ class WorkflowRecord(Record):
         default=[], description="what went wrong and did not stop it: optional nodes that failed"
     )
     error: ErrorInfo | None = None
+    tags: list[str] = []
+    note: str | None = None
     created_at: Timestamp
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None

@@ -15,6 +15,7 @@ from toolkit.contract.money import from_wire_usd
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower, read_connection
+from toolkit.engine.annotations import Annotations
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import NullObserver, Observer
@@ -27,6 +28,7 @@ from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.text_streams import TextStreams
+from toolkit.functions import CAPABILITY_NAME, FunctionTable
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
 
@@ -43,6 +45,7 @@ class EngineContext(ProviderContext):
         in_flight: ids of what this process is creating or deleting at a GPU cloud.
         observer: watches workflows, jobs and calls.
         texts: the texts that vendors are writing.
+        functions: the functions of this process that workflows may call; none calls none.
     """
 
     store: Store
@@ -57,6 +60,7 @@ class EngineContext(ProviderContext):
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
     texts: TextStreams = field(default_factory=TextStreams)
+    functions: FunctionTable | None = None
     _rankings: RankingCache = field(default_factory=RankingCache)
     _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 
@@ -64,6 +68,25 @@ class EngineContext(ProviderContext):
     def records(self) -> Records:
         """The repositories of what is stored."""
         return Records(self.store)
+
+    def require_for_node(self, name: str) -> Capability:
+        """Find the capability of a workflow's node; a function is one there, and nowhere else.
+
+        Raises:
+            RequestError: see `Registry.require`.
+        """
+        return self._call_function if name == CAPABILITY_NAME else self.registry.require(name)
+
+    @cached_property
+    def _call_function(self) -> Capability:
+        from toolkit.functions.node_capability import make_function_capability
+
+        return make_function_capability(self.functions)
+
+    @cached_property
+    def annotations(self) -> Annotations:
+        """The tags and notes of work."""
+        return Annotations(self.store)
 
     async def find_providers(
         self, account_id: str, capability: Capability, options: Options

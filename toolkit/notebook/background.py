@@ -14,7 +14,7 @@ Work = Callable[[], None]
 
 
 class Background:
-    """The threads of one widget: actions one after the other, and feeds beside them.
+    """The threads of one widget: actions one after the other, feeds and watches beside them.
 
     All are daemons, so none keeps a kernel from ending.
 
@@ -28,6 +28,7 @@ class Background:
         self._changed = threading.Condition()
         self._acting = False
         self._feeds = 0
+        self._is_expecting = False
         self.closed = threading.Event()
 
     def start_action(self, work: Work) -> None:
@@ -51,11 +52,24 @@ class Background:
             target=self._run_feed, args=(work,), name="toolkit-feed", daemon=True
         ).start()
 
+    def start_watch(self, work: Work) -> None:
+        """Run something that goes on until the widget is closed; nothing waits for its end."""
+        if not self.closed.is_set():
+            threading.Thread(
+                target=self._run_reporting, args=(work,), name="toolkit-feed", daemon=True
+            ).start()
+
+    def expect(self, is_expecting: bool) -> None:
+        """Say whether a watch has yet to see something happen, which `settle` waits for."""
+        with self._changed:
+            self._is_expecting = is_expecting
+            self._changed.notify_all()
+
     def settle(self, timeout_s: float = 10.0) -> bool:
-        """Wait until no action and no feed is under way, and tell if that came in time."""
+        """Wait until nothing is under way or expected, and tell if that came in time."""
         with self._changed:
             return self._changed.wait_for(
-                lambda: not self._acting and not self._feeds, timeout=timeout_s
+                lambda: not (self._acting or self._feeds or self._is_expecting), timeout=timeout_s
             )
 
     def close(self) -> None:

@@ -7,27 +7,42 @@ import anywidget
 import traitlets
 
 from toolkit.display.text import SYMBOLS, format_money, truncate_line
-from toolkit.display.workflow.arrangement import MARGIN, BoxSize, arrange_graph
-from toolkit.display.workflow.svg import format_path
+from toolkit.display.workflow.arrangement import MARGIN, BoxSize
+from toolkit.display.workflow.groups import fold_graph, group_nodes
+from toolkit.display.workflow.layers import lay_out_graph
 from toolkit.notebook.widget_base import STATIC
 
 NODE_SIZE = BoxSize(width=180, height=56, gap_x=56, gap_y=20, lines=3, font=13)
+# Parts of one script: nothing builds it, and a front end is given a single text.
+SCRIPTS = ("geometry", "viewport", "drawing", "graph")
+MAX_CHANGED_STATES = 64  # states that are sent beside the others before all are sent again
+
+
+def load_script() -> str:
+    """Load the script that draws graphs in a browser."""
+    parts = (STATIC / "graph" / f"{name}.js" for name in SCRIPTS)
+    return "\n".join(part.read_text(encoding="utf-8") for part in parts)
 
 
 class GraphWidget(anywidget.AnyWidget):
     """A graph as SVG in the browser; states change in place.
 
     Attributes:
-        graph: size, nodes with their corners, and edges as paths.
-        states: the state of each node, by its id: a word, and a line of text.
+        graph: nodes, groups of them that are drawn as one box until they are opened, and edges,
+            on a grid.
+        states: the state of each node, by its id: a word, and a line of text. What changes is
+            sent as it does: with `changed_states`, until these are many and `drawn_states`, which
+            has all, is sent anew.
         selected: the node that a person chose; empty for none.
         label: a description of the graph, for screen readers.
     """
 
-    _esm = STATIC / "graph.js"
-    _css = STATIC / "graph.css"
+    _esm = load_script()
+    _css = STATIC / "graph" / "graph.css"
     graph = traitlets.Dict().tag(sync=True)
-    states = traitlets.Dict().tag(sync=True)
+    states = traitlets.Dict()
+    drawn_states = traitlets.Dict().tag(sync=True)
+    changed_states = traitlets.Dict().tag(sync=True)
     selected = traitlets.Unicode("").tag(sync=True)
     label = traitlets.Unicode("").tag(sync=True)
 
@@ -37,33 +52,67 @@ class GraphWidget(anywidget.AnyWidget):
         if self.selected not in titles:
             self.selected = ""
 
+    @traitlets.observe("states")
+    def _send_states(self, _: object) -> None:
+        """Send what is not as it was when all states were last sent."""
+        drawn = self.drawn_states
+        changed = {}
+        for node, state in self.states.items():
+            pair = [state["status"], state["line"]]
+            if drawn.get(node) != pair:
+                changed[node] = pair
+        if len(changed) <= MAX_CHANGED_STATES and len(drawn) == len(self.states):
+            self.changed_states = changed
+            return
+        with self.hold_sync():
+            self.drawn_states = {**drawn, **changed} if len(drawn) == len(self.states) else changed
+            self.changed_states = {}
+
 
 def layout_graph(
     titles: Mapping[str, str], depends_on: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """Lay out a graph as the view draws it.
+    """Lay out a graph as the view draws it: places are a layer from the left, and a row.
 
     >>> layout_graph({"a": "x@1"}, {"a": []})["nodes"]
-    [{'id': 'a', 'title': 'a', 'below': 'x@1', 'x': 14, 'y': 14.0}]
+    [{'id': 'a', 'title': 'a', 'below': 'x@1', 'at': (0, 0.0)}]
     """
-    arrangement = arrange_graph(depends_on, NODE_SIZE)
+    groups = group_nodes(titles, depends_on)
+    layout = lay_out_graph(fold_graph(depends_on, groups))
+    number = {node: i for i, node in enumerate(titles)}
+    keys = {node: f"n{i}" for node, i in number.items()}
+    keys |= {group.members[0]: f"g{i}" for i, group in enumerate(groups)}
+    grouped = {node for group in groups for node in group.members}
+    nodes = [
+        {"id": node, "title": truncate_line(node, 22), "below": truncate_line(title, 28)}
+        | ({} if node in grouped else {"at": layout.places[node]})
+        for node, title in titles.items()
+    ]
     return {
-        "width": arrangement.right + MARGIN,
-        "height": arrangement.bottom + MARGIN,
         "box": [NODE_SIZE.width, NODE_SIZE.height],
-        "nodes": [
+        "gap": [NODE_SIZE.gap_x, NODE_SIZE.gap_y],
+        "margin": MARGIN,
+        "nodes": nodes,
+        "groups": [
             {
-                "id": node,
-                "title": truncate_line(node, 22),
-                "below": truncate_line(title, 28),
-                "x": arrangement.corners[node][0],
-                "y": arrangement.corners[node][1],
+                "id": group.members[0],
+                "title": f"{truncate_line(group.members[0], 12)} and {len(group.members) - 1} more",
+                "below": nodes[number[group.members[0]]]["below"],
+                "at": layout.places[group.members[0]],
+                "members": [number[node] for node in group.members],
+                "siblings": group.are_siblings,
             }
-            for node, title in titles.items()
+            for group in groups
         ],
         "edges": [
-            {"from": line.upstream, "to": line.node, "path": format_path(line)}
-            for line in arrangement.lines
+            {"from": keys[upstream], "to": keys[node], "route": list(route)}
+            for (upstream, node), route in layout.routes.items()
+        ],
+        "links": [
+            [number[upstream], i]
+            for node, i in number.items()
+            for upstream in dict.fromkeys(depends_on[node])
+            if groups
         ],
     }
 

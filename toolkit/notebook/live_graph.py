@@ -1,30 +1,34 @@
 """`LiveGraph`: the graph of a running workflow, as `WorkflowGraph` and the editor show it."""
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import ipywidgets
 import traitlets
+from pydantic import BaseModel
 from typing_extensions import deprecated
 
-from toolkit.client import Task, WorkflowRun
+from toolkit.client import Task, TextPiece, WorkflowRun
+from toolkit.contract.errors import ToolkitError
 from toolkit.contract.events import Event
-from toolkit.contract.workflows import Node
+from toolkit.contract.tasks import Task as TaskRecord
+from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import format_missing
 from toolkit.display.workflow.boxes import format_workflow_cost
+from toolkit.display.workflow.groups import MAX_SINGLE_BOXES
 from toolkit.display.workflow.svg import draw_workflow_svg
 from toolkit.notebook import widget_html
-from toolkit.notebook.background import follow_events
+from toolkit.notebook.graph_twin import GraphTwin
 from toolkit.notebook.graph_widget import GraphWidget, describe_state
+from toolkit.notebook.node_details import NodeTexts, render_details, render_hint
 from toolkit.notebook.widget_base import Panel, make_button, make_row
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "cost_usd")
-SELECTION_HINT = (
-    "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
-)
+REDRAW_S = 0.25  # what changes within it is drawn at once
+POLL_S = 2.0  # how long nothing may change before a picture that is due is drawn
 
 
 class LiveGraph(Panel):
@@ -47,7 +51,8 @@ class LiveGraph(Panel):
             raise TypeError("WorkflowGraph takes a submitted workflow or a task")
         self.view = GraphWidget()
         self.headline = ipywidgets.HTML()
-        self.details = ipywidgets.HTML(f'<p class="tk-quiet">{SELECTION_HINT}</p>')
+        self.writing = ipywidgets.HTML()
+        self.details = ipywidgets.HTML(render_hint())
         self.cancel = make_button(
             "Cancel", "Cancel what has not ended yet", self._start_cancel, "warning"
         )
@@ -56,16 +61,21 @@ class LiveGraph(Panel):
             "Run again from here", "A new workflow from the chosen node on", self._start_fork
         )
         super().__init__(
-            self.headline, self.view, make_row(self.cancel, self.retry, self.fork), self.details
+            self.headline,
+            self.view,
+            make_row(self.cancel, self.retry, self.fork),
+            self.writing,
+            self.details,
         )
         self._task = work if isinstance(work, Task) else None
         self._workflow = work if isinstance(work, WorkflowRun) else None
+        self._texts = NodeTexts()
+        self._twin = GraphTwin(work.id, self._read_picture)
+        self.add_class(self._twin.live_class)
         traitlets.link((self.view, "selected"), (self, "selected"))
         self.observe(lambda _: self._start_details(), "selected")
         self._show_record()
-        self._background.start_feed(
-            self._follow_task if self._task is not None else self._follow_workflow
-        )
+        self._start_watch(work)
 
     @property
     @deprecated("`rerun` is now called `fork`")
@@ -121,50 +131,116 @@ class LiveGraph(Panel):
             for node in self.nodes
         ]
 
-    # The methods below run on the feed's thread, and only set traits.
+    def _read_picture(self) -> tuple[WorkflowRecord, list[Node]] | None:
+        if self._workflow is None:
+            return None
+        return self._workflow.record, self._list_current_nodes()
 
-    def _follow_task(self) -> None:
-        """Show each workflow of a task until that is over."""
-        task = self._task
-        if task is None:
-            return
-        for event in follow_events(task, self._background.closed):
-            self._show_status()
-            made = event.data.get("workflow_id") if event is not None else None
-            if event is not None and event.type == "task.executing" and isinstance(made, str):
-                self._workflow = task.workflow(made)
-                self._follow_workflow()
-        self._show_status()
+    def _ipython_display_(self) -> None:
+        """Display the widget, and below it the picture for readers who have no kernel."""
+        from IPython.display import display
 
-    def _follow_workflow(self) -> None:
-        """Show a workflow's events from now on, until it is over.
+        bundle = self._repr_mimebundle_()
+        del bundle["text/html"]
+        display(bundle, raw=True)
+        self._twin.show(is_over=self._is_over())
+
+    def close(self) -> None:
+        """End its threads and take it off the page; the work it showed goes on."""
+        if hasattr(self, "_following"):
+            self._following.close()
+        super().close()
+
+    def _is_over(self) -> bool:
+        """Tell whether nothing happens any more unless somebody has it go on."""
+        if self._task is not None:
+            return self._task.done
+        return self._workflow is not None and self.status in self._workflow.ended
+
+    # The methods below run on the watch's thread, and only set traits.
+
+    def _start_watch(self, work: WorkflowRun | Task) -> None:
+        """Watch some work from now on, for as long as the graph shows it."""
+        self._background.expect(True)
+        self._background.start_watch(lambda: self._watch(work))
+
+    def _watch(self, work: WorkflowRun | Task) -> None:
+        """Show what changes, whoever changes it, and when it is over wait for a retry.
 
         The record has the result of earlier events; applied again, they would show old states.
         """
-        workflow = self._workflow
-        if workflow is None:
-            return
-        told = workflow.events()
-        after = told[-1].n if told else 0
-        workflow.refresh()
-        self._show_record()
-        for event in follow_events(workflow, self._background.closed, after):
-            if event is None:
-                self._show_record()
-            else:
-                self._apply_event(event)
-        self._show_record()
+        after = 0
+        if isinstance(work, WorkflowRun):
+            told = work.events()
+            after = told[-1].n if told else 0
+            work.refresh()
+            self._show_record()
+        closed = self._background.closed
+        with work.follow(after, texts=True, beyond_end=True) as following:
+            self._following = following
+            try:
+                while not (closed.is_set() or following.is_over):
+                    self._apply_changes(following.take(POLL_S))
+                    self._twin.update(is_over=self._is_over())
+                    self._background.expect(not self._is_over())
+                    closed.wait(REDRAW_S)
+            except ToolkitError:
+                if not self._is_over():  # else nothing was left to be told
+                    raise
+            finally:
+                if self._following is following:
+                    self._background.expect(False)
 
-    def _apply_event(self, event: Event) -> None:
+    def _apply_changes(self, changes: Sequence[Event | TextPiece | BaseModel]) -> None:
+        """Draw what has changed, all at once."""
+        if not changes:
+            return
+        states = dict(self.view.states)
+        shows_texts = len(states) <= MAX_SINGLE_BOXES
+        is_selected_changed = False
+        for change in changes:
+            if isinstance(change, TextPiece):
+                self._texts.add(change)
+                if shows_texts and change.node_id in states:
+                    line = self._texts.describe(change.node_id)
+                    states[change.node_id] = {"status": "running", "line": line}
+            elif isinstance(change, Event):
+                node_id = self._apply_event(change, states)
+                is_selected_changed |= node_id == self.selected
+            else:
+                self._take_record(change)
+                states = dict(self.view.states)
+                is_selected_changed = True
+        self.view.states = states
+        self._twin.note_change()
+        self.writing.value = self._texts.render(self.selected)
+        self._show_status()
+        if is_selected_changed and self.selected:
+            self._start_details()
+
+    def _apply_event(self, event: Event, states: dict[str, dict[str, str]]) -> str:
+        """Apply an event to the states; return the id of the node that it is about."""
         kind, _, word = event.type.partition(".")
         node_id = event.data.get("node_id")
-        if kind == "node" and isinstance(node_id, str):
-            self.view.states = {**self.view.states, node_id: describe_state(word, event.data)}
-            if node_id == self.selected:
-                self._start_details()
-        elif kind == "workflow":
+        if kind == "workflow":
             self.status = word
-        self._show_status()
+        if kind != "node" or not isinstance(node_id, str):
+            return ""
+        if word != "running":
+            self._texts.drop(node_id)
+        states[node_id] = describe_state(word, event.data)
+        return node_id
+
+    def _take_record(self, record: BaseModel) -> None:
+        """Show a record that was read anew, of the task or of a workflow."""
+        if isinstance(record, WorkflowRecord):
+            if self._workflow is not None and self._workflow.id == record.id:
+                self._workflow.record = record
+            elif self._task is not None:
+                self._workflow = self._task.workflow(record.id)
+            self._show_record()
+        elif isinstance(record, TaskRecord) and self._task is not None:
+            self._task.record = record
 
     def _show_record(self) -> None:
         """Draw the record as it was last read."""
@@ -219,9 +295,11 @@ class LiveGraph(Panel):
         """Show the details of the chosen node."""
         self._show_status()
         if self._workflow is None or not self.selected:
-            self.details.value = f'<p class="tk-quiet">{SELECTION_HINT}</p>'
+            self.details.value = render_hint()
+            self.writing.value = ""
             return
-        self.details.value = _render_details(self._workflow.refresh(), self.selected)
+        self.writing.value = self._texts.render(self.selected)
+        self.details.value = render_details(self._workflow.refresh(), self.selected)
 
     def _start_cancel(self) -> None:
         workflow, task = self._workflow, self._task
@@ -240,8 +318,8 @@ class LiveGraph(Panel):
         if self._workflow is None:
             return
         self._workflow.retry()
+        self._background.expect(True)
         self._show_record()
-        self._background.start_feed(self._follow_workflow)
 
     def _start_fork(self) -> None:
         self._background.start_action(self._fork_workflow)
@@ -249,40 +327,9 @@ class LiveGraph(Panel):
     def _fork_workflow(self) -> None:
         if self._workflow is None or not self.selected:
             return
+        self._following.close()
         self._workflow = self._workflow.fork(self.selected)
         self.show_message(f"This is a new workflow, {self._workflow.id}.", fault=False)
+        self._texts.clear()
         self._show_record()
-        self._background.start_feed(self._follow_workflow)
-
-
-def _render_details(workflow: WorkflowRun, node_id: str) -> str:
-    """Render the details of a node: its job, its input and its output."""
-    node = workflow[node_id]
-    job = workflow.job(node_id) if node.job_id else None
-    known = {
-        "capability": node.capability,
-        "status": node.status,
-        "depends_on": node.depends_on,
-        "retries": node.retry_count,
-        "error": node.error and f"{node.error.code}: {node.error.message}",
-    }
-    cards = [("Input", widget_html.render_json(node.input if job is None else job.input))]
-    if job is not None:
-        known |= {
-            "provider": job.provider,
-            "model": job.model_name,
-            "cost_usd": job.cost_usd,
-            "took": f"{job.latency_ms} ms" if job.latency_ms is not None else None,
-            "cached_from": job.record.cached_from,
-        }
-        attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
-        columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
-        if attempts:
-            cards.insert(0, ("Attempts", widget_html.render_table(attempts, columns)))
-        if job.output is not None:
-            cards.append(("Output", widget_html.render_json(job.output)))
-        if job.artifact_id:
-            cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
-    shown = "".join(widget_html.render_card(title, content) for title, content in cards)
-    facts = widget_html.render_facts(known)
-    return f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"
+        self._start_watch(self._workflow)

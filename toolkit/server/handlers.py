@@ -18,6 +18,7 @@ from toolkit.contract.account import (
     KeyCreated,
     KeyRotate,
 )
+from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.artifacts import Artifact, Lineage
 from toolkit.contract.billing import Billing
 from toolkit.contract.capabilities import CapabilityRecord
@@ -36,6 +37,7 @@ from toolkit.contract.operations.queries import (
     UnshareQuery,
     UsageQuery,
 )
+from toolkit.contract.operations.work_queries import WorkFilter, WorkQuery
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskResume
@@ -58,15 +60,20 @@ class ResourceService(Protocol):
         """Create one, or accept it as work."""
 
     async def list(
-        self, context: RequestContext, limit: int, before: str | None, /
+        self, context: RequestContext, limit: int, before: str | None, /, *wanted: WorkFilter
     ) -> Sequence[BaseModel]:
-        """List those below an id, newest first."""
+        """List those below an id, newest first; of work, what a filter lets through."""
 
     async def get(self, context: RequestContext, resource_id: str, /) -> BaseModel:
         """Read one."""
 
     async def delete(self, context: RequestContext, resource_id: str, /) -> BaseModel:
         """Delete one."""
+
+    async def annotate(
+        self, context: RequestContext, resource_id: str, request: WorkAnnotate, /
+    ) -> BaseModel:
+        """Change the tags or the note of one."""
 
 
 async def dispatch(call: ApiCall[Any]) -> Any:
@@ -134,7 +141,14 @@ async def _create(call: ApiCall[BaseModel]) -> BaseModel:
 
 
 async def _list_page(call: ApiCall[PageQuery]) -> Sequence[BaseModel]:
-    return await _find_service(call).list(call.context, call.input.limit, call.input.before)
+    service, asked = _find_service(call), call.input
+    if isinstance(asked, WorkQuery):
+        return await service.list(call.context, asked.limit, asked.before, asked.filter)
+    return await service.list(call.context, asked.limit, asked.before)
+
+
+async def _annotate(call: ApiCall[WorkAnnotate]) -> BaseModel:
+    return await _find_service(call).annotate(call.context, call.id, call.input)
 
 
 async def _read(call: ApiCall[None]) -> BaseModel:
@@ -167,6 +181,7 @@ VERB_HANDLERS: dict[str, Handler[Any, Any]] = {
     "delete": _delete,
     "events": _list_events,
     "cancel": _act,
+    "annotate": _annotate,
     "test": _act,
     "trust": _act,
 }

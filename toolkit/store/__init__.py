@@ -22,10 +22,15 @@ from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL, Row
 from toolkit.store.repository import Repository
 from toolkit.store.store import Store
+from toolkit.store.work_lists import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST
 
 __all__ = [
+    "AGENT_RUN_LIST",
     "READ_ONLY_ACCOUNT_ID",
+    "RUN_LIST",
     "SHARED_WITH_ALL",
+    "TASK_LIST",
+    "WORKFLOW_LIST",
     "AddSpending",
     "AppendEvent",
     "Change",

@@ -18,8 +18,9 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VERSION_SQL
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
+from toolkit.store.tag_index import TAG_TRIGGERS
 
-HEAD_REVISION = "0012"
+HEAD_REVISION = "0013"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # As alembic creates it, which reads it at the next migration.
 VERSION_TABLE_SQL = (
@@ -100,7 +101,7 @@ def _build_newest_schema() -> tuple[str, ...]:
         made.append(CreateTable(table))
         made += [CreateIndex(index) for index in table.indexes]
     tables = [str(each.compile(dialect=sqlite.dialect())) for each in made]
-    triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS)
+    triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS, *TAG_TRIGGERS)
     return VERSION_TABLE_SQL, *tables, FIRST_VERSION_SQL, *triggers
 
 

@@ -11,6 +11,7 @@ from typing import Literal, Self, cast
 from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
@@ -25,6 +26,7 @@ from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
+from toolkit.store.work_lists import WorkList, make_list_query
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
 
@@ -232,6 +234,28 @@ class Store:
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
         return self._reader.sum_rows(key, account_id, span)
+
+    async def list_work(
+        self, work: WorkList, account_id: str, wanted: WorkFilter, limit: int, before: str | None
+    ) -> list[Row]:
+        """Return a page of an account's runs, workflows or tasks, newest first.
+
+        Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
+
+        Args:
+            work: the kind.
+            account_id: whose.
+            wanted: the filter of the page.
+            limit: the most rows.
+            before: the id that the page before this one ended with.
+        """
+        query = make_list_query(work, account_id, wanted, before)
+        found, edge = self._reader.list_work(query, query.highest, limit)
+        while edge != query.lowest and len(found) < limit:
+            await asyncio.sleep(0)  # a slice may have taken a while: let other tasks run
+            more, edge = self._reader.list_work(query, edge, limit - len(found))
+            found += more
+        return found
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

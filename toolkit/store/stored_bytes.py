@@ -14,6 +14,7 @@ COUNTED_COLUMNS: dict[str, tuple[str, ...]] = {
     "jobs": ("doc",),
     "workflows": ("doc", "spec"),
     "tasks": ("doc",),
+    "annotations": ("tags", "note"),
     "plans": ("doc",),
     "agents": ("doc",),
     "artifacts": ("doc",),

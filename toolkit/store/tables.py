@@ -1,6 +1,6 @@
 """The tables; `migrations/versions` makes them, and a test holds the two together.
 
-The triggers that stand beside them are in `stored_bytes` and `configuration_version`.
+The triggers that stand beside them are in `stored_bytes`, `configuration_version` and `tag_index`.
 """
 
 from sqlalchemy import (
@@ -135,6 +135,23 @@ tasks = Table(
     _make_text_column("run_id", optional=True),
     Index("ix_tasks_account", "account_id", "id"),
     Index("ix_tasks_run", "account_id", "run_id"),
+)
+annotations = Table(
+    "annotations",
+    metadata,
+    _make_id_column(),
+    _make_text_column("account_id"),
+    _make_doc_column("tags"),
+    _make_doc_column("note"),
+    _make_text_column("created_at"),
+)
+tags = Table(
+    "tags",
+    metadata,
+    Column("account_id", String, primary_key=True),
+    Column("tag", String, primary_key=True),
+    Column("resource_id", String, primary_key=True),
+    sqlite_with_rowid=False,
 )
 plans = Table(
     "plans",

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.options import read_command, service_command
+from toolkit.cli.options import Id, read_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 
 app = make_group("What work has made, and what was uploaded for it.")
 add_resource_commands(app, "artifacts", ("id", "media_type", "size_bytes", "job_id", "created_at"))

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import default_dir_command, existing_command, read_command
+from toolkit.cli.options import Id, default_dir_command, existing_command, read_command
 from toolkit.cli.output import PAGE_SIZE, ClientOutput
-from toolkit.cli.resource_commands import Id, make_group
+from toolkit.cli.resource_commands import make_group
 
 app = make_group("The keys of the account; a key itself is shown once, when it is made.")
 

@@ -26,6 +26,8 @@ def run(
     save: Annotated[Path | None, typer.Option(help="Write the artifact to this file.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
+    tag: options.Tags = None,
+    note: options.Note = None,
     *,
     run_options: RunOptions,
 ) -> None:
@@ -33,6 +35,8 @@ def run(
     work = shell.client.runs.create(
         name,
         parse_fields(fields or [], given),
+        tags=tag or None,
+        note=note,
         **run_options,
     )
     if no_wait:

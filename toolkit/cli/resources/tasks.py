@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli import options
-from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.options import Id, existing_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.cli.resources.plans import NODE_COLUMNS
 from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.contract.choices import Decision
@@ -51,6 +51,8 @@ def task(
     out: Annotated[Path, typer.Option(help="Where the artifacts go.")] = Path("."),
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
+    tag: options.Tags = None,
+    note: options.Note = None,
 ) -> None:
     """Plan an objective, run it, review it, and save what it made."""
     if objective is None and (plan_file is None or plan_only):
@@ -72,6 +74,8 @@ def task(
         planner=planner,
         plan=_read_plan(plan_file) if plan_file is not None else None,
         review=review,
+        tags=tag or None,
+        note=note,
     )
     if no_wait:
         print_started(shell, work)

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from toolkit.cli import completion, options
-from toolkit.cli.options import existing_command, service_command
+from toolkit.cli.options import Id, existing_command, service_command
 from toolkit.cli.output import ClientOutput
-from toolkit.cli.resource_commands import Id, add_resource_commands, make_group
+from toolkit.cli.resource_commands import add_resource_commands, make_group
 from toolkit.cli.work import make_folder, print_started, save_artifacts, wait_for_work
 from toolkit.input_parsing import check_workflow_ids, load_document, parse_fields
 
@@ -30,11 +30,15 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Save what it made to this folder.")] = None,
     no_wait: options.NoWait = False,
     quiet: options.Quiet = False,
+    tag: options.Tags = None,
+    note: options.Note = None,
 ) -> None:
     """Submit a workflow, wait for it and show its nodes; - reads it from stdin."""
     body = check_workflow_ids(load_document(file), str(file))
     if out is not None and not no_wait:
         make_folder(out)  # before anything is paid for what could not be put there
+    given = {"tags": tag or None, "note": note}  # in place of what the file says
+    body |= {name: value for name, value in given.items() if value is not None}
     work = shell.client.workflows.create(body)
     _finish_work(shell, work, no_wait, quiet)
     if out is not None and not no_wait:

@@ -180,6 +180,7 @@ class AsyncClient(AsyncClientResources):
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""
         self._thread = thread
+        self._http.functions = thread.functions
         for name in thread.engine.capabilities.list_ids():
             self.capabilities._remember_id(name)  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir

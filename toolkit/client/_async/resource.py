@@ -103,8 +103,11 @@ class AsyncResource(Generic[H]):
 
     async def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
         """Read a page of them, newest first; its `next_cursor` leads to the next."""
+        return await self._list_page(make_page_query(limit, cursor))
+
+    async def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
         records, following = await self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", make_page_query(limit, cursor)
+            self.handle.model, f"/{self.handle.resource}", query
         )
         return Collection([self._wrap(record) for record in records], self._name, following)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         OperationRequest,
         OperationTarget,
     )
+    from toolkit.functions import FunctionTable
 
 R = TypeVar("R", bound="BaseModel")
 MAX_STARTED = 2_000  # ids that are noted, of each resource
@@ -63,6 +64,7 @@ class HttpClient:
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
         self._channel: OperationChannel | None = None
+        self.functions: FunctionTable | None = None  # of an engine in this process
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries

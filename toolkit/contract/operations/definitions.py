@@ -7,11 +7,13 @@ from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.events import Event
 from toolkit.contract.ids import Prefix, build_id_pattern
 from toolkit.contract.operations.queries import EventsQuery, OperationQuery, PageQuery
+from toolkit.contract.operations.work_queries import WorkQuery
 
 In = TypeVar("In")
 Out = TypeVar("Out")
@@ -168,6 +170,32 @@ class ApiResource:
         """Define the list that is read page by page."""
         return self.define(
             "list", "GET", "", answer, summary, scope=scope, form="page", query=PageQuery
+        )
+
+    def define_filtered_list(
+        self, answer: type[R], query: type[WorkQuery]
+    ) -> ApiOperation[WorkQuery, Sequence[R]]:
+        """Define the list of work, of which a filter may leave some out."""
+        return self.define(
+            "list",
+            "GET",
+            "",
+            answer,
+            "List them, newest first: all, or those that everything in the query is true of.",
+            scope="read",
+            form="page",
+            query=query,
+        )
+
+    def define_annotate(self, answer: type[R]) -> ApiOperation[WorkAnnotate, R]:
+        """Define the change of the tags and the note of one."""
+        return self.define(
+            "annotate",
+            "POST",
+            "/{id}/annotate",
+            answer,
+            "Give it other tags, or another note, whatever its state; what is left out stays.",
+            body=WorkAnnotate,
         )
 
     def define_read(

@@ -63,6 +63,7 @@ INDEX: Final = (
     OperationEntry("runs", "list", "GET", "/v1/runs", False),
     OperationEntry("runs", "read", "GET", "/v1/runs/{id}", False),
     OperationEntry("runs", "cancel", "POST", "/v1/runs/{id}/cancel", True),
+    OperationEntry("runs", "annotate", "POST", "/v1/runs/{id}/annotate", True),
     OperationEntry("runs", "events", "GET", "/v1/runs/{id}/events", False),
     OperationEntry("storage", "create", "POST", "/v1/storage", True),
     OperationEntry("storage", "list", "GET", "/v1/storage", False),
@@ -74,6 +75,7 @@ INDEX: Final = (
     OperationEntry("tasks", "cancel", "POST", "/v1/tasks/{id}/cancel", True),
     OperationEntry("tasks", "resume", "POST", "/v1/tasks/{id}/resume", True),
     OperationEntry("tasks", "reviews_create", "POST", "/v1/tasks/{id}/reviews", True),
+    OperationEntry("tasks", "annotate", "POST", "/v1/tasks/{id}/annotate", True),
     OperationEntry("tasks", "events", "GET", "/v1/tasks/{id}/events", False),
     OperationEntry("templates", "create", "POST", "/v1/templates", True),
     OperationEntry("templates", "list", "GET", "/v1/templates", False),
@@ -86,6 +88,7 @@ INDEX: Final = (
     OperationEntry("workflows", "cancel", "POST", "/v1/workflows/{id}/cancel", True),
     OperationEntry("workflows", "retry", "POST", "/v1/workflows/{id}/retry", True),
     OperationEntry("workflows", "fork", "POST", "/v1/workflows/{id}/fork", True),
+    OperationEntry("workflows", "annotate", "POST", "/v1/workflows/{id}/annotate", True),
     OperationEntry("workflows", "events", "GET", "/v1/workflows/{id}/events", False),
 )
 

@@ -8,6 +8,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.contract.ids import Prefix
 from toolkit.contract.jobs import Job, JobCreate
 from toolkit.contract.operations.definitions import ApiOperation, ApiResource
+from toolkit.contract.operations.work_queries import RunsQuery, TasksQuery, WorkflowsQuery
 from toolkit.contract.plans import Plan, PlanCreate
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate, TaskResume
@@ -147,11 +148,12 @@ RUNS_CREATE = _RUNS.define_create(
     status=202,
     holds=True,
 )
-RUNS_LIST = _RUNS.define_list(Run)
+RUNS_LIST = _RUNS.define_filtered_list(Run, RunsQuery)
 RUNS_READ = _RUNS.define_read(Run)
 RUNS_CANCEL = _RUNS.define_action(
     "cancel", Run, "End a run; one that has ended is answered as it is."
 )
+RUNS_ANNOTATE = _RUNS.define_annotate(Run)
 RUNS_EVENTS = _RUNS.define_events()
 
 _TASKS = ApiResource(
@@ -170,7 +172,7 @@ TASKS_CREATE = _TASKS.define_create(
     status=202,
     holds=True,
 )
-TASKS_LIST = _TASKS.define_list(Task)
+TASKS_LIST = _TASKS.define_filtered_list(Task, TasksQuery)
 TASKS_READ = _TASKS.define_read(Task)
 TASKS_CANCEL = _TASKS.define_action(
     "cancel", Task, "End a task; one that has ended is answered as it is."
@@ -196,6 +198,7 @@ TASKS_REVIEWS_CREATE: ApiOperation[ReviewCreate, Task] = _TASKS.define(
     ErrorCode.BUDGET_EXCEEDED,
     body=ReviewCreate,
 )
+TASKS_ANNOTATE = _TASKS.define_annotate(Task)
 TASKS_EVENTS = _TASKS.define_events()
 
 _WORKFLOWS = ApiResource(
@@ -218,7 +221,7 @@ WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     status=202,
     holds=True,
 )
-WORKFLOWS_LIST = _WORKFLOWS.define_list(WorkflowRecord)
+WORKFLOWS_LIST = _WORKFLOWS.define_filtered_list(WorkflowRecord, WorkflowsQuery)
 WORKFLOWS_READ = _WORKFLOWS.define_read(WorkflowRecord)
 WORKFLOWS_CANCEL = _WORKFLOWS.define_action(
     "cancel", WorkflowRecord, "End a workflow; one that has ended is answered as it is."
@@ -243,4 +246,5 @@ WORKFLOWS_FORK: ApiOperation[WorkflowFork, WorkflowRecord] = _WORKFLOWS.define(
     status=202,
     body=WorkflowFork,
 )
+WORKFLOWS_ANNOTATE = _WORKFLOWS.define_annotate(WorkflowRecord)
 WORKFLOWS_EVENTS = _WORKFLOWS.define_events()

@@ -15,6 +15,7 @@ from toolkit.display.text import (
     truncate_line,
 )
 from toolkit.display.workflow.arrangement import MARGIN, BoxSize, EdgeLine, arrange_graph
+from toolkit.display.workflow.groups import group_nodes
 
 CAPTION_HEIGHT = 22
 # The state of a stack of nodes is the first of these that one of its nodes is in.
@@ -26,12 +27,11 @@ ROOMY_SIZE = BoxSize(width=176, height=66, gap_x=56, gap_y=20, lines=4, font=13)
 SMALL_SIZE = BoxSize(width=122, height=38, gap_x=40, gap_y=12, lines=2, font=11)
 TINY_SIZE = BoxSize(width=92, height=20, gap_x=34, gap_y=8, lines=1, font=10)
 MAX_ROOMY_BOXES, MAX_SMALL_BOXES = 40, 120  # boxes
-MIN_STACK_SIZE = 4  # siblings that become one box, where there are too many nodes for roomy boxes
 
 
 @dataclass(frozen=True, slots=True)
 class NodeBox:
-    """A node, or a stack of equal siblings, as it is drawn.
+    """A node, or a stack of those that are alike, as it is drawn.
 
     Attributes:
         lines: what it says, the name first.
@@ -79,10 +79,10 @@ def lay_out_workflow(
         if len(stacks) <= MAX_SMALL_BOXES
         else TINY_SIZE
     )
-    home = {node.id: key for key, members in stacks.items() for node in members}
+    box_of = {node.id: key for key, members in stacks.items() for node in members}
     arrangement = arrange_graph(
         {
-            key: list(dict.fromkeys(home[up] for up in members[0].depends_on))
+            key: list(dict.fromkeys(box_of[up] for one in members for up in one.depends_on))
             for key, members in stacks.items()
         },
         size,
@@ -154,32 +154,17 @@ def _list_measures(node: Node) -> list[str]:
 
 
 def _stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
-    """Stack siblings that differ in their name alone, if there are too many nodes to draw each.
-
-    What has failed stays alone, to be seen.
-    """
-    if len(nodes) <= MAX_ROOMY_BOXES:
-        return {node.id: [node] for node in nodes}
-    dependents: dict[str, list[str]] = defaultdict(list)
+    """Stack the nodes that are drawn as one box; what has failed stays alone, to be seen."""
+    groups = group_nodes(
+        {node.id: node.capability for node in nodes},
+        {node.id: node.depends_on for node in nodes},
+        apart={node.id for node in nodes if node.status == "failed"},
+    )
+    box_of = {member: group.members[0] for group in groups for member in group.members}
+    stacks: dict[str, list[Node]] = defaultdict(list)
     for node in nodes:
-        for upstream in node.depends_on:
-            dependents[upstream].append(node.id)
-    alike: dict[tuple[object, ...], list[Node]] = defaultdict(list)
-    for node in nodes:
-        key = (
-            node.capability,
-            frozenset(node.depends_on),
-            frozenset(dependents[node.id]),
-            node.id if node.status == "failed" else "",
-        )
-        alike[key].append(node)
-    stacks: dict[str, list[Node]] = {}
-    for members in alike.values():
-        if len(members) >= MIN_STACK_SIZE:
-            stacks[members[0].id] = members
-        else:
-            stacks |= {node.id: [node] for node in members}
-    return stacks
+        stacks[box_of.get(node.id, node.id)].append(node)
+    return dict(stacks)
 
 
 def _build_box(

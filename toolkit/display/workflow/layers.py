@@ -55,6 +55,20 @@ def lay_out_graph(depends_on: Mapping[str, Sequence[str]]) -> GraphLayout:
     )
 
 
+def assign_layers(depends_on: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Assign each node the layer that `lay_out_graph` puts it in.
+
+    Raises:
+        ValueError: for a graph with a cycle.
+
+    >>> assign_layers({"a": [], "b": ["a"], "c": ["b", "a"]})
+    {'a': 0, 'b': 1, 'c': 2}
+    """
+    number = {name: i for i, name in enumerate(depends_on)}
+    depth = _assign_depths([[number[up] for up in ups] for ups in depends_on.values()])
+    return dict(zip(depends_on, depth, strict=True))
+
+
 def _build_layers(
     depends_on: Mapping[str, Sequence[str]],
 ) -> tuple[Layers, list[list[int]], list[str]]:

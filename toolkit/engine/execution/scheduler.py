@@ -270,7 +270,7 @@ class Scheduler:
         job = earlier or self._make_job(node, upstream)
         return JobRun(
             job=job,
-            capability=self._core.registry.require(node.capability),
+            capability=self._core.require_for_node(node.capability),
             account_id=self._lease.account_id,
             lease=self._lease,
             resource_id=self._workflow.id,

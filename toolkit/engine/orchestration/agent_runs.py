@@ -7,9 +7,11 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import JobStatus, Options
+from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.contract.plans import Constraints
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.contract.tasks import FINAL_TASK_STATUSES, AgentCall, Task, TaskCreate, TaskStatus
+from toolkit.engine.annotations import annotate_record
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS
 from toolkit.engine.orchestration.agents import Agents
@@ -17,6 +19,7 @@ from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.request_context import RequestContext
+from toolkit.store import AGENT_RUN_LIST
 
 # The state of a run whose task has ended; until then it is `running`.
 RUN_STATUSES: dict[TaskStatus, JobStatus] = {"completed": "completed", "failed": "failed"}
@@ -48,6 +51,8 @@ class AgentRuns:
         asked = TaskCreate(
             objective=_fill_objective(agent, request.input),
             constraints=_merge_constraints(agent, request.options),
+            tags=request.tags,
+            note=request.note,
         )
         await self._check_plan(context.account_id, asked)
         call = AgentCall(
@@ -67,10 +72,15 @@ class AgentRuns:
         rows = await tasks.find_rows(context.account_id, run_id=run_id)
         return tasks.read(rows[0]) if rows else None
 
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
-        """Return a page of agents' runs, newest first."""
-        tasks = self._core.records.tasks
-        return [to_run(t) for t in await tasks.list(context.account_id, limit, before, by="run_id")]
+    async def list(
+        self, context: RequestContext, limit: int, before: str | None, wanted: WorkFilter
+    ) -> list[Run]:
+        """Return a page of agents' runs that a filter lets through, newest first."""
+        rows = await self._core.store.list_work(
+            AGENT_RUN_LIST, context.account_id, wanted, limit, before
+        )
+        read = self._core.records.tasks.read
+        return [to_run(annotate_record(read(row), row)) for row in rows]
 
     async def cancel(self, context: RequestContext, task_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""
@@ -125,6 +135,8 @@ def to_run(task: Task) -> Run:
         created_at=task.created_at,
         started_at=task.created_at if task.plan_id is not None else None,
         completed_at=task.completed_at,
+        tags=task.tags,
+        note=task.note,
     )
 
 

@@ -2,10 +2,17 @@
 
 from typing import Any
 
+from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
 from toolkit.contract.runs import Route, Run, RunCreate
+from toolkit.engine.annotations import (
+    annotate_record,
+    build_annotation,
+    list_given_tags,
+)
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.job_record import JobRecord, read_wire_run
@@ -15,6 +22,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.routing.router import check_servable, route
 from toolkit.plugins import Capability, Operation
+from toolkit.store import RUN_LIST
 
 
 class Runs:
@@ -37,14 +45,24 @@ class Runs:
         if request.target == "agent":
             return await self._agents.create(context, request)
         capability, operation = self._resolve_request(request)
+        run_id = new_id(Prefix.RUN)
+        noted = build_annotation(context.account_id, run_id, request.tags, request.note)
+
+        def show(job: JobRecord) -> Run:
+            run = job.to_run()
+            if noted:
+                run.tags, run.note = list_given_tags(request.tags), request.note or None
+            return run
+
         return await self._single_jobs.accept(
             context,
             capability,
             operation,
             request.input,
             request.options,
-            show=JobRecord.to_run,
-            run_id=new_id(Prefix.RUN),
+            show=show,
+            run_id=run_id,
+            beside=noted,
         )
 
     async def get(self, context: RequestContext, run_id: str) -> Run:
@@ -54,11 +72,11 @@ class Runs:
             RequestError: `NOT_FOUND`.
         """
         for row in await self._core.records.jobs.find_rows(context.account_id, run_id=run_id):
-            return read_wire_run(row)
+            return await self._core.annotations.show(read_wire_run(row), run_id)
         task = await self._agents.find(context, run_id)
         if task is None:
             raise build_not_found("run", run_id)
-        return to_run(task)
+        return to_run(await self._core.annotations.show(task, task.id))
 
     async def wait_for_end(
         self, context: RequestContext, run_id: str, seconds: float
@@ -69,16 +87,31 @@ class Runs:
             the run as it ended; none where it has to be read to know how it stands.
         """
         job = await self._single_jobs.wait_for_end(context, run_id, seconds)
-        return None if job is None else job.to_run()
+        return None if job is None else await self._core.annotations.show(job.to_run(), run_id)
 
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Run]:
-        """Return a page of runs, newest first."""
-        rows = await self._core.store.list_page(
-            "roots", context.account_id, limit=limit, before=before, kind="run"
-        )
-        runs = [await self.get(context, str(row["id"])) for row in rows]
-        runs += await self._agents.list(context, limit, before)
+    async def list(
+        self,
+        context: RequestContext,
+        limit: int,
+        before: str | None,
+        wanted: WorkFilter = NO_FILTER,
+    ) -> list[Run]:
+        """Return a page of runs that a filter lets through, newest first."""
+        rows = await self._core.store.list_work(RUN_LIST, context.account_id, wanted, limit, before)
+        runs = [annotate_record(read_wire_run(row), row) for row in rows]
+        runs += await self._agents.list(context, limit, before, wanted)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
+
+    async def annotate(self, context: RequestContext, run_id: str, request: WorkAnnotate) -> Run:
+        """Change the tags or the note of a run.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        run = await self.get(context, run_id)
+        # An agent's run and its task are one piece of work.
+        await self._core.annotations.change(context.account_id, run.task_id or run_id, request)
+        return await self.get(context, run_id)
 
     async def cancel(self, context: RequestContext, run_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""

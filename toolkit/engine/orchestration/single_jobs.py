@@ -1,7 +1,7 @@
 """Single jobs, be it a run or one on a compute: accepted, run and cancelled here."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -21,7 +21,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.plugins import Capability, Operation
-from toolkit.store import Lease, LeaseLost
+from toolkit.store import Change, Lease, LeaseLost
 
 Shown = TypeVar("Shown", bound=Job)
 
@@ -55,6 +55,7 @@ class SingleJobs:
         *,
         show: Callable[[JobRecord], Shown],
         run_id: str | None = None,
+        beside: Sequence[Change] = (),
     ) -> Shown:
         """Accept a job; it is durable and under way when this returns.
 
@@ -63,6 +64,7 @@ class SingleJobs:
             given: the input.
             show: makes what the caller gets, of the job as it was accepted.
             run_id: the id of the run that it is, if it is one.
+            beside: what is written with its acceptance.
 
         Raises:
             RequestError: whatever admission refuses.
@@ -87,7 +89,7 @@ class SingleJobs:
         job_run = self._make_job_run(job, capability, lease)
         job_run.is_new = True
         shown = show(job)
-        changes = [inserted, *job_run.collect_changes()]
+        changes = [inserted, *job_run.collect_changes(), *beside]
         begins_first = not await self._core.allowances.find_limits(context)
         self._fresh[lease.root_id] = job_run
         self._endings[lease.account_id, lease.root_id] = asyncio.get_running_loop().create_future()

@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ValidationError
 
+from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
     AgentCall,
@@ -16,6 +18,7 @@ from toolkit.contract.tasks import (
     TaskResume,
     TaskStatus,
 )
+from toolkit.engine.annotations import annotate_record, build_annotation, list_given_tags
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.orchestration.planning import Planning
@@ -23,6 +26,7 @@ from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.task_manager import TaskManager, make_error_info, make_task_event
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.store import TASK_LIST
 
 
 class Tasks:
@@ -76,6 +80,8 @@ class Tasks:
             agent=agent,
             plan_id=plan.id if plan else None,
             plan_given=plan is not None,
+            tags=list_given_tags(request.tags),
+            note=request.note or None,
             created_at=now(),
         )
         inserted, lease = self._core.store.leases.build_root(
@@ -85,10 +91,11 @@ class Tasks:
             context.account_id, task, status=task.status, run_id=agent.run_id if agent else None
         )
         planned = [self._core.records.plans.make_insert(context.account_id, plan)] if plan else []
+        noted = build_annotation(context.account_id, task.id, request.tags, request.note)
         await commit_accepted(
             self._core,
             context,
-            [inserted, *planned, stored, make_task_event(task)],
+            [inserted, *planned, stored, make_task_event(task), *noted],
             shown(task),
         )
         self._leases.start(lease)
@@ -100,11 +107,31 @@ class Tasks:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._core.records.tasks.get(context.account_id, task_id)
+        task = await self._core.records.tasks.get(context.account_id, task_id)
+        return await self._core.annotations.show(task, task_id)
 
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Task]:
-        """Return a page of tasks, newest first."""
-        return await self._core.records.tasks.list(context.account_id, limit, before)
+    async def list(
+        self,
+        context: RequestContext,
+        limit: int,
+        before: str | None,
+        wanted: WorkFilter = NO_FILTER,
+    ) -> list[Task]:
+        """Return a page of tasks that a filter lets through, newest first."""
+        rows = await self._core.store.list_work(
+            TASK_LIST, context.account_id, wanted, limit, before
+        )
+        return [annotate_record(self._core.records.tasks.read(row), row) for row in rows]
+
+    async def annotate(self, context: RequestContext, task_id: str, request: WorkAnnotate) -> Task:
+        """Change the tags or the note of a task.
+
+        Raises:
+            RequestError: `NOT_FOUND`.
+        """
+        await self.get(context, task_id)
+        await self._core.annotations.change(context.account_id, task_id, request)
+        return await self.get(context, task_id)
 
     async def cancel(self, context: RequestContext, task_id: str) -> Task:
         """Cancel a task, which is then `failed` with `CANCELLED`; an ended one stays as it is."""

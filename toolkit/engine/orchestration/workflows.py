@@ -1,4 +1,4 @@
-"""The service of `/v1/workflows`: accepts, reads and cancels them; the scheduler runs them."""
+"""The service of `/v1/workflows`: accepts and cancels them; the scheduler runs them."""
 
 import asyncio
 import json
@@ -12,17 +12,14 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.engine.execution.node_states import (
-    JobState,
-    find_dependents,
     find_optional,
-    find_skipped,
-    materialize_nodes,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
 from toolkit.engine.execution.workflow_graph import (
@@ -31,10 +28,10 @@ from toolkit.engine.execution.workflow_graph import (
     name_node_faults,
     name_refused_node,
 )
-from toolkit.engine.job_record import read_job
 from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.observer import WatchedWorkflow
+from toolkit.engine.orchestration.workflow_reader import WorkflowReader
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     FREE_ESTIMATE,
@@ -46,8 +43,9 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.functions import CAPABILITY_NAME
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.store import AppendEvent, Change, Lease, Row
+from toolkit.store import AppendEvent, Change, Lease
 
 
 class CheckedGraph(NamedTuple):
@@ -62,13 +60,13 @@ class CheckedGraph(NamedTuple):
     estimates: dict[str, Estimate]
 
 
-class Workflows:
+class Workflows(WorkflowReader):
     """The service of `/v1/workflows`."""
 
     def __init__(
         self, core: EngineContext, leases: LeaseManager, executor: JobExecutor, admission: Admission
     ) -> None:
-        self._core = core
+        super().__init__(core)
         self._leases = leases
         self._executor = executor
         self._admission = admission
@@ -108,7 +106,8 @@ class Workflows:
         )
         spec = make_spec(checked.options, kept)
         changes = self.to_changes(workflow, context.account_id, workflow.id, spec)
-        await commit_accepted(self._core, context, [inserted, *changes], workflow)
+        noted = build_annotation(context.account_id, workflow.id, request.tags, request.note)
+        await commit_accepted(self._core, context, [inserted, *changes, *noted], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
         if context.watches_text:
@@ -141,7 +140,8 @@ class Workflows:
         async with Pacer(account_id) as pacer:
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = find_node_capabilities(self._core.registry, request.nodes)
+            by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
+            self._refuse_missing_functions(request, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -192,6 +192,14 @@ class Workflows:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return CheckedGraph(options, estimates)
 
+    def _refuse_missing_functions(self, request: WorkflowCreate, kept: Collection[str]) -> None:
+        asked = [node for node in request.nodes if node.capability == CAPABILITY_NAME]
+        if asked:
+            from toolkit.functions.node_capability import refuse_missing_functions
+
+            again = [node for node in asked if node.id not in kept]
+            refuse_missing_functions(again, self._core.functions)
+
     async def check_allowance(
         self,
         context: RequestContext,
@@ -214,7 +222,7 @@ class Workflows:
             return
         await allowances.check_bound(context, None)
         gate, options = self._admission.start_check(context.account_id), merge_node_options(request)
-        by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
+        by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
         refused: Estimate | None = None
         for node in request.nodes:
             if node.id in kept:
@@ -252,7 +260,7 @@ class Workflows:
             nodes=[
                 Node(
                     id=node.id,
-                    capability=self._core.registry.require(node.capability).name,
+                    capability=self._core.require_for_node(node.capability).name,
                     input=node.input,
                     depends_on=node.depends_on,
                     optional=node.optional,
@@ -261,6 +269,8 @@ class Workflows:
                 for node in request.nodes
             ],
             estimated_cost_usd=sum_estimates(estimates.values()).expected,
+            tags=list_given_tags(request.tags),
+            note=request.note or None,
             created_at=now(),
         )
 
@@ -283,56 +293,6 @@ class Workflows:
         at = format_rfc3339(workflow.created_at)
         event = AppendEvent(workflow.id, "workflow.queued", {"id": workflow.id}, at)
         return [inserted, event]
-
-    async def get(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
-        """Return one workflow, its nodes as they stand.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self.read_current(await self.get_row(context, workflow_id))
-
-    async def get_row(self, context: RequestContext, workflow_id: str) -> Row:
-        """Return one workflow's row.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._core.records.workflows.get_row(context.account_id, workflow_id)
-
-    async def read_current(self, row: Row) -> WorkflowRecord:
-        """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
-        async with Pacer(row["account_id"]) as pacer:
-            workflow = self._core.records.workflows.read(row)
-            if workflow.status in FINAL_STATUSES:
-                return workflow
-            await pacer.pause()
-            kept: dict[str, str] = json.loads(str(row["spec"]))["kept"]
-            jobs: dict[str, JobState] = {}
-            for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
-                await pacer.pause()
-                jobs[str(job["node_id"])] = _read_state(job)
-            for node_id, job_id in kept.items():
-                await pacer.pause()
-                found = await self._core.store.get_row("jobs", job_id)
-                if found is not None:
-                    jobs[node_id] = _read_state(found)
-            await pacer.pause()
-            skipped = find_skipped(
-                jobs, find_dependents(workflow.nodes), find_optional(workflow.nodes)
-            )
-            workflow = await materialize_nodes(workflow, jobs, skipped, pacer)
-            await pacer.pause()
-        started = (job.started_at for job in jobs.values() if job.started_at)
-        workflow.status, workflow.started_at = row["status"], min(started, default=None)
-        return workflow
-
-    async def list(
-        self, context: RequestContext, limit: int, before: str | None
-    ) -> list[WorkflowRecord]:
-        """Return a page of workflows, newest first."""
-        rows = await self._core.records.workflows.list_rows(context.account_id, limit, before)
-        return [await self.read_current(row) for row in rows]
 
     async def cancel(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Cancel a workflow; one that has ended is returned as it is."""
@@ -385,10 +345,6 @@ class Workflows:
         return workflows.read(row), json.loads(str(row["spec"]))
 
 
-def _read_state(row: Mapping[str, Any]) -> JobState:
-    return JobState.of(read_job(row))
-
-
 def make_spec(options: Mapping[str, Options], kept: Mapping[str, str] | None = None) -> JsonObject:
     """Make the JSON that is stored beside a workflow's record.
 
@@ -415,12 +371,17 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     elif request.compute_id is not None:
         common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
-    return {
+    merged = {
         node.id: _merge_options(common, node.options)
         if node.options.model_fields_set
         else everyones
         for node in request.nodes
     }
+    if "provider" in common:  # which is not meant for functions, as they ask none
+        for node in request.nodes:
+            if node.capability == CAPABILITY_NAME and node.options.provider is None:
+                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
+    return merged
 
 
 def _merge_options(common: Mapping[str, Any], own: Options) -> Options:

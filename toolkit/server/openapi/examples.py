@@ -17,6 +17,7 @@ from toolkit.contract.account import (
     KeyRotate,
 )
 from toolkit.contract.agents import Agent, AgentCreate
+from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.base import Request
 from toolkit.contract.billing import PLATFORM, Billing, BillingLine
@@ -220,6 +221,7 @@ _MODELS: tuple[BaseModel, ...] = (
             ),
         ],
     ),
+    WorkAnnotate(tags=["first-try"], note="Too formal."),
     WorkflowFork(from_node="card", overrides={"card": {"title": "Power from the tides"}}),
     WorkflowRecord(
         id=_make_id(Prefix.WORKFLOW),

@@ -29,6 +29,7 @@ _IN_ROOTS_SQL = "WHERE root_id IN (SELECT id FROM gone_roots)"
 _DELETE_CONDITIONS = {
     "events": "resource_id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)"
     " OR job_id IN (SELECT id FROM gone_jobs)",
+    "annotations": "id IN (SELECT id FROM gone_roots UNION SELECT id FROM gone_workflows)",
     "cache": "job_id IN (SELECT id FROM gone_jobs)",
     "artifacts": "job_id IN (SELECT id FROM gone_jobs)",
     "jobs": "id IN (SELECT id FROM gone_jobs)",

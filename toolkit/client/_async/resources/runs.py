@@ -1,10 +1,14 @@
 """`client.runs`: one capability, or an agent, at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
+from toolkit.client._async.annotated import (
+    AsyncAnnotated,
+    AsyncAnnotatedResource,
+    make_annotation,
+)
 from toolkit.client._async.execution import AsyncExecution
-from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._wire.messages import make_run_body
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 
-class AsyncRun(AsyncExecution[runs.Run]):
+class AsyncRun(AsyncExecution[runs.Run], AsyncAnnotated[runs.Run]):
     """A run."""
 
     kind, resource, model = "Run", "runs", runs.Run
@@ -50,7 +54,7 @@ class AsyncTypedRun(AsyncRun, Generic[M]):
         return self.parse(self.output_model)
 
 
-class AsyncRuns(AsyncWorkResource[AsyncRun]):
+class AsyncRuns(AsyncAnnotatedResource[AsyncRun]):
     """`client.runs`."""
 
     handle = AsyncRun
@@ -64,6 +68,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: None = None,
         **options: Unpack[RunOptions],
     ) -> AsyncRun: ...
@@ -77,6 +83,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: type[M],
         **options: Unpack[RunOptions],
     ) -> AsyncTypedRun[M]: ...
@@ -90,6 +98,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: type[M] | None = None,
         **options: Unpack[RunOptions],
     ) -> AsyncRun | AsyncTypedRun[M]:
@@ -105,6 +115,8 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
                 `parsed` of the run is an instance of it.
             stream: have its text come as it is written: `stream()` of the run yields it, and
                 `wait()` shows it.
+            tags: words to find it by in lists.
+            note: a remark on it, in your own words.
             **options: those of a run.
 
         Raises:
@@ -114,7 +126,7 @@ class AsyncRuns(AsyncWorkResource[AsyncRun]):
             check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
         given = add_output_schema(input or {}, output_model)
-        body = make_run_body(name, given, version, chosen, target)
+        body = make_run_body(name, given, version, chosen, target) | make_annotation(tags, note)
         run = await self._create(body, watches_text=stream)
         made = run if output_model is None else AsyncTypedRun(run, output_model)
         made.is_streamed = stream

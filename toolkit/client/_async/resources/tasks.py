@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
-from toolkit.client._async.handle import AsyncWaitable
-from toolkit.client._async.resource import AsyncWorkResource
+from toolkit.client._async.annotated import (
+    AsyncAnnotated,
+    AsyncAnnotatedResource,
+    make_annotation,
+)
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
@@ -19,7 +22,7 @@ from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
 
 
-class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
+class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
     kind, resource, model = "Task", "tasks", tasks.Task
@@ -210,7 +213,7 @@ class AsyncTask(AsyncWaitable[tasks.Task], HasObjective[tasks.Task]):
         return super()._render_html() + render_attempts(list_attempts(self.record))
 
 
-class AsyncTasks(AsyncWorkResource[AsyncTask]):
+class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
     """`client.tasks`."""
 
     handle = AsyncTask
@@ -227,6 +230,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
         capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
         review: ReviewMode | None = None,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed.
 
@@ -240,6 +245,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             capabilities: the only ones that may be used; all of them by default.
             planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
             review: `checks`, or `judge`: a language model as well.
+            tags: words to find it by in lists; those of a workflow that is its plan, by default.
+            note: a remark on it, in your own words; likewise.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -254,7 +261,8 @@ class AsyncTasks(AsyncWorkResource[AsyncTask]):
             review=review,
         )
         record = plan.record if isinstance(plan, AsyncPlan) else plan
-        return await self._create(make_task_body(objective, constraints, record))
+        body = make_task_body(objective, constraints, record)
+        return await self._create(body | make_annotation(tags, note))
 
     async def review(
         self,

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Self
 
 from typing_extensions import deprecated
 
-from toolkit.client._async.handle import AsyncWaitable
+from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.node import AsyncWorkflowNode
-from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._record_list import RecordList
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.jobs import AsyncJob
 
 
-class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
+class AsyncWorkflowRun(GraphView, AsyncAnnotated[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
     kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
@@ -181,7 +180,7 @@ class AsyncWorkflowRun(GraphView, AsyncWaitable[workflows.WorkflowRecord]):
         return self.record.nodes
 
 
-class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
+class AsyncWorkflows(AsyncAnnotatedResource[AsyncWorkflowRun]):
     """`client.workflows`."""
 
     handle = AsyncWorkflowRun
@@ -195,8 +194,14 @@ class AsyncWorkflows(AsyncWorkResource[AsyncWorkflowRun]):
                 whoever follows it.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
+                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
         """
+        if workflow.functions:
+            from toolkit.client._functions import Functions
+
+            functions = Functions(self._http.functions, self._http.url)
+            functions._add_submitted(workflow.functions.values())
         return await self.create(workflow.to_dict(), stream=stream)
 
     async def create(self, body: Mapping[str, object], *, stream: bool = False) -> AsyncWorkflowRun:

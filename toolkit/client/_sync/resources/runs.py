@@ -1,13 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.runs`: one capability, or an agent, at a time."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
+from toolkit.client._sync.annotated import (
+    Annotated,
+    AnnotatedResource,
+    make_annotation,
+)
 from toolkit.client._sync.execution import Execution
-from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
@@ -19,7 +23,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 
-class Run(Execution[runs.Run]):
+class Run(Execution[runs.Run], Annotated[runs.Run]):
     """A run."""
 
     kind, resource, model = "Run", "runs", runs.Run
@@ -51,7 +55,7 @@ class TypedRun(Run, Generic[M]):
         return self.parse(self.output_model)
 
 
-class Runs(WorkResource[Run]):
+class Runs(AnnotatedResource[Run]):
     """`client.runs`."""
 
     handle = Run
@@ -65,6 +69,8 @@ class Runs(WorkResource[Run]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: None = None,
         **options: Unpack[RunOptions],
     ) -> Run: ...
@@ -78,6 +84,8 @@ class Runs(WorkResource[Run]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: type[M],
         **options: Unpack[RunOptions],
     ) -> TypedRun[M]: ...
@@ -91,6 +99,8 @@ class Runs(WorkResource[Run]):
         version: str | None = None,
         target: RunTarget = "capability",
         stream: bool = False,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
         output_model: type[M] | None = None,
         **options: Unpack[RunOptions],
     ) -> Run | TypedRun[M]:
@@ -106,6 +116,8 @@ class Runs(WorkResource[Run]):
                 `parsed` of the run is an instance of it.
             stream: have its text come as it is written: `stream()` of the run yields it, and
                 `wait()` shows it.
+            tags: words to find it by in lists.
+            note: a remark on it, in your own words.
             **options: those of a run.
 
         Raises:
@@ -115,7 +127,7 @@ class Runs(WorkResource[Run]):
             check_options(options, more="; the input is a mapping, after the name")
         chosen = collect_options(options, self._http.choose_cache(target))
         given = add_output_schema(input or {}, output_model)
-        body = make_run_body(name, given, version, chosen, target)
+        body = make_run_body(name, given, version, chosen, target) | make_annotation(tags, note)
         run = self._create(body, watches_text=stream)
         made = run if output_model is None else TypedRun(run, output_model)
         made.is_streamed = stream

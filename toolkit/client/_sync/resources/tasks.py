@@ -7,8 +7,11 @@ from typing import Self
 
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
-from toolkit.client._sync.handle import Waitable
-from toolkit.client._sync.resource import WorkResource
+from toolkit.client._sync.annotated import (
+    Annotated,
+    AnnotatedResource,
+    make_annotation,
+)
 from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import drop_none
@@ -20,7 +23,7 @@ from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
 
 
-class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
+class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
     kind, resource, model = "Task", "tasks", tasks.Task
@@ -211,7 +214,7 @@ class Task(Waitable[tasks.Task], HasObjective[tasks.Task]):
         return super()._render_html() + render_attempts(list_attempts(self.record))
 
 
-class Tasks(WorkResource[Task]):
+class Tasks(AnnotatedResource[Task]):
     """`client.tasks`."""
 
     handle = Task
@@ -228,6 +231,8 @@ class Tasks(WorkResource[Task]):
         capabilities: Sequence[str] | None = None,
         planner: PlannerChoice | None = None,
         review: ReviewMode | None = None,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
     ) -> Task:
         """Have an objective planned, run and reviewed.
 
@@ -241,6 +246,8 @@ class Tasks(WorkResource[Task]):
             capabilities: the only ones that may be used; all of them by default.
             planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
             review: `checks`, or `judge`: a language model as well.
+            tags: words to find it by in lists; those of a workflow that is its plan, by default.
+            note: a remark on it, in your own words; likewise.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -255,7 +262,8 @@ class Tasks(WorkResource[Task]):
             review=review,
         )
         record = plan.record if isinstance(plan, Plan) else plan
-        return self._create(make_task_body(objective, constraints, record))
+        body = make_task_body(objective, constraints, record)
+        return self._create(body | make_annotation(tags, note))
 
     def review(
         self,

@@ -10,9 +10,8 @@ from typing_extensions import deprecated
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._record_list import RecordList
-from toolkit.client._sync.handle import Waitable
+from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.node import WorkflowNode
-from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from toolkit.client._sync.resources.jobs import Job
 
 
-class WorkflowRun(GraphView, Waitable[workflows.WorkflowRecord]):
+class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
     kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
@@ -182,7 +181,7 @@ class WorkflowRun(GraphView, Waitable[workflows.WorkflowRecord]):
         return self.record.nodes
 
 
-class Workflows(WorkResource[WorkflowRun]):
+class Workflows(AnnotatedResource[WorkflowRun]):
     """`client.workflows`."""
 
     handle = WorkflowRun
@@ -196,8 +195,14 @@ class Workflows(WorkResource[WorkflowRun]):
                 whoever follows it.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
+                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
         """
+        if workflow.functions:
+            from toolkit.client._functions import Functions
+
+            functions = Functions(self._http.functions, self._http.url)
+            functions._add_submitted(workflow.functions.values())
         return self.create(workflow.to_dict(), stream=stream)
 
     def create(self, body: Mapping[str, object], *, stream: bool = False) -> WorkflowRun:

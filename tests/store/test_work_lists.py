@@ -1,0 +1,116 @@
+"""Lists by a filter: read slice by slice, and tags indexed by the database itself."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from sqlite3 import connect
+
+import pytest
+
+from toolkit.contract.base import format_rfc3339
+from toolkit.contract.ids import Prefix, make_earliest_id
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store import RUN_LIST, Change, InsertRow, Store, UpdateRow
+from toolkit.store.stored_bytes import find_miscounted
+from toolkit.store.work_lists import SLICE_ROWS
+
+MADE = 3 * SLICE_ROWS + 7
+BEGIN = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def _make_run(n: int) -> list[Change]:
+    """A run a minute, of which every hundredth failed."""
+    at = BEGIN + timedelta(minutes=n)
+    run_id, created_at = make_earliest_id(Prefix.RUN, at), format_rfc3339(at)
+    job = {
+        "id": run_id.replace("run", "job"), "account_id": "acc", "root_id": run_id,
+        "run_id": run_id, "workflow_id": None, "node_id": None, "capability": "x@1",
+        "status": "completed" if n % 100 else "failed", "provider": None, "vendor_job_id": None,
+        "created_at": created_at, "doc": json.dumps({"input": {"n": str(n)}, "cost_usd": n}),
+    }  # fmt: skip
+    root = {
+        "id": run_id, "account_id": "acc", "kind": "run", "open": False,
+        "cancel_requested": False, "owner": None, "lease_until": 0.0, "fence": 1,
+        "created_at": created_at, "key_id": None, "agent_id": None,
+    }  # fmt: skip
+    return [InsertRow("roots", root), InsertRow("jobs", job)]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    """A store with more runs than three slices have."""
+    opened = await Store.open(tmp_path)
+    await opened.write([change for n in range(MADE) for change in _make_run(n)])
+    yield opened
+    await opened.close()
+
+
+async def _find(store: Store, limit: int = 200, **filters: object) -> list[int]:
+    wanted = WorkFilter(**filters)  # type: ignore[arg-type]
+    rows = await store.list_work(RUN_LIST, "acc", wanted, limit, None)
+    return [int(json.loads(row["doc"])["input"]["n"]) for row in rows]
+
+
+async def test_what_is_rare_is_found_in_every_slice(store: Store) -> None:
+    """Given filters that little fits, then all of it comes, newest first, in every slice."""
+    assert await _find(store, status="failed") == list(range(0, MADE, 100))[::-1]
+    assert await _find(store, max_cost_usd=1.0) == [1, 0]
+    assert await _find(store, text="1234") == [1234]
+    assert await _find(store, status="failed", limit=3) == [1500, 1400, 1300]
+    assert await _find(store, limit=2) == [MADE - 1, MADE - 2]
+
+
+async def test_a_time_ends_the_search(store: Store) -> None:
+    """Given a time from which on, then nothing of long before it is even looked at."""
+    since = BEGIN + timedelta(minutes=MADE - 3)
+    assert await _find(store, since=since) == [MADE - 1, MADE - 2, MADE - 3]
+    reads = 0
+    listed = store._reader.list_work
+
+    def count(*given: object) -> object:
+        nonlocal reads
+        reads += 1
+        return listed(*given)  # type: ignore[arg-type]
+
+    store._reader.list_work = count  # type: ignore[assignment, method-assign]
+    assert await _find(store, since=since, status="cancelled") == []
+    assert reads == 1
+
+
+async def test_a_long_search_lets_others_run(store: Store) -> None:
+    """Given a search through all slices, then what else there is to do goes on between them."""
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(work())
+    await asyncio.sleep(0)
+    before = turns
+    await _find(store, text="nowhere")
+    beside.cancel()
+    assert turns - before >= MADE // SLICE_ROWS
+
+
+async def test_tags_follow_what_is_written(store: Store, tmp_path: Path) -> None:
+    """Given tags that are written, changed and deleted, then the index and the bytes follow."""
+    run_id = make_earliest_id(Prefix.RUN, BEGIN + timedelta(minutes=5))
+    row = {"id": run_id, "account_id": "acc", "tags": '["a", "b"]', "note": "ü", "created_at": "x"}
+    await store.write([InsertRow("annotations", row)])
+    assert await _find(store, tags=("b", "a")) == [5]
+
+    await store.write([UpdateRow("annotations", run_id, {"tags": '["b", "c"]'})])
+    assert await _find(store, tags=("a",)) == []
+    assert await _find(store, tags=("c",), status="completed") == [5]
+    with closing(connect(tmp_path / "state.db")) as database:
+        assert find_miscounted(database) == []
+        database.execute("DELETE FROM annotations")
+        database.commit()
+        assert database.execute("SELECT * FROM tags").fetchall() == []
+        assert find_miscounted(database) == []

@@ -1,0 +1,71 @@
+"""The filters of lists of work, as keyword arguments."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from typing import Final, TypedDict, TypeVar, cast, get_type_hints
+
+from toolkit.client._options import check_options, show_keywords
+from toolkit.client._wire.messages import make_page_query
+
+F = TypeVar("F", bound=Callable[..., object])
+_MARK = re.compile(r"^( *)\*\*filters: those of a list\.\n", re.MULTILINE)
+
+
+class WorkFilters(TypedDict, total=False):
+    """What has to be true of each item of a list; none is as if it was left out."""
+
+    capability: str | None
+    provider: str | None
+    status: str | None
+    tag: str | Sequence[str] | None
+    since: datetime | date | str | None
+    until: datetime | date | str | None
+    min_cost_usd: float | None
+    max_cost_usd: float | None
+    q: str | None
+
+
+WORK_FILTERS: Final[dict[str, str]] = {
+    "capability": "a name, or `name@version`; of workflows and tasks, that of one of the nodes",
+    "provider": "the provider that served it, or one of its nodes",
+    "status": "the state that it is in",
+    "tag": "a tag that it has, or several, all of which it has",
+    "since": "asked for at this time or later; a time without a zone is UTC",
+    "until": "asked for before this time",
+    "min_cost_usd": "cost this or more",
+    "max_cost_usd": "cost this or less",
+    "q": "a text in its input, in whatever case",
+}
+"""The description of each filter, by name."""
+
+
+def document_filters(function: F) -> F:
+    """Have a function with `**filters` show each of them, as `document_options` does options."""
+    return show_keywords(function, get_type_hints(WorkFilters), WORK_FILTERS, _MARK)
+
+
+def make_list_query(limit: int, cursor: str | None, filters: WorkFilters) -> dict[str, str | int]:
+    """Make the query that asks for a page of filtered work.
+
+    Raises:
+        TypeError: there is no such filter.
+
+    >>> make_list_query(5, None, {"tag": ["a", "b"], "since": date(2026, 11, 20)})
+    {'limit': 5, 'tag': 'a,b', 'since': '2026-11-20'}
+    """
+    check_options(filters, WORK_FILTERS, what="filter")
+    given = cast("Mapping[str, object]", filters)
+    written = {name: _write_value(value) for name, value in given.items() if value is not None}
+    return make_page_query(limit, cursor) | written
+
+
+def _write_value(value: object) -> str:
+    if isinstance(value, datetime):
+        aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+        return aware.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    return (
+        str(value) if isinstance(value, str) or not isinstance(value, Sequence) else ",".join(value)
+    )

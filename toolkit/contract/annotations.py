@@ -1,0 +1,31 @@
+"""Annotations: the tags and the note that callers give to their runs, workflows and tasks."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from toolkit.contract.base import Request
+
+MAX_TAGS, MAX_TAG_LENGTH, MAX_NOTE_LENGTH = 32, 64, 2_000
+# No commas, which stand between the tags of a query, and no control characters.
+_TAG_PATTERN = r"^[^\s,\x00-\x1f\x7f]([^,\x00-\x1f\x7f]*[^\s,\x00-\x1f\x7f])?$"
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_TAG_LENGTH, pattern=_TAG_PATTERN)]
+GivenTags = Annotated[
+    list[Tag],
+    Field(max_length=MAX_TAGS, description="words to find it by in lists; without commas"),
+]
+GivenNote = Annotated[
+    str, Field(max_length=MAX_NOTE_LENGTH, description="a remark on it, in your own words")
+]
+
+
+class WorkAnnotate(Request):
+    """`POST /v1/{runs,workflows,tasks}/{id}/annotate`: what is left out stays as it is.
+
+    Attributes:
+        tags: replace those that it has; an empty list takes them away.
+        note: replaces the one that it has; an empty one takes it away.
+    """
+
+    tags: GivenTags | None = None
+    note: GivenNote | None = None

@@ -1,0 +1,206 @@
+"""The queries of lists of work: a page, and what has to be true of each item."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import ClassVar, Final, Self, get_args
+
+from toolkit.contract.annotations import MAX_TAG_LENGTH, MAX_TAGS
+from toolkit.contract.base import JsonObject
+from toolkit.contract.ids import Prefix
+from toolkit.contract.jobs import JobStatus
+from toolkit.contract.operations.queries import PageQuery, QueryParameter, make_query_error
+from toolkit.contract.suggestions import ask_meant
+from toolkit.contract.tasks import TaskStatus
+from toolkit.contract.workflows import WorkflowStatus
+
+MAX_TEXT_LENGTH = 200
+MAX_NAME_LENGTH = 200  # of a capability or provider
+_MONEY_SCHEMA: JsonObject = {"type": "number", "minimum": 0}
+_TIME_PATTERN = (
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
+)
+_AMOUNT_PATTERN = r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFilter:
+    """The conditions that listed work meets, all of them; none where one was not given.
+
+    Attributes:
+        capability: a name, or `name@version`; of a workflow or task, that of one of its nodes.
+        provider: who served it, or one of its nodes.
+        tags: all of these it has.
+        since, until: it was asked for at the first moment or later, and before the other.
+        min_cost_usd, max_cost_usd: bounds of a cost that is known.
+        text: stands in its input, in whatever case.
+    """
+
+    capability: str | None = None
+    provider: str | None = None
+    status: str | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    min_cost_usd: float | None = None
+    max_cost_usd: float | None = None
+    text: str | None = None
+
+
+NO_FILTER: Final = WorkFilter()
+
+
+def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryParameter, ...]:
+    """Make the parameters of a list of work.
+
+    Args:
+        statuses: the states that it may be in.
+        of_nodes: what is said of its nodes; "" where it has none.
+    """
+    limits: JsonObject = {"type": "string", "minLength": 1}
+    moment: JsonObject = {"type": "string", "pattern": f"^{_TIME_PATTERN}$"}
+    return (
+        *PageQuery.PARAMETERS,
+        QueryParameter(
+            "capability",
+            f"only that of this capability, a name or `name@version`{of_nodes}",
+            {**limits, "maxLength": MAX_NAME_LENGTH},
+        ),
+        QueryParameter(
+            "provider",
+            f"only what this provider served{of_nodes}",
+            {**limits, "maxLength": MAX_NAME_LENGTH},
+        ),
+        QueryParameter(
+            "status", "only that in this state", {"type": "string", "enum": list(statuses)}
+        ),
+        QueryParameter(
+            "tag",
+            "only that with this tag; with all of several, by commas",
+            {**limits, "maxLength": MAX_TAGS * (MAX_TAG_LENGTH + 1)},
+        ),
+        QueryParameter(
+            "since",
+            "only that asked for at this time or later: 2026-11-20, or 2026-11-20T08:30:00Z",
+            moment,
+        ),
+        QueryParameter("until", "only that asked for before this time", moment),
+        QueryParameter("min_cost_usd", "only what cost this or more", _MONEY_SCHEMA),
+        QueryParameter("max_cost_usd", "only what cost this or less", _MONEY_SCHEMA),
+        QueryParameter(
+            "q",
+            "only that with this text in its input, in whatever case",
+            {**limits, "maxLength": MAX_TEXT_LENGTH},
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkQuery(PageQuery):
+    """The page of a list of work that is asked for, and the filter of its items."""
+
+    filter: WorkFilter = NO_FILTER
+
+    STATUSES: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:
+        """Parse `limit`, `cursor`, and what filters the items."""
+        page = PageQuery.parse(given, prefix)
+        if not given.keys() - {"limit", "cursor"}:
+            return cls(page.limit, page.before)
+        chosen = WorkFilter(
+            capability=_parse_text(given, "capability", MAX_NAME_LENGTH),
+            provider=_parse_text(given, "provider", MAX_NAME_LENGTH),
+            status=cls._parse_status(given),
+            tags=_parse_tags(given),
+            since=_parse_time(given, "since"),
+            until=_parse_time(given, "until"),
+            min_cost_usd=_parse_amount(given, "min_cost_usd"),
+            max_cost_usd=_parse_amount(given, "max_cost_usd"),
+            text=_parse_text(given, "q", MAX_TEXT_LENGTH),
+        )
+        return cls(page.limit, page.before, chosen)
+
+    @classmethod
+    def _parse_status(cls, given: Mapping[str, str]) -> str | None:
+        status = given.get("status")
+        if status is None or status in cls.STATUSES:
+            return status
+        meant = ask_meant(status, cls.STATUSES)
+        told = f"is none of {', '.join(cls.STATUSES)}"
+        raise make_query_error("status", f"{told}. {meant}" if meant else told)
+
+
+class RunsQuery(WorkQuery):
+    """The runs that are asked for."""
+
+    __slots__ = ()
+    STATUSES = get_args(JobStatus)
+    PARAMETERS = _make_parameters(STATUSES, "")
+
+
+class WorkflowsQuery(WorkQuery):
+    """The workflows that are asked for."""
+
+    __slots__ = ()
+    STATUSES = get_args(WorkflowStatus)
+    PARAMETERS = _make_parameters(STATUSES, ", in one of its nodes")
+
+
+class TasksQuery(WorkQuery):
+    """The tasks that are asked for."""
+
+    __slots__ = ()
+    STATUSES = get_args(TaskStatus)
+    PARAMETERS = _make_parameters(STATUSES, ", in a node of one of its workflows")
+
+
+def _parse_text(given: Mapping[str, str], name: str, longest: int) -> str | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not 0 < len(text) <= longest:
+        raise make_query_error(name, f"is not 1 to {longest} characters long")
+    if "\0" in text:
+        raise make_query_error(name, "holds a NUL, as nothing here does")
+    return text
+
+
+def _parse_tags(given: Mapping[str, str]) -> tuple[str, ...]:
+    text = _parse_text(given, "tag", MAX_TAGS * (MAX_TAG_LENGTH + 1))
+    if text is None:
+        return ()
+    tags = tuple(dict.fromkeys(tag.strip() for tag in text.split(",")))
+    if not all(tags):
+        raise make_query_error("tag", "has nothing before or after a comma")
+    if len(tags) > MAX_TAGS:
+        raise make_query_error("tag", f"names more than {MAX_TAGS}, which nothing can have")
+    return tags
+
+
+def _parse_time(given: Mapping[str, str], name: str) -> datetime | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        if re.fullmatch(_TIME_PATTERN, text):
+            moment = datetime.fromisoformat(text)
+            return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise make_query_error(
+        name, "is not a time such as 2026-11-20T08:30:00Z, or a day such as 2026-11-20"
+    )
+
+
+def _parse_amount(given: Mapping[str, str], name: str) -> float | None:
+    text = given.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(_AMOUNT_PATTERN, text) or not math.isfinite(float(text)):
+        raise make_query_error(name, "is not an amount of dollars such as 0.05")
+    return float(text)

@@ -1,0 +1,76 @@
+"""The annotations of runs, workflows and tasks: tags and a note, which their owner may change.
+
+They stand apart from the records, which whoever works on them writes as a whole.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from toolkit.contract.annotations import WorkAnnotate
+from toolkit.contract.base import format_rfc3339, now
+from toolkit.store import Change, Conflict, InsertRow, Row, Store, UpdateRow
+
+R = TypeVar("R", bound=BaseModel)
+_TABLE = "annotations"
+
+
+class Annotations:
+    """The tags and notes of all work in a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def show(self, record: R, work_id: str) -> R:
+        """Return a record with the tags and the note that the work has now."""
+        row = await self._store.get_row(_TABLE, work_id, "tags", "note")
+        return record if row is None else annotate_record(record, row)
+
+    async def change(self, account_id: str, work_id: str, request: WorkAnnotate) -> None:
+        """Change the tags, the note or both of work that is the account's."""
+        changed: dict[str, object] = {}
+        if request.tags is not None:
+            changed["tags"] = _dump_tags(request.tags)
+        if request.note is not None:
+            changed["note"] = request.note
+        if not changed:
+            return
+        if await self._store.get_row(_TABLE, work_id, "id") is None:
+            try:
+                await self._store.write([_make_insert(account_id, work_id, changed)])
+            except Conflict:
+                pass  # somebody else was quicker, and it is there now
+            else:
+                return
+        await self._store.write([UpdateRow(_TABLE, work_id, changed)])
+
+
+def build_annotation(account_id: str, work_id: str, tags: Sequence[str], note: str) -> list[Change]:
+    """Build the changes that annotate work as it is accepted; none where nothing was given."""
+    if not tags and not note:
+        return []
+    return [_make_insert(account_id, work_id, {"tags": _dump_tags(tags), "note": note})]
+
+
+def annotate_record(record: R, row: Mapping[str, Any]) -> R:
+    """Return a record with the tags and the note of a row, which may have none."""
+    if row["tags"] is None:
+        return record
+    told = {"tags": json.loads(row["tags"]), "note": row["note"] or None}
+    return record.model_copy(update=told)
+
+
+def list_given_tags(tags: Sequence[str]) -> list[str]:
+    """List tags that were given, each once."""
+    return list(dict.fromkeys(tags))
+
+
+def _dump_tags(tags: Sequence[str]) -> str:
+    return json.dumps(list_given_tags(tags), ensure_ascii=False)
+
+
+def _make_insert(account_id: str, work_id: str, given: Row) -> InsertRow:
+    row = {"id": work_id, "account_id": account_id, "created_at": format_rfc3339(now())}
+    return InsertRow(_TABLE, {**row, "tags": "[]", "note": "", **given})

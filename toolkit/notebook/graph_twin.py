@@ -1,0 +1,79 @@
+"""The picture beside a live graph, for whoever reads the notebook without its kernel."""
+
+import base64
+import time
+from collections.abc import Callable, Sequence
+
+from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.display.workflow.boxes import format_workflow_cost
+from toolkit.display.workflow.svg import draw_workflow_svg
+
+MIN_PAUSE_S = 5.0  # between two pictures of a workflow that runs
+MAX_SHARE = 0.01  # of the time that drawing them may take
+
+
+class GraphTwin:
+    """An output of its own below a live graph: the picture, as SVG and as PNG.
+
+    It is hidden while the graph beside it is alive. It follows the graph, so that a notebook that
+    is saved holds the workflow as it was then; the widget's own output never changes, as it would
+    be drawn anew.
+
+    Args:
+        id: of the work; names the twin in the page.
+        read: returns the workflow and its nodes as they are now; none while there are none.
+    """
+
+    def __init__(
+        self, id: str, read: Callable[[], tuple[WorkflowRecord, Sequence[Node]] | None]
+    ) -> None:
+        self.live_class = f"toolkit-live-{id}"
+        self._id = f"toolkit-twin-{id}"
+        self._read = read
+        self._is_shown = False
+        self._is_stale = False
+        self._due_at = 0.0
+
+    def show(self, *, is_over: bool) -> None:
+        """Display it; what still runs gets its PNG later, as that takes a moment."""
+        from IPython.display import display
+
+        display(self._draw(has_png=is_over), raw=True, display_id=self._id)
+        self._is_shown, self._is_stale = True, not is_over
+
+    def note_change(self) -> None:
+        """Note that the picture is not as the graph is."""
+        self._is_stale = True
+
+    def update(self, *, is_over: bool) -> None:
+        """Display what changed, now and then while the workflow runs and at once at its end."""
+        began = time.monotonic()
+        if not self._is_shown or not self._is_stale or (began < self._due_at and not is_over):
+            return
+        from IPython.display import update_display
+
+        self._is_stale = False
+        update_display(self._draw(has_png=True), raw=True, display_id=self._id)
+        took = time.monotonic() - began
+        self._due_at = began + max(MIN_PAUSE_S, took / MAX_SHARE)
+
+    def _draw(self, *, has_png: bool) -> dict[str, str]:
+        """Draw it; without a text, as the widget's output has one."""
+        found = self._read()
+        if found is None:
+            return {"text/html": f'<div class="{self._id}"></div>'}
+        record, nodes = found
+        cost = format_workflow_cost(record)
+        hides = f"body:has(.{self.live_class}) .{self._id}{{display:none}}"
+        picture = draw_workflow_svg(record.name, nodes, cost=cost)
+        bundle = {
+            "text/html": f'<style>{hides}</style><div class="{self._id}" '
+            f'style="overflow-x:auto">{picture}</div>'
+        }
+        if has_png:
+            from toolkit.display.plots.workflow import draw_workflow_figure
+
+            figure = draw_workflow_figure(record.name, nodes, cost=cost)
+            png: bytes = figure._repr_png_()  # type: ignore[attr-defined]
+            bundle["image/png"] = base64.b64encode(png).decode("ascii")
+        return bundle

@@ -1,0 +1,83 @@
+"""The details of a node beside its graph: its job, input and output, its text as it is written."""
+
+from html import escape
+
+from toolkit.client import TextPiece, WorkflowRun
+from toolkit.notebook import widget_html
+
+ATTEMPT_COLUMNS = ("n", "provider", "model", "status", "error", "http_status", "cost_usd")
+SELECTION_HINT = (
+    "Choose a node (click, or Tab, arrows and Enter) to see its input, output and cost."
+)
+MAX_TEXT_CHARACTERS = 8_000  # of a text that is being written: its end
+MAX_LINE_CHARACTERS = 30  # of it in a node's box
+
+
+class NodeTexts:
+    """The texts that nodes are writing, each until its node is over."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+
+    def add(self, piece: TextPiece) -> None:
+        """Add a piece to its node's text."""
+        before = "" if piece.restarts else self._texts.get(piece.node_id, "")
+        self._texts[piece.node_id] = (before + piece)[-MAX_TEXT_CHARACTERS:]
+
+    def drop(self, node_id: str) -> None:
+        """Drop a text that is over: the node's output has it."""
+        self._texts.pop(node_id, None)
+
+    def clear(self) -> None:
+        """Drop all of them."""
+        self._texts.clear()
+
+    def describe(self, node_id: str) -> str:
+        """Return the end of a text in one line."""
+        words = " ".join(self._texts.get(node_id, "")[-2 * MAX_LINE_CHARACTERS :].split())
+        return f"✎ …{words[-MAX_LINE_CHARACTERS:]}" if words else ""
+
+    def render(self, node_id: str) -> str:
+        """Render a text as far as it is written; nothing where none is."""
+        text = self._texts.get(node_id)
+        if not text:
+            return ""
+        return widget_html.render_card("Being written", f"<pre>{escape(text)}</pre>")
+
+
+def render_hint() -> str:
+    """Render what to do to see details."""
+    return f'<p class="tk-quiet">{SELECTION_HINT}</p>'
+
+
+def render_details(workflow: WorkflowRun, node_id: str) -> str:
+    """Render the details of a node: its job, its input and its output."""
+    node = workflow[node_id]
+    job = workflow.job(node_id) if node.job_id else None
+    known = {
+        "capability": node.capability,
+        "status": node.status,
+        "depends_on": node.depends_on,
+        "retries": node.retry_count,
+        "error": node.error and f"{node.error.code}: {node.error.message}",
+    }
+    cards = [("Input", widget_html.render_json(node.input if job is None else job.input))]
+    if job is not None:
+        known |= {
+            "provider": job.provider,
+            "model": job.model_name,
+            "cost_usd": job.cost_usd,
+            "took": f"{job.latency_ms} ms" if job.latency_ms is not None else None,
+            "cached_from": job.record.cached_from,
+        }
+        attempts = [attempt.model_dump(mode="json") for attempt in job.attempts]
+        columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
+        if attempts:
+            cards.insert(0, ("Attempts", widget_html.render_table(attempts, columns)))
+        if job.output is not None:
+            cards.append(("Output", widget_html.render_json(job.output)))
+        if job.artifact_id:
+            cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
+    shown = "".join(widget_html.render_card(title, content) for title, content in cards)
+    facts = widget_html.render_facts(known)
+    return f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"
