@@ -133,7 +133,7 @@ class RouteView(RecordView[Route]):
     @property
     def candidates(self) -> list[Candidate]:
         """Every vendor and model that was looked at, the best first."""
-        return self.record.candidates
+        return list(self.record.candidates)
 
     def plot(self) -> "Figure":
         """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
