@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from toolkit.client._async.execution import AsyncExecution
     from toolkit.client._async.resources.workflows import AsyncWorkflowRun
-    from toolkit.display.records.comparison import Comparison
+    from toolkit.display.records.comparison import WorkComparison
 
 
 class AsyncClientExperiments(AsyncClientResources):
@@ -92,7 +92,7 @@ class AsyncClientExperiments(AsyncClientResources):
         self,
         a: "str | AsyncExecution[Any] | AsyncWorkflowRun",
         b: "str | AsyncExecution[Any] | AsyncWorkflowRun",
-    ) -> "Comparison":
+    ) -> "WorkComparison":
         """Compare two runs, or two workflows: input, route, text, cost and time.
 
         Args:
@@ -103,7 +103,7 @@ class AsyncClientExperiments(AsyncClientResources):
             RequestError: `INVALID_REQUEST` for two of different kinds, `NOT_FOUND`.
         """
         from toolkit.display.records.comparison import (
-            Comparison,
+            WorkComparison,
             compare_jobs,
             compare_workflows,
             list_jobs_apart,
@@ -122,7 +122,7 @@ class AsyncClientExperiments(AsyncClientResources):
             area = getattr(self, kind)
             one, other = await area.get(first), await area.get(second)
             facts = compare_jobs(one.record, other.record)
-        return Comparison(kind, first, second, facts)
+        return WorkComparison(kind, first, second, facts)
 
 
 def _find_kind(first: str, second: str) -> str:

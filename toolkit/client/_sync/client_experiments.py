@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from toolkit.client._sync.execution import Execution
     from toolkit.client._sync.resources.workflows import WorkflowRun
-    from toolkit.display.records.comparison import Comparison
+    from toolkit.display.records.comparison import WorkComparison
 
 
 class ClientExperiments(ClientResources):
@@ -93,7 +93,7 @@ class ClientExperiments(ClientResources):
         self,
         a: "str | Execution[Any] | WorkflowRun",
         b: "str | Execution[Any] | WorkflowRun",
-    ) -> "Comparison":
+    ) -> "WorkComparison":
         """Compare two runs, or two workflows: input, route, text, cost and time.
 
         Args:
@@ -104,7 +104,7 @@ class ClientExperiments(ClientResources):
             RequestError: `INVALID_REQUEST` for two of different kinds, `NOT_FOUND`.
         """
         from toolkit.display.records.comparison import (
-            Comparison,
+            WorkComparison,
             compare_jobs,
             compare_workflows,
             list_jobs_apart,
@@ -123,7 +123,7 @@ class ClientExperiments(ClientResources):
             area = getattr(self, kind)
             one, other = area.get(first), area.get(second)
             facts = compare_jobs(one.record, other.record)
-        return Comparison(kind, first, second, facts)
+        return WorkComparison(kind, first, second, facts)
 
 
 def _find_kind(first: str, second: str) -> str:

@@ -62,7 +62,7 @@ class ComparedFact:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class WorkComparison:
     """Two runs or two workflows, fact by fact; it shows what differs.
 
     Attributes:
