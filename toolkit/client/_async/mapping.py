@@ -8,8 +8,9 @@ from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import MapInterruptedError, RowBudget, RowResult
+from toolkit.client._row_results import RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates
+from toolkit.client._wait_interruption import WaitInterruptedError
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
@@ -73,7 +74,7 @@ class AsyncRowMapper:
 
         Raises:
             RequestError: what is refused is no row but the call; or every row was refused.
-            MapInterruptedError: the caller interrupted it; work under way goes on.
+            WaitInterruptedError: the caller interrupted it; work under way goes on.
         """
         try:
             for row in range(len(self._rows)):
@@ -83,7 +84,7 @@ class AsyncRowMapper:
             while self._open:
                 await self._finish_oldest()
         except KeyboardInterrupt:
-            raise MapInterruptedError(
+            raise WaitInterruptedError(
                 f"Interrupted: {self._progress.describe(self._budget.spent_usd)};"
                 f" {len(self._open)} under way go on. The same call takes it up again."
             ) from None

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import MapInterruptedError, RowBudget, RowResult
+from toolkit.client._row_results import RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
+from toolkit.client._wait_interruption import WaitInterruptedError
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
@@ -74,7 +75,7 @@ class RowMapper:
 
         Raises:
             RequestError: what is refused is no row but the call; or every row was refused.
-            MapInterruptedError: the caller interrupted it; work under way goes on.
+            WaitInterruptedError: the caller interrupted it; work under way goes on.
         """
         try:
             for row in range(len(self._rows)):
@@ -84,7 +85,7 @@ class RowMapper:
             while self._open:
                 self._finish_oldest()
         except KeyboardInterrupt:
-            raise MapInterruptedError(
+            raise WaitInterruptedError(
                 f"Interrupted: {self._progress.describe(self._budget.spent_usd)};"
                 f" {len(self._open)} under way go on. The same call takes it up again."
             ) from None

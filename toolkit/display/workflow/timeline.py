@@ -17,7 +17,7 @@ from toolkit.display.theme import (
 from toolkit.display.workflow.boxes import format_caption, format_workflow_cost, measure_duration_s
 
 MARGIN, CAPTION_HEIGHT, AXIS_HEIGHT = 14, 24, 22
-NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 170, 190, 620
+NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 150, 180, 480  # together, what a cell has room for
 ROOMY_ROW_HEIGHT, THIN_ROW_HEIGHT, MAX_ROOMY_ROWS = 24, 13, 60
 MAX_TICKS = 7  # at most
 
