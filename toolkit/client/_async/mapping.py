@@ -41,6 +41,7 @@ class AsyncRowMapper:
         concurrency: how many runs are under way at most.
         budget: the budget over all rows.
         progress: where rows that are done are counted.
+        annotation: the tags and the note of each run, as in a body.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class AsyncRowMapper:
         concurrency: int,
         budget: RowBudget,
         progress: RowProgress,
+        annotation: Mapping[str, Any],
     ) -> None:
         self._http = http
         self._name = name
@@ -64,6 +66,7 @@ class AsyncRowMapper:
         self._concurrency = concurrency
         self._budget = budget
         self._progress = progress
+        self._annotation = annotation
         self._open: deque[tuple[int, AsyncRun]] = deque()
         self._results: dict[int, RowResult] = {}
         self._refusal: RequestError | None = None  # the first
@@ -110,7 +113,9 @@ class AsyncRowMapper:
                     return
                 self._budget.hold(row, bound_usd)
                 options["max_cost_usd"] = bound_usd
-            run = await AsyncRuns(self._http).create(self._name, given, **options)
+            run = await AsyncRuns(self._http).create(
+                self._name, given, **self._annotation, **options
+            )
         except RequestError as error:
             if error.code not in _REFUSALS_OF_A_ROW:
                 raise
