@@ -190,6 +190,18 @@ def test_the_cache_goes_by_code_values_and_arguments(client: Client) -> None:
     assert [bool(one) for one in calls[2:]] == [False, False, False]
 
 
+def test_the_cache_sees_globals_as_they_are_when_it_is_called(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a global that changes after a function was added, then its old result is no answer."""
+    wf = Workflow("by global")
+    wf.add("one", lambda: FRAME.shape[0], cache=True)
+    assert _submit(client, wf)["one"].value == 3
+    monkeypatch.setitem(globals(), "FRAME", FRAME[:1])
+
+    assert _submit(client, wf)["one"].value == 1
+
+
 def test_the_cache_warns_of_what_it_cannot_see(client: Client) -> None:
     """Given a cached function that reads an object, then a warning names it."""
     model = threading.Lock()

@@ -8,7 +8,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-CAPABILITY_NAME = "function.call@1"  # the capability of every node that is a function
 MAX_FUNCTIONS = 50_000  # as many as the largest workflow has nodes
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200

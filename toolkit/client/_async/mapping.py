@@ -41,6 +41,7 @@ class AsyncRowMapper:
         concurrency: how many runs are under way at most.
         budget: the budget over all rows.
         progress: where rows that are done are counted.
+        annotation: the tags and the note of each run, as in a body.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class AsyncRowMapper:
         concurrency: int,
         budget: RowBudget,
         progress: RowProgress,
+        annotation: Mapping[str, Any],
     ) -> None:
         self._http = http
         self._name = name
@@ -64,6 +66,7 @@ class AsyncRowMapper:
         self._concurrency = concurrency
         self._budget = budget
         self._progress = progress
+        self._annotation = annotation
         self._open: deque[tuple[int, AsyncRun]] = deque()
         self._results: dict[int, RowResult] = {}
         self._refusal: RequestError | None = None  # the first
@@ -110,7 +113,9 @@ class AsyncRowMapper:
                     return
                 self._budget.hold(row, bound_usd)
                 options["max_cost_usd"] = bound_usd
-            run = await AsyncRuns(self._http).create(self._name, given, **options)
+            run = await AsyncRuns(self._http).create(
+                self._name, given, **self._annotation, **options
+            )
         except RequestError as error:
             if error.code not in _REFUSALS_OF_A_ROW:
                 raise
@@ -132,10 +137,14 @@ class AsyncRowMapper:
             return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
         if self._budget.covers(bound_usd):
             return ""
-        left = format_money(round(max(0.0, self._budget.left_usd), 9))
+        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
+        left_usd = round(max(0.0, self._budget.left_usd), 9)
+        bound, left, limit = (
+            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
+        )
         return (
-            f"BUDGET_EXCEEDED: it may cost {format_money(bound_usd)}, and {left} of"
-            f" {format_money(self._budget.limit_usd)} are left; raise max_cost_usd and call again."
+            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
+            " raise max_cost_usd and call again."
         )
 
     async def _finish_oldest(self) -> None:

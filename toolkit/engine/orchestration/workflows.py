@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
@@ -43,7 +43,6 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.functions import CAPABILITY_NAME
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
@@ -193,7 +192,7 @@ class Workflows(WorkflowReader):
         return CheckedGraph(options, estimates)
 
     def _refuse_missing_functions(self, request: WorkflowCreate, kept: Collection[str]) -> None:
-        asked = [node for node in request.nodes if node.capability == CAPABILITY_NAME]
+        asked = [node for node in request.nodes if node.capability == FUNCTION_CAPABILITY]
         if asked:
             from toolkit.functions.node_capability import refuse_missing_functions
 
@@ -379,7 +378,7 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     }
     if "provider" in common:  # which is not meant for functions, as they ask none
         for node in request.nodes:
-            if node.capability == CAPABILITY_NAME and node.options.provider is None:
+            if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
                 merged[node.id] = merged[node.id].model_copy(update={"provider": None})
     return merged
 

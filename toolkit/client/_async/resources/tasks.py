@@ -4,16 +4,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
-from toolkit.client._async.annotated import (
-    AsyncAnnotated,
-    AsyncAnnotatedResource,
-    make_annotation,
-)
+from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.contract import tasks
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode

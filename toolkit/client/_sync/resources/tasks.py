@@ -7,14 +7,10 @@ from typing import Self
 
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
-from toolkit.client._sync.annotated import (
-    Annotated,
-    AnnotatedResource,
-    make_annotation,
-)
+from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.contract import tasks
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
