@@ -134,7 +134,7 @@ def test_one_budget_covers_all_rows_and_says_what_is_left(client: Client) -> Non
     assert 0 < len(ended) < 60
     assert len(ended) + len(rest) == 60
     assert float(ended["cost_usd"].sum()) <= limit
-    assert rest["error"].str.contains("are left; raise max_cost_usd").all()
+    assert rest["error"].str.contains("US dollars are left; raise max_cost_usd").all()
 
 
 def test_failed_rows_keep_their_error_and_are_tried_again(tmp_path: Path) -> None:
