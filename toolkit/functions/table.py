@@ -37,9 +37,13 @@ class FunctionTable:
     that was there before, too, so that a corrected one takes the place of the one that failed.
     Beyond `MAX_FUNCTIONS` the one that was used least lately is forgotten; what still asks for it
     waits, or fails, as in a process that never had it.
+
+    Attributes:
+        account_id: whose process it is: no other account's work calls its functions.
     """
 
     def __init__(self) -> None:
+        self.account_id: str | None = None
         self._lock = threading.Lock()
         self._by_digest: OrderedDict[tuple[str, str], RegisteredFunction] = OrderedDict()
         self._by_name: dict[str, RegisteredFunction] = {}

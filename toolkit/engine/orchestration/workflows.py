@@ -140,7 +140,7 @@ class Workflows(WorkflowReader):
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-            self._refuse_missing_functions(request, kept)
+            self._refuse_missing_functions(account_id, request, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -191,13 +191,17 @@ class Workflows(WorkflowReader):
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
         return CheckedGraph(options, estimates)
 
-    def _refuse_missing_functions(self, request: WorkflowCreate, kept: Collection[str]) -> None:
+    def _refuse_missing_functions(
+        self, account_id: str, request: WorkflowCreate, kept: Collection[str]
+    ) -> None:
         asked = [node for node in request.nodes if node.capability == FUNCTION_CAPABILITY]
         if asked:
             from toolkit.functions.node_capability import refuse_missing_functions
 
             again = [node for node in asked if node.id not in kept]
-            refuse_missing_functions(again, self._core.functions)
+            table = self._core.functions
+            is_owner = table is not None and table.account_id == account_id
+            refuse_missing_functions(again, table if is_owner else None)
 
     async def check_allowance(
         self,
