@@ -36,6 +36,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "agents.create": ("card-maker", "A card about {topic}"),
     "artifacts.upload": (b"bytes",),
     "compute.create": ("easel", "NVIDIA GeForce RTX 4090"),
+    "compare": (ID, ID),
     "connections.connect": ("text",),
     "connections.create": ("openai", "environment", "OPENAI_API_KEY"),
     "connections.share": ("prv_x", "all"),

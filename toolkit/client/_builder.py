@@ -16,8 +16,8 @@ from toolkit.contract.run_options import (
     RunOptions,
 )
 from toolkit.contract.suggestions import suggest_name
-from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
-from toolkit.functions import CAPABILITY_NAME, RegisteredFunction
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate, WorkflowCreate
+from toolkit.functions import RegisteredFunction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,9 +72,9 @@ class Workflow(GraphView, RunOptionAttributes):
         self,
         id: str,
         capability: str | Callable[..., object],
+        input: Mapping[str, object] | None = None,
         *,
         depends_on: Iterable[NodeRef | str] = (),
-        input: Mapping[str, object] | None = None,
         options: RunOptions | None = None,
         optional: bool = False,
         output_model: "type[BaseModel] | None" = None,
@@ -87,10 +87,10 @@ class Workflow(GraphView, RunOptionAttributes):
             id: the node's id, unique within the workflow.
             capability: a name, or `name@version`; or a function, which is called in a thread of
                 this process, by the embedded engine alone.
-            depends_on: nodes added before, whose artifacts this one is given. A function takes the
-                result of each as the parameter of its name.
             input: the capability's input; or give its fields as keyword arguments. An argument of
                 a function may be a node, or a list of nodes: `wf.add("clean", clean, table=raw)`.
+            depends_on: nodes added before, whose artifacts this one is given. A function takes the
+                result of each as the parameter of its name.
             options: such as `{"provider": "openai"}`.
             optional: whether the rest goes on without it, with a warning, where it fails.
             output_model: a pydantic model that the node's answer has to fit; `parse` of its job
@@ -116,7 +116,7 @@ class Workflow(GraphView, RunOptionAttributes):
         else:
             made = make_function_node(id, capability, upstream, given)
             called, given, upstream = made.registered, made.input, made.depends_on
-            capability = CAPABILITY_NAME
+            capability = FUNCTION_CAPABILITY
         for name in upstream:
             if name not in known:
                 told = f"`{id}` depends on `{name}`, which has not been added; add it first"

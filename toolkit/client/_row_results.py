@@ -12,14 +12,6 @@ if TYPE_CHECKING:
 _COLUMN_TYPES = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
 
 
-class MapInterruptedError(KeyboardInterrupt):
-    """An interrupt of `map`: the runs under way go on, and the same call takes all up again."""
-
-    def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback."""
-        return [str(self)]
-
-
 @dataclass(slots=True)
 class RowResult:
     """What one row came to.

@@ -8,13 +8,14 @@ from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import MapInterruptedError, RowBudget, RowResult
+from toolkit.client._row_results import RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates
+from toolkit.client._wait_interruption import WaitInterruptedError
 from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.runs import Route
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class AsyncRowMapper:
         concurrency: how many runs are under way at most.
         budget: the budget over all rows.
         progress: where rows that are done are counted.
+        annotation: the tags and the note of each run, as in a body.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class AsyncRowMapper:
         concurrency: int,
         budget: RowBudget,
         progress: RowProgress,
+        annotation: Mapping[str, Any],
     ) -> None:
         self._http = http
         self._name = name
@@ -63,6 +66,7 @@ class AsyncRowMapper:
         self._concurrency = concurrency
         self._budget = budget
         self._progress = progress
+        self._annotation = annotation
         self._open: deque[tuple[int, AsyncRun]] = deque()
         self._results: dict[int, RowResult] = {}
         self._refusal: RequestError | None = None  # the first
@@ -73,7 +77,7 @@ class AsyncRowMapper:
 
         Raises:
             RequestError: what is refused is no row but the call; or every row was refused.
-            MapInterruptedError: the caller interrupted it; work under way goes on.
+            WaitInterruptedError: the caller interrupted it; work under way goes on.
         """
         try:
             for row in range(len(self._rows)):
@@ -83,7 +87,7 @@ class AsyncRowMapper:
             while self._open:
                 await self._finish_oldest()
         except KeyboardInterrupt:
-            raise MapInterruptedError(
+            raise WaitInterruptedError(
                 f"Interrupted: {self._progress.describe(self._budget.spent_usd)};"
                 f" {len(self._open)} under way go on. The same call takes it up again."
             ) from None
@@ -109,7 +113,9 @@ class AsyncRowMapper:
                     return
                 self._budget.hold(row, bound_usd)
                 options["max_cost_usd"] = bound_usd
-            run = await AsyncRuns(self._http).create(self._name, given, **options)
+            run = await AsyncRuns(self._http).create(
+                self._name, given, **self._annotation, **options
+            )
         except RequestError as error:
             if error.code not in _REFUSALS_OF_A_ROW:
                 raise
@@ -131,10 +137,14 @@ class AsyncRowMapper:
             return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
         if self._budget.covers(bound_usd):
             return ""
-        left = format_money(round(max(0.0, self._budget.left_usd), 9))
+        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
+        left_usd = round(max(0.0, self._budget.left_usd), 9)
+        bound, left, limit = (
+            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
+        )
         return (
-            f"BUDGET_EXCEEDED: it may cost {format_money(bound_usd)}, and {left} of"
-            f" {format_money(self._budget.limit_usd)} are left; raise max_cost_usd and call again."
+            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
+            " raise max_cost_usd and call again."
         )
 
     async def _finish_oldest(self) -> None:

@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
@@ -43,7 +43,6 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
-from toolkit.functions import CAPABILITY_NAME
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
@@ -146,7 +145,7 @@ class Workflows(WorkflowReader):
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-            self._refuse_missing_functions(request, kept)
+            self._refuse_missing_functions(account_id, request, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -202,13 +201,17 @@ class Workflows(WorkflowReader):
             options, estimates, {asked: found.name for asked, found in names.items()}
         )
 
-    def _refuse_missing_functions(self, request: WorkflowCreate, kept: Collection[str]) -> None:
-        asked = [node for node in request.nodes if node.capability == CAPABILITY_NAME]
+    def _refuse_missing_functions(
+        self, account_id: str, request: WorkflowCreate, kept: Collection[str]
+    ) -> None:
+        asked = [node for node in request.nodes if node.capability == FUNCTION_CAPABILITY]
         if asked:
             from toolkit.functions.node_capability import refuse_missing_functions
 
             again = [node for node in asked if node.id not in kept]
-            refuse_missing_functions(again, self._core.functions)
+            table = self._core.functions
+            is_owner = table is not None and table.account_id == account_id
+            refuse_missing_functions(again, table if is_owner else None)
 
     async def check_allowance(
         self,
@@ -389,7 +392,7 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     }
     if "provider" in common:  # which is not meant for functions, as they ask none
         for node in request.nodes:
-            if node.capability == CAPABILITY_NAME and node.options.provider is None:
+            if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
                 merged[node.id] = merged[node.id].model_copy(update={"provider": None})
     return merged
 
