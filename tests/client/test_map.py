@@ -80,7 +80,7 @@ def test_the_same_call_pays_nothing_twice_in_another_process(tmp_path: Path) -> 
 _KILLED = """
 import os, signal, sys
 from toolkit import Client
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 
 def add(self, *_: object, **__: object) -> None:
     self.done += 1

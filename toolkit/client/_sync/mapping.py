@@ -16,7 +16,7 @@ from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.runs import Route
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
