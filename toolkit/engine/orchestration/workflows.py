@@ -46,6 +46,8 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
+NO_FIELDS = frozenset[str]()
+
 
 class CheckedGraph(NamedTuple):
     """A graph that has passed every check and can be run.
@@ -53,10 +55,12 @@ class CheckedGraph(NamedTuple):
     Attributes:
         options: what each node is carried out with, by node id.
         estimates: what each may come to, by node id; nothing for one that is not run.
+        capabilities: the names of the nodes' capabilities, by what the graph calls them.
     """
 
     options: dict[str, Options]
     estimates: dict[str, Estimate]
+    capabilities: dict[str, str]
 
 
 class Workflows(WorkflowReader):
@@ -153,10 +157,12 @@ class Workflows(WorkflowReader):
             for i, node in enumerate(request.nodes):
                 await pacer.pause()
                 capability = by_id[node.id]
-                fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
-                sure = find_fillable_fields(
-                    capability, [by_id[up] for up in node.depends_on if up not in optional]
-                )
+                fillable = sure = NO_FIELDS
+                if capability.accepts:
+                    upstream = {up: by_id[up] for up in node.depends_on}
+                    fillable = find_fillable_fields(capability, upstream.values())
+                    always = [by_id[up] for up in upstream if up not in optional]
+                    sure = find_fillable_fields(capability, always)
                 path, unsure = f"nodes.{i}.input", fillable - sure
                 try:
                     validate_input(capability, node.input, sure, path, unsure)
@@ -169,7 +175,7 @@ class Workflows(WorkflowReader):
                 except RequestError as error:
                     raise name_refused_node(i, node.id, error) from None
                 estimates[node.id] = FREE_ESTIMATE
-                if node.id not in kept:
+                if capability.operation is not None and node.id not in kept:
                     await pacer.pause()
                     estimates[node.id] = estimate_node(
                         capability,
@@ -189,7 +195,10 @@ class Workflows(WorkflowReader):
         refusal = explain_unaffordable(estimates, limit)
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
-        return CheckedGraph(options, estimates)
+        names = {node.capability: by_id[node.id] for node in request.nodes}
+        return CheckedGraph(
+            options, estimates, {asked: found.name for asked, found in names.items()}
+        )
 
     def _refuse_missing_functions(
         self, account_id: str, request: WorkflowCreate, kept: Collection[str]
@@ -251,7 +260,7 @@ class Workflows(WorkflowReader):
         self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
     ) -> WorkflowRecord:
         """Make the record of a new workflow."""
-        estimates = checked.estimates
+        estimates, names = checked.estimates, checked.capabilities
         return WorkflowRecord(
             id=new_id(Prefix.WORKFLOW),
             name=request.name,
@@ -263,7 +272,7 @@ class Workflows(WorkflowReader):
             nodes=[
                 Node(
                     id=node.id,
-                    capability=self._core.require_for_node(node.capability).name,
+                    capability=names[node.capability],
                     input=node.input,
                     depends_on=node.depends_on,
                     optional=node.optional,
