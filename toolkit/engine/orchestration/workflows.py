@@ -46,7 +46,6 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
-
 NO_FIELDS = frozenset[str]()
 
 
