@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-MAX_FUNCTIONS = 50_000  # as many as the largest workflow has nodes
+MAX_FUNCTIONS = 50_000  # as many as fifty workflows of the largest size have nodes
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200
 
