@@ -436,16 +436,17 @@ def start_engine(
             settings.data_dir,
         )
     try:
-        return thread, thread.call(_sign_in(thread.engine, registry))
+        return thread, thread.call(_sign_in(thread.engine, registry, functions))
     except BaseException:
         thread.close(0)
         raise
 
 
-async def _sign_in(engine: Engine, registry: Registry) -> str:
+async def _sign_in(engine: Engine, registry: Registry, functions: FunctionTable) -> str:
     if engine.is_read_only:
         return engine.accounts.make_read_only_key()
     account, key = await engine.accounts.open_local_account()
+    functions.account_id = account.id
     context = RequestContext(account.id)
     if engine.settings.sandbox:
         simulated = list_simulated_ids(registry)

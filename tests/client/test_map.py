@@ -80,7 +80,7 @@ def test_the_same_call_pays_nothing_twice_in_another_process(tmp_path: Path) -> 
 _KILLED = """
 import os, signal, sys
 from toolkit import Client
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 
 def add(self, *_: object, **__: object) -> None:
     self.done += 1
@@ -134,7 +134,7 @@ def test_one_budget_covers_all_rows_and_says_what_is_left(client: Client) -> Non
     assert 0 < len(ended) < 60
     assert len(ended) + len(rest) == 60
     assert float(ended["cost_usd"].sum()) <= limit
-    assert rest["error"].str.contains("are left; raise max_cost_usd").all()
+    assert rest["error"].str.contains("US dollars are left; raise max_cost_usd").all()
 
 
 def test_failed_rows_keep_their_error_and_are_tried_again(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from tests.conftest import Server
-from tests.support.embedded import get_thread
+from tests.support.embedded import get_thread, with_key
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import AsyncClient, Client, Workflow
@@ -190,6 +190,18 @@ def test_the_cache_goes_by_code_values_and_arguments(client: Client) -> None:
     assert [bool(one) for one in calls[2:]] == [False, False, False]
 
 
+def test_the_cache_sees_globals_as_they_are_when_it_is_called(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a global that changes after a function was added, then its old result is no answer."""
+    wf = Workflow("by global")
+    wf.add("one", lambda: FRAME.shape[0], cache=True)
+    assert _submit(client, wf)["one"].value == 3
+    monkeypatch.setitem(globals(), "FRAME", FRAME[:1])
+
+    assert _submit(client, wf)["one"].value == 1
+
+
 def test_the_cache_warns_of_what_it_cannot_see(client: Client) -> None:
     """Given a cached function that reads an object, then a warning names it."""
     model = threading.Lock()
@@ -283,6 +295,40 @@ def test_a_server_calls_no_functions(server: Server, tmp_path: Path) -> None:
         assert refused.value.code is ErrorCode.FUNCTION_UNAVAILABLE
         with pytest.raises(RequestError):
             served.functions.register(len)
+
+
+def test_another_account_calls_none_of_this_process(client: Client) -> None:
+    """Given a function that was submitted, then work of another account is refused it."""
+    wf = Workflow("own")
+    wf.add("one", lambda: 1)
+    assert _submit(client, wf).status == "completed"
+
+    other = with_key(client, client.account.create("ada@example.org").api_key)
+    with pytest.raises(RequestError) as caught:
+        other.workflows.create(wf.to_dict())
+    assert caught.value.code is ErrorCode.FUNCTION_UNAVAILABLE
+
+
+def test_a_fork_calls_a_function_with_other_arguments(client: Client) -> None:
+    """Given a workflow, then a fork runs a function again with what is given anew."""
+    wf = Workflow("forked")
+    base = wf.add("base", lambda: 2)
+    wf.add("scaled", lambda base, factor: base * factor, depends_on=[base], factor=3)
+    done = _submit(client, wf)
+    again = done.fork("scaled", {"scaled": {"arguments": {"factor": 5}}}).wait(progress=False)
+
+    assert (done["scaled"].value, again["scaled"].value) == (6, 10)
+    assert again["base"].job_id == done["base"].job_id
+
+
+def test_the_places_of_an_error_are_the_callers_own(client: Client) -> None:
+    """Given a library that raises deep within, then the caller's line is shown, and the last."""
+    wf = Workflow("deep")
+    wf.add("deep", lambda: FRAME["nope"])
+    places = [one.path for one in _submit(client, wf)["deep"].error.details]
+
+    assert len(places) == 2
+    assert "test_function_nodes.py" in places[0]
 
 
 def test_a_function_is_a_node_and_nothing_else(client: Client) -> None:

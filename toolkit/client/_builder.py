@@ -16,8 +16,8 @@ from toolkit.contract.run_options import (
     RunOptions,
 )
 from toolkit.contract.suggestions import suggest_name
-from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
-from toolkit.functions import CAPABILITY_NAME, RegisteredFunction
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate, WorkflowCreate
+from toolkit.functions import RegisteredFunction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ class Workflow(GraphView, RunOptionAttributes):
         else:
             made = make_function_node(id, capability, upstream, given)
             called, given, upstream = made.registered, made.input, made.depends_on
-            capability = CAPABILITY_NAME
+            capability = FUNCTION_CAPABILITY
         for name in upstream:
             if name not in known:
                 told = f"`{id}` depends on `{name}`, which has not been added; add it first"

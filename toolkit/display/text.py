@@ -31,6 +31,7 @@ SYMBOLS = {
     "cancelled": "-",
 }
 MAX_LINE_CHARACTERS = 60
+MAX_CELL_CHARACTERS = 300
 SHOWN_DIGITS = 6  # of a number with a fraction
 MISSING_FIELD = "missing"  # the field of what a plan or task lacks
 
@@ -169,7 +170,9 @@ def format_cell(column: str, value: object) -> str:
         return f"{SYMBOLS.get(str(value), '·')} {value}"
     if column == MISSING_FIELD and isinstance(value, list):
         return format_missing(value)
-    return truncate_line(format_inline(value), 300)
+    if column == "error" and isinstance(value, Mapping):
+        return truncate_line(f"{value.get('code')}: {value.get('message')}", MAX_CELL_CHARACTERS)
+    return truncate_line(format_inline(value), MAX_CELL_CHARACTERS)
 
 
 def format_inline(value: object, name: str = "") -> str:

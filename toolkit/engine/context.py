@@ -12,6 +12,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
+from toolkit.contract.workflows import FUNCTION_CAPABILITY
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower, read_connection
@@ -28,7 +29,7 @@ from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.text_streams import TextStreams
-from toolkit.functions import CAPABILITY_NAME, FunctionTable
+from toolkit.functions import FunctionTable
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
 
@@ -75,7 +76,7 @@ class EngineContext(ProviderContext):
         Raises:
             RequestError: see `Registry.require`.
         """
-        return self._call_function if name == CAPABILITY_NAME else self.registry.require(name)
+        return self._call_function if name == FUNCTION_CAPABILITY else self.registry.require(name)
 
     @cached_property
     def _call_function(self) -> Capability:

@@ -4,6 +4,6 @@ A record names a function and never holds its code: who opens the same directory
 which function is asked for, and has to have it.
 """
 
-from toolkit.functions.table import CAPABILITY_NAME, FunctionTable, RegisteredFunction
+from toolkit.functions.table import FunctionTable, RegisteredFunction
 
-__all__ = ["CAPABILITY_NAME", "FunctionTable", "RegisteredFunction"]
+__all__ = ["FunctionTable", "RegisteredFunction"]

@@ -13,6 +13,7 @@ from toolkit.contract.errors import Detail, ErrorCode, WorkError
 from toolkit.contract.key_shapes import looks_like_key
 from toolkit.contract.suggestions import truncate_text
 from toolkit.functions.frames import FrameError
+from toolkit.functions.own_code import is_own_file
 from toolkit.functions.table import RegisteredFunction
 from toolkit.functions.values import UnwritableValueError, read_value, write_value
 from toolkit.plugins import Blob
@@ -167,17 +168,19 @@ def _explain_failure(name: str, error: BaseException) -> WorkError:
 
 
 def _list_frames(trace: TracebackType | None) -> list[tuple[str, str]]:
-    """List the last places of a traceback, and the line of code at each; none of this package's."""
+    """List the last places of a traceback, and the line of code at each.
+
+    They are the caller's own, and the very last where a library raised the error.
+    """
+    steps = list(traceback.walk_tb(trace))[1:]  # the first is the call itself
+    own = [step for step in steps[:-1] if is_own_file(step[0].f_code.co_filename)]
     found = []
-    package = str(Path(__file__).parent)
-    for frame, number in traceback.walk_tb(trace):
+    for frame, number in [*own, *steps[-1:]][-MAX_SHOWN_FRAMES:]:
         file = frame.f_code.co_filename
-        if file.startswith(package):
-            continue
         line = linecache.getline(file, number, frame.f_globals).strip()
         where = "" if "ipykernel" in file or file.startswith("<") else f" of {Path(file).name}"
         found.append((f"{frame.f_code.co_name}, line {number}{where}", line))
-    return found[-MAX_SHOWN_FRAMES:]
+    return found
 
 
 def _hide_keys(text: str) -> str:

@@ -13,7 +13,6 @@ import functools
 import hashlib
 import re
 import sys
-import sysconfig
 import types
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,6 +22,8 @@ from pathlib import Path, PurePath
 
 from pydantic import BaseModel
 
+from toolkit.functions.own_code import is_own_module
+
 PROCESS_TOKEN = uuid.uuid4().hex  # what counts as itself is the same in this process alone
 _GLOBAL_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 # Values of these are equal where their `repr` is.
@@ -31,10 +32,6 @@ _TOLD_BY_REPR = (
     datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, uuid.UUID, type(...),
     types.GenericAlias, types.UnionType,
 )  # fmt: skip
-_INSTALLED = tuple(
-    str(Path(sysconfig.get_path(name)).resolve())
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -168,7 +165,7 @@ class _Reader:
         self._add("set", *sorted(digests))
 
     def _add_function(self, function: types.FunctionType) -> None:
-        is_own = _is_own(function.__module__)
+        is_own = is_own_module(function.__module__)
         if not is_own:  # what it calls is as its version says; what it closes over is the caller's
             self._add_installed(function.__module__, function.__qualname__)
         self._add("function")
@@ -198,7 +195,7 @@ class _Reader:
         self._add_all("a constant", code.co_consts)
 
     def _add_class(self, kind: type) -> None:
-        if not _is_own(kind.__module__):
+        if not is_own_module(kind.__module__):
             self._add_installed(kind.__module__, kind.__qualname__)
             return
         self._add("class", kind.__qualname__)
@@ -215,7 +212,7 @@ class _Reader:
 
     def _add_module(self, module: types.ModuleType) -> None:
         file = getattr(module, "__file__", None)
-        if file is None or not _is_own(module.__name__):
+        if file is None or not is_own_module(module.__name__):
             self._add_installed(module.__name__, "")
             return
         self._add("module", module.__name__)
@@ -276,19 +273,6 @@ def _list_global_names(code: types.CodeType) -> Iterator[str]:
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             yield from _list_global_names(inner)
-
-
-def _is_own(module: str | None) -> bool:
-    """Tell whether a module is the caller's own: neither Python's nor installed."""
-    if module in (None, "__main__"):
-        return True
-    if str(module).partition(".")[0] == __name__.partition(".")[0]:
-        return False  # this package, wherever it was installed
-    found = sys.modules.get(str(module))
-    file = getattr(found, "__file__", None)
-    if found is not None and file is None:
-        return False
-    return file is None or not str(Path(file).resolve()).startswith(_INSTALLED)
 
 
 def _is_dated(name: str) -> bool:

@@ -35,6 +35,8 @@ def write_frame(frame: Any) -> Blob:
     Raises:
         FrameError: it would not come back as it is.
     """
+    if _is_pandas(frame):
+        return _write_pandas(frame)
     if type(frame).__module__.partition(".")[0] == "polars":
         buffer = io.BytesIO()
         frame.write_ipc_stream(buffer)
@@ -42,17 +44,30 @@ def write_frame(frame: Any) -> Blob:
     try:
         import pyarrow as pa
     except ImportError:
-        if not _is_pandas(frame):
-            raise FrameError("a table other than pandas' needs pyarrow: pip install it") from None
-        return _write_json(frame)
-    if not _is_pandas(frame):
-        table = pa.table(frame)
-        return _make_blob(_write_arrow(table), table.column_names, table.num_rows, "pyarrow")
-    try:
-        table = pa.Table.from_pandas(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise FrameError(f"a table whose columns Arrow has no type for: {error}") from error
-    return _make_blob(_write_arrow(table), list(map(str, frame.columns)), len(frame), "pandas")
+        raise FrameError("a table other than pandas' needs pyarrow: pip install it") from None
+    table = pa.table(frame)
+    return _make_blob(_write_arrow(table), table.column_names, table.num_rows, "pyarrow")
+
+
+def _write_pandas(frame: "pd.DataFrame") -> Blob:
+    """Write a table of pandas in the first form that it comes back from as it is."""
+    import pandas as pd
+
+    reason = ""
+    for write in (_write_pandas_arrow, _write_json):
+        try:
+            blob = write(frame)
+            again: Any = read_frame(blob.data, blob.media_type, blob.metadata)
+            pd.testing.assert_frame_equal(frame, again, check_exact=True, check_freq=False)
+        except ImportError:
+            continue
+        except FrameError as error:
+            reason = str(error)
+        except (TypeError, ValueError, AssertionError) as error:  # Arrow's are of these, too
+            reason = f"a table that would come back as another one ({str(error).splitlines()[0]})"
+        else:
+            return blob
+    raise FrameError(reason)
 
 
 def read_frame(data: bytes, media_type: str, metadata: Mapping[str, object]) -> object:
@@ -90,6 +105,13 @@ def _make_blob(data: bytes, columns: list[str], rows: int, source: str) -> Blob:
     return Blob(data, media_type, known)
 
 
+def _write_pandas_arrow(frame: "pd.DataFrame") -> Blob:
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(frame)
+    return _make_blob(_write_arrow(table), list(map(str, frame.columns)), len(frame), "pandas")
+
+
 def _write_arrow(table: Any) -> bytes:
     import pyarrow as pa
 
@@ -100,7 +122,7 @@ def _write_arrow(table: Any) -> bytes:
 
 
 def _write_json(frame: "pd.DataFrame") -> Blob:
-    """Write a table of pandas as JSON, and read it again to see that it is the same."""
+    """Write a table of pandas as JSON: its rows, beside a schema with its dtypes."""
     import pandas as pd
 
     names: list[Any] = list(frame.columns)
@@ -128,15 +150,7 @@ def _write_json(frame: "pd.DataFrame") -> Blob:
             for row in zip(*values, strict=True)
         ],
     }
-    try:
-        data = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
-        again = _read_json(data)
-        pd.testing.assert_frame_equal(frame, again, check_exact=True, check_freq=False)
-    except (TypeError, ValueError, AssertionError) as error:
-        raise FrameError(
-            "a table that JSON does not hold as it is: install pyarrow, or make its columns plain"
-            f" ({str(error).splitlines()[0]})"
-        ) from None
+    data = json.dumps(document, ensure_ascii=False, allow_nan=False).encode()
     return _make_blob(data, names, len(frame), "pandas")
 
 

@@ -7,16 +7,16 @@ from pydantic import Field
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.suggestions import truncate_text
-from toolkit.contract.workflows import NodeCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, NodeCreate
 from toolkit.functions.calls import FunctionCall
 from toolkit.functions.fingerprints import fingerprint_function
-from toolkit.functions.table import CAPABILITY_NAME, MAX_NAME_CHARS, FunctionTable
+from toolkit.functions.table import MAX_NAME_CHARS, FunctionTable
 from toolkit.functions.values import describe_value
 from toolkit.plugins import Blob, Call, Capability, Flow, Result
 from toolkit.plugins.capability import ANY_MEDIA
 from toolkit.plugins.flow import run_function
 
-_ID, _, _VERSION = CAPABILITY_NAME.partition("@")
+_ID, _, _VERSION = FUNCTION_CAPABILITY.partition("@")
 
 
 class FunctionInput(Request):

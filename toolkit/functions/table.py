@@ -8,8 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-CAPABILITY_NAME = "function.call@1"  # the capability of every node that is a function
-MAX_FUNCTIONS = 50_000  # as many as the largest workflow has nodes
+MAX_FUNCTIONS = 50_000  # as many as fifty workflows of the largest size have nodes
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200
 
@@ -38,9 +37,13 @@ class FunctionTable:
     that was there before, too, so that a corrected one takes the place of the one that failed.
     Beyond `MAX_FUNCTIONS` the one that was used least lately is forgotten; what still asks for it
     waits, or fails, as in a process that never had it.
+
+    Attributes:
+        account_id: whose process it is: no other account's work calls its functions.
     """
 
     def __init__(self) -> None:
+        self.account_id: str | None = None
         self._lock = threading.Lock()
         self._by_digest: OrderedDict[tuple[str, str], RegisteredFunction] = OrderedDict()
         self._by_name: dict[str, RegisteredFunction] = {}

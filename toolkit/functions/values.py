@@ -43,7 +43,9 @@ def write_value(value: object) -> Blob:
     try:
         if is_frame(value):
             return write_frame(value)
-        return Blob(to_json(value, fallback=_convert_number), "application/json")
+        return Blob(
+            to_json(value, inf_nan_mode="null", fallback=_convert_number), "application/json"
+        )
     except FrameError as error:
         raise UnwritableValueError(str(error)) from None
     except (PydanticSerializationError, RecursionError, UnicodeError, ValueError) as error:

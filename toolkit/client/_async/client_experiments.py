@@ -65,7 +65,7 @@ class AsyncClientExperiments(AsyncClientResources):
         from toolkit.client._output_model import add_output_schema
         from toolkit.client._row_results import RowBudget, build_frame
         from toolkit.client._row_templates import check_columns, read_rows
-        from toolkit.display.row_progress import RowProgress
+        from toolkit.display.progress.row_progress import RowProgress
 
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")

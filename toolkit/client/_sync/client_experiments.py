@@ -66,7 +66,7 @@ class ClientExperiments(ClientResources):
         from toolkit.client._row_results import RowBudget, build_frame
         from toolkit.client._row_templates import check_columns, read_rows
         from toolkit.client._sync.mapping import RowMapper
-        from toolkit.display.row_progress import RowProgress
+        from toolkit.display.progress.row_progress import RowProgress
 
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")

@@ -139,9 +139,9 @@ class Waitable(Handle[R]):
             if deadline is None or not error.is_away or time.monotonic() < deadline:
                 raise
         except KeyboardInterrupt:
-            call = f'client.{self.resource}.get("{self.id}").wait()'
             raise WaitInterruptedError(
-                f"Interrupted: {self.id} goes on. `{call}` waits for it again, here or elsewhere."
+                "Interrupted; the work goes on. To wait again:"
+                f' client.{self.resource}.get("{self.id}").wait()'
             ) from None
         if not self.done:
             raise ServiceTimeoutError(

@@ -16,7 +16,7 @@ from toolkit.client._wire.messages import make_run_body
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.runs import Route
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
@@ -136,10 +136,14 @@ class RowMapper:
             return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
         if self._budget.covers(bound_usd):
             return ""
-        left = format_money(round(max(0.0, self._budget.left_usd), 9))
+        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
+        left_usd = round(max(0.0, self._budget.left_usd), 9)
+        bound, left, limit = (
+            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
+        )
         return (
-            f"BUDGET_EXCEEDED: it may cost {format_money(bound_usd)}, and {left} of"
-            f" {format_money(self._budget.limit_usd)} are left; raise max_cost_usd and call again."
+            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
+            " raise max_cost_usd and call again."
         )
 
     def _finish_oldest(self) -> None:

@@ -18,9 +18,13 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
     total = len(work.nodes)
     bar = ""
     if total > 1:
-        bar = _render_bar(done / total, "completed", f"{done} of {total}", width="100%")
+        bar = render_bar(done / total, "completed", f"{done} of {total}", width="100%")
     rows = "".join(_render_row(row, alone=work.is_single) for row in choose_rows(work, now))
-    table = f'<table style="margin:2px 0;border-collapse:collapse">{rows}</table>' if rows else ""
+    table = (
+        f'<table style="margin:2px 0;border-collapse:collapse;min-width:40em">{rows}</table>'
+        if rows
+        else ""
+    )
     return (
         f'<div class="toolkit-progress" style="max-width:60em">'
         f"<div>{escape(format_headline(work, now))}</div>{bar}{table}</div>"
@@ -33,19 +37,20 @@ def render_line(line: str) -> str:
 
 
 def _render_row(row: ProgressRow, *, alone: bool) -> str:
-    bar = _render_bar(row.part, row.status, row.status, width="9em")
+    bar = render_bar(row.part, row.status, row.status, width="9em")
     cells = [escape(row.name), escape(format_row(row)), bar, row.seconds, row.cost]
     shown = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
     note = f'<td style="{CELL};{QUIET};white-space:normal">{escape(row.note)}</td>'
     written = ""
     if row.text:
         text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
-        style = "white-space:pre-wrap;padding:0 0 4px 12px;text-align:left"
-        written = f'<tr><td colspan="6" style="{style}">{escape(text)}</td></tr>'
+        # It fills the width that the other rows make, and makes none itself.
+        style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
+        written = f'<tr><td colspan="6"><div style="{style}">{escape(text)}</div></td></tr>'
     return f'<tr data-node="{escape(row.name)}">{shown}{note}</tr>{written}'
 
 
-def _render_bar(part: float | None, status: str, label: str, width: str) -> str:
+def render_bar(part: float | None, status: str, label: str, width: str) -> str:
     """Render a bar; one of which nobody knows how much is done is hatched."""
     fill, stroke = STATE_COLOURS.get(status, STATE_COLOURS["pending"])
     hatched = f"repeating-linear-gradient(45deg,{stroke} 0 4px,{fill} 4px 8px)"

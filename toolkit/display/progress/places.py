@@ -30,13 +30,14 @@ class NotebookScreen:
     def draw(self, work: WorkProgress) -> None:
         """Draw how far work is."""
         now = datetime.now(UTC)
-        self._show(format_headline(work, now), render_progress(work, now))
+        self.show(format_headline(work, now), render_progress(work, now))
 
     def end(self, line: str) -> None:
         """Leave one line in place of what was drawn."""
-        self._show(line, render_line(line))
+        self.show(line, render_line(line))
 
-    def _show(self, text: str, html: str) -> None:
+    def show(self, text: str, html: str) -> None:
+        """Show something instead, as text and as HTML."""
         from IPython.display import display
 
         shown = {"text/plain": text, "text/html": html}

@@ -151,7 +151,7 @@ def _draw_row(bar: TimelineBar, left: float, top: float, row: int, scale: float)
     base, thick = top + row / 2 + font * 0.35, row - (8 if row == ROOMY_ROW_HEIGHT else 3)
     weight = ' font-weight="700"' if bar.critical else ""
     name = fit_text(node.id, NAME_WIDTH - 10, font)
-    words = (node.id, node.capability, node.status, format_note(bar))
+    words = (node.id, node.label, node.status, format_note(bar))
     out = (
         f"<g><title>{escape_xml(' · '.join(words))}"
         f'</title><text x="{left - 8}" y="{format_coordinate(base)}" font-size="{font}"{weight} '

@@ -254,7 +254,7 @@ class JobExecutor:
             operable = is_servable(capability, options, providers)
         return Call(
             input=value,
-            blobs=await self._load_blobs(job_run, value),
+            blobs=await self._load_blobs(job_run, value) if capability.accepts else {},
             upstream=upstream,
             services=self._core.services,
             has_operation=operable,
@@ -262,8 +262,6 @@ class JobExecutor:
 
     async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
-        if not job_run.capability.accepts:
-            return blobs
         # What comes from upstream may not be stored yet, so it is not looked up there.
         at_hand = {kept.artifact.id: kept for kept in job_run.upstream.values()}
         for field, binding in job_run.capability.accepts.items():

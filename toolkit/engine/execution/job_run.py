@@ -200,7 +200,7 @@ class JobRun:
         """Sum up the job's cost: the calls that led to its result, or all if there is none."""
         job = self.job
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
-        if status == "completed":
+        if calls and status == "completed":
             last_try = job.attempts[self.earlier_attempts :]
             calls = [one for one in last_try if one.provider and one.status == "completed"]
         costs = [attempt.cost_usd for attempt in calls]

@@ -17,10 +17,10 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.tasks import Task
-from toolkit.contract.workflows import WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord, read_job
-from toolkit.functions import CAPABILITY_NAME, FunctionTable
+from toolkit.functions import FunctionTable
 from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class Readiness:
         row = None
         if work_item["kind"] == "workflow":
             row = await self._core.store.get_row("workflows", str(work_item["id"]))
-        if row is None or f'"{CAPABILITY_NAME}"' not in str(row["doc"]):
+        if row is None or f'"{FUNCTION_CAPABILITY}"' not in str(row["doc"]):
             return []
         try:
             workflow = WorkflowRecord.model_validate_json(str(row["doc"]))
@@ -110,7 +110,7 @@ class Readiness:
         asked = [
             node.input
             for node in workflow.nodes
-            if node.capability == CAPABILITY_NAME and node.id not in done
+            if node.capability == FUNCTION_CAPABILITY and node.id not in done
         ]
         if not asked:
             return []
