@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.client._async.client_resources import AsyncClientResources
 from toolkit.client._options import check_options
-from toolkit.client._wire.messages import make_annotation
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 
@@ -54,7 +53,7 @@ class AsyncClientExperiments(AsyncClientResources):
 
         Returns:
             the answers' fields, `status`, `cost_usd`, `latency_ms`, `run_id`, `cached` and
-            `error`, by the index of `rows`.
+            `error`, by the index of `rows`; `attrs["tag"]` is the tag that its runs share.
 
         Raises:
             RequestError: `INVALID_REQUEST` for a column that there is not, and others for what is
@@ -84,9 +83,12 @@ class AsyncClientExperiments(AsyncClientResources):
             concurrency,
             budget,
             RowProgress(len(found), max_cost_usd, is_shown=progress),
-            make_annotation(tags, note),
+            tags,
+            note,
         )
-        return build_frame(await mapper.run_all(), index, output_model)
+        frame = build_frame(await mapper.run_all(), index, output_model)
+        frame.attrs["tag"] = mapper.tag
+        return frame
 
     async def compare(
         self,

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.client._options import check_options
 from toolkit.client._sync.client_resources import ClientResources
-from toolkit.client._wire.messages import make_annotation
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 
@@ -55,7 +54,7 @@ class ClientExperiments(ClientResources):
 
         Returns:
             the answers' fields, `status`, `cost_usd`, `latency_ms`, `run_id`, `cached` and
-            `error`, by the index of `rows`.
+            `error`, by the index of `rows`; `attrs["tag"]` is the tag that its runs share.
 
         Raises:
             RequestError: `INVALID_REQUEST` for a column that there is not, and others for what is
@@ -85,9 +84,12 @@ class ClientExperiments(ClientResources):
             concurrency,
             budget,
             RowProgress(len(found), max_cost_usd, is_shown=progress),
-            make_annotation(tags, note),
+            tags,
+            note,
         )
-        return build_frame(mapper.run_all(), index, output_model)
+        frame = build_frame(mapper.run_all(), index, output_model)
+        frame.attrs["tag"] = mapper.tag
+        return frame
 
     def compare(
         self,
