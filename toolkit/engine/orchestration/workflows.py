@@ -337,6 +337,8 @@ class Workflows(WorkflowReader):
         watched = WatchedWorkflow(lease.account_id, workflow)
         with self._core.observer.watch_workflow(watched):
             watched.workflow = await scheduler.run()
+        if watched.workflow.task_id is None:  # a task goes on with its own
+            self._ended.add(watched.workflow, scheduler.document)
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:
