@@ -7,6 +7,7 @@ from contextlib import closing
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from weakref import WeakSet
 
 from pydantic import BaseModel
 
@@ -40,7 +41,7 @@ class Follower:
         self._http = http
         self._model = model
         self._path = path
-        self._looking: list[Following] = []
+        self._looking: WeakSet[Following] = WeakSet()  # who forgets to close is not read for
         self._reader = Reader()
         self._alarm: Mailbox[None] = Mailbox()  # rings where the work may go on again
         self._turn = 0  # of the reader that reads now
@@ -67,7 +68,7 @@ class Follower:
     def join(self, one: "Following", after: int) -> Sequence[Change]:
         """Tell one of all that changes, and return what it has missed by then."""
         with self._reader.guard:
-            self._looking.append(one)
+            self._looking.add(one)
             is_late = self._reads_texts is not None
             if not is_late:
                 self._after = after
@@ -90,8 +91,7 @@ class Follower:
     def leave(self, one: "Following") -> None:
         """Tell one of nothing more."""
         with self._reader.guard:
-            if one in self._looking:
-                self._looking.remove(one)
+            self._looking.discard(one)
             if not self._looking and self._reader.cancel():
                 self._reads_texts = None
         self._alarm.put()
@@ -115,7 +115,7 @@ class Follower:
             with self._reader.guard:
                 if turn == self._turn:
                     self._reads_texts = None
-                    for one in self._looking:
+                    for one in list(self._looking):
                         one.fail(error)
 
     def _has_turn(self, turn: int, *, is_over: bool = False) -> bool:
@@ -123,9 +123,9 @@ class Follower:
         with self._reader.guard:
             if turn != self._turn:
                 return False
-            for one in self._looking if is_over else ():
+            for one in list(self._looking) if is_over else ():
                 one.end()
-            if any(one.beyond_end or not is_over for one in self._looking):
+            if any(one.beyond_end or not is_over for one in list(self._looking)):
                 return True
             self._reads_texts = None
             return False
@@ -197,7 +197,7 @@ class Follower:
     def _tell(self, turn: int, *changes: Change) -> None:
         with self._reader.guard:
             if turn == self._turn and changes:
-                for one in self._looking:
+                for one in list(self._looking):
                     one.put(changes)
 
 

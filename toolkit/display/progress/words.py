@@ -136,3 +136,12 @@ def _find_outcome(work: WorkProgress) -> str:
     failed: Sequence[NodeState] = [node for node in work.nodes.values() if node.error]
     same = [node.id for node in failed if node.error.partition(":")[0] in work.outcome]
     return f"{truncate_line(same[0], MAX_ID_CHARACTERS)}: {work.outcome}" if same else work.outcome
+
+
+def escape_line(text: str) -> str:
+    """Return a text without what controls a terminal.
+
+    >>> escape_line("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
