@@ -122,7 +122,7 @@ class WorkProgress:
 
     def add_text(self, node_id: str, piece: str, *, restarts: bool) -> None:
         """Add a piece of the text that a node is writing; of a run, the id is its own."""
-        if node_id in self.nodes:
+        if node_id in self.nodes and not self.nodes[node_id].is_over:
             self.nodes[node_id].add_text(piece, restarts=restarts)
 
     def _note_running(self, node_id: str, *, is_running: bool) -> None:
