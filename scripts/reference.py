@@ -237,7 +237,8 @@ def client() -> Iterator[str]:
     made = Client("http://service.invalid")
     offered = {
         name: getattr(made, name)
-        for name, value in vars(Client.__base__).items()
+        for kind in Client.__mro__  # in the order in which each is defined
+        for name, value in vars(kind).items()
         if isinstance(value, cached_property)
     }
     yield "## The client\n"

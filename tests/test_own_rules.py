@@ -53,7 +53,7 @@ BEHIND_DOORS = {
     "client/test_client.py": "that the two clients are alike",
 }
 # What others' packages name so, though it is documented, or there is no other way to ask for it.
-OTHERS = {"_request_id", "_actions", "_custom_shell_complete", "_transport"}
+OTHERS = {"_request_id", "_actions", "_custom_shell_complete", "_transport", "_current_frames"}
 HOOK = re.compile(r"_repr_\w+_|_ipython_\w+_|_render_traceback_")
 
 

@@ -36,6 +36,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "agents.create": ("card-maker", "A card about {topic}"),
     "artifacts.upload": (b"bytes",),
     "compute.create": ("easel", "NVIDIA GeForce RTX 4090"),
+    "compare": (ID, ID),
     "connections.connect": ("text",),
     "connections.create": ("openai", "environment", "OPENAI_API_KEY"),
     "connections.share": ("prv_x", "all"),
@@ -183,11 +184,12 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     }
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
-            # These are about this process: its connections, and its embedded engine.
+            # These are about this process: its connections, its embedded engine, its functions.
             old = hasattr(function, "__deprecated__")
             # A call of one capability is a run: tests/client/test_capability_calls.py.
             old = old or "CapabilityCalls." in function.__qualname__
-            if not (old or name.startswith("_") or name in ("close", "aclose", "take_up")):
+            here = name in ("close", "aclose", "take_up", "register")
+            if not (old or here or name.startswith("_")):
                 found[prefix + name] = inspect.signature(function)
     return found
 

@@ -143,4 +143,5 @@ def test_there_is_one_client() -> None:
     for kind in (toolkit.Client, toolkit.AsyncClient):
         assert "local" in vars(kind)
         bases = [base.__name__ for base in kind.__mro__[1:]]
-        assert bases == [f"{kind.__name__}Resources", "object"]
+        own = [f"{kind.__name__}{part}" for part in ("Experiments", "Resources")]
+        assert bases == [*own, "object"]

@@ -14,6 +14,7 @@ from toolkit.engine.provider_context import ProviderContext
 from toolkit.engine.transport.driver import Driver
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.functions import FunctionTable
 from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
@@ -45,6 +46,7 @@ async def open_engine(
     observer: Observer | None = None,
     take_up: bool | None = None,
     read_only: bool = False,
+    functions: FunctionTable | None = None,
 ) -> Engine:
     """Open an engine, on the simulated vendor cloud where the settings ask for the sandbox.
 
@@ -59,6 +61,7 @@ async def open_engine(
         observer: the observer of workflows, jobs, calls and commits; none by default.
         take_up: whether unfinished work is resumed: true even in a copy, false nowhere.
         read_only: only read what is there, of all accounts.
+        functions: the functions of this process that workflows may call; none calls none.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -105,6 +108,7 @@ async def open_engine(
         observer=observer,
         take_up=take_up,
         read_only=read_only,
+        functions=functions,
     )
 
 

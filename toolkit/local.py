@@ -28,7 +28,9 @@ from toolkit.contract.operations.messages import (
 )
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
+from toolkit.engine.concurrency.loop_calls import LoopCalls
 from toolkit.engine.request_context import RequestContext
+from toolkit.functions import FunctionTable
 from toolkit.server.in_process import LocalOperations, find_target
 from toolkit.settings import Settings
 
@@ -84,10 +86,13 @@ class EngineThread:
         cassette: str | Path | None = None,
         mode: "CassetteMode" = "replay",
         opened_for: OpenOptions = OpenOptions(),
+        functions: FunctionTable | None = None,
     ) -> None:
+        self.functions = functions
         self._closed = False
         self._process = os.getpid()
         self._loop = create_event_loop()
+        self._calls = LoopCalls(self._loop)
         self._thread = threading.Thread(target=self._run, name="toolkit-engine", daemon=True)
         self._thread.start()
         try:
@@ -100,6 +105,7 @@ class EngineThread:
                     mode=mode,
                     take_up=opened_for.take_up,
                     read_only=opened_for.read_only,
+                    functions=functions,
                 )
             )
         except BaseException:
@@ -125,11 +131,15 @@ class EngineThread:
         Raises:
             ServiceError: `UNAVAILABLE` when the engine is closed, or in a forked process.
         """
+        self._check_open(work)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _check_open(self, work: Coroutine[Any, Any, object]) -> None:
+        """Refuse a coroutine where the engine cannot be used."""
         trouble = self._explain_closed()
         if trouble is not None:
             work.close()
             raise ServiceError(ErrorCode.UNAVAILABLE, trouble)
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def _explain_closed(self) -> str | None:
         """Explain why the engine cannot be used; none where it can."""
@@ -138,13 +148,22 @@ class EngineThread:
         return "The engine of this client is closed: open it again." if self._closed else None
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run a coroutine on the engine's loop and wait for it."""
-        future = self.submit(work)
-        try:
-            return future.result(timeout_s)
-        except BaseException:
-            future.cancel()
-            raise
+        """Run a coroutine on the engine's loop and wait for it.
+
+        Raises:
+            ServiceError: as `submit`.
+        """
+        self._check_open(work)
+        return self._calls.call(work, timeout_s)
+
+    async def await_call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's loop, and wait for it on the running one.
+
+        Raises:
+            ServiceError: as `submit`.
+        """
+        self._check_open(work)
+        return await self._calls.await_call(work)
 
     def close(self, grace_s: float = GRACE_S) -> None:
         """Stop the engine; unfinished work goes on when it is opened again."""
@@ -281,8 +300,7 @@ class AsyncLoopChannel:
         Raises:
             ToolkitError: as over HTTP.
         """
-        work = self._thread.operations.call(request)
-        return await asyncio.wrap_future(self._thread.submit(work))
+        return await self._thread.await_call(self._thread.operations.call(request))
 
     async def stream(
         self, request: OperationRequest, deadline: float | None
@@ -295,13 +313,12 @@ class AsyncLoopChannel:
         items = self._thread.operations.stream(request)
         try:
             while True:
-                next_item = self._thread.submit(_read_next(items, deadline))
-                item = await asyncio.wrap_future(next_item)
+                item = await self._thread.await_call(_read_next(items, deadline))
                 if item is None:
                     return
                 yield item
         finally:
-            await asyncio.wrap_future(self._thread.submit(_close_stream(items)))
+            await self._thread.await_call(_close_stream(items))
 
 
 async def _read_next(items: AsyncIterator[T], deadline: float | None) -> T | None:
@@ -347,8 +364,8 @@ class AsyncLoopTransport(httpx.AsyncBaseTransport):
         """Have the app respond on its own loop."""
         if not _is_streamed(request):
             await request.aread()
-        future = self._thread.submit(self._thread.answer(_copy_request(request)))
-        return _detach_response(await asyncio.wrap_future(future), request)
+        answered = await self._thread.await_call(self._thread.answer(_copy_request(request)))
+        return _detach_response(answered, request)
 
 
 class _StreamedBody(httpx.AsyncByteStream):
@@ -410,7 +427,8 @@ def start_engine(
         update["data_dir"] = Path(data_dir)
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
-    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for)
+    functions = FunctionTable()
+    thread = EngineThread(settings, registry, faults, cassette, mode, opened_for, functions)
     if thread.engine.is_held and opened_for == OpenOptions():
         log.warning(
             "%s is a copy of another data directory: what was left lying in it is not taken up;"
@@ -418,16 +436,17 @@ def start_engine(
             settings.data_dir,
         )
     try:
-        return thread, thread.call(_sign_in(thread.engine, registry))
+        return thread, thread.call(_sign_in(thread.engine, registry, functions))
     except BaseException:
         thread.close(0)
         raise
 
 
-async def _sign_in(engine: Engine, registry: Registry) -> str:
+async def _sign_in(engine: Engine, registry: Registry, functions: FunctionTable) -> str:
     if engine.is_read_only:
         return engine.accounts.make_read_only_key()
     account, key = await engine.accounts.open_local_account()
+    functions.account_id = account.id
     context = RequestContext(account.id)
     if engine.settings.sandbox:
         simulated = list_simulated_ids(registry)

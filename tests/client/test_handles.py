@@ -44,7 +44,8 @@ def test_a_handle_offers_what_its_record_holds(area: str, name: str) -> None:
 def list_resources(kind: type[Client] | type[AsyncClient]) -> Iterator[tuple[str, type, type]]:
     """The resources of a client that have handles: name, class, and class of the handle."""
     client = kind("http://service.test", KEY)
-    for name, value in vars(kind).items():
+    found = {name: value for each in kind.__mro__ for name, value in vars(each).items()}
+    for name, value in found.items():
         if isinstance(value, cached_property):
             resource = type(getattr(client, name))
             if hasattr(resource, "handle"):

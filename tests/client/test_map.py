@@ -3,12 +3,13 @@
 import signal
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from toolkit import AsyncClient, Client
 from toolkit.contract.errors import RequestError
@@ -80,7 +81,7 @@ def test_the_same_call_pays_nothing_twice_in_another_process(tmp_path: Path) -> 
 _KILLED = """
 import os, signal, sys
 from toolkit import Client
-from toolkit.display.row_progress import RowProgress
+from toolkit.display.progress.row_progress import RowProgress
 
 def add(self, *_: object, **__: object) -> None:
     self.done += 1
@@ -105,6 +106,73 @@ def test_a_killed_kernel_is_resumed_by_the_same_call(tmp_path: Path) -> None:
     assert set(found["status"]) == {"completed"}
     assert found["cached"].sum() >= 5
     assert sorted(made) == sorted(f"On {n}" for n in range(20))
+
+
+def test_what_is_there_is_used_again_whoever_would_be_asked_now(client: Client) -> None:
+    """Given rows of a provider that is connected no longer, then the same call pays none anew."""
+    first = _classify(client, TEXTS[:3], tags=["wet"])
+    used = {client.runs.get(id).provider for id in first["run_id"]}
+    for connection in client.connections.list():
+        if connection.record.provider in used:
+            client.connections.delete(connection.id)
+    again = _classify(client)
+
+    assert list(again["cached"]) == [True, True, True, False]
+    assert list(again["run_id"][:3]) == list(first["run_id"])
+    assert list(again["cost_usd"][:3]) == list(first["cost_usd"])
+    assert client.runs.get(again["run_id"]["d"]).provider not in used
+    assert len(client.runs.list(tag=again.attrs["tag"])) == 4
+    assert len(client.runs.list(tag=["wet", again.attrs["tag"]])) == 3
+
+
+def test_another_question_or_another_provider_is_another_call(client: Client) -> None:
+    """Given another template or option, then nothing of the first call stands in for its rows."""
+    first = _classify(client)
+    for more in ({"objective": "Sort: {text}"}, {"options": {"provider": "openai"}}):
+        other = _classify(client, **more)
+        assert other.attrs["tag"] != first.attrs["tag"]
+        assert not other["cached"].any()
+    assert not _classify(client, options={"cache": False})["cached"].any()
+
+
+def test_a_slow_row_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    """Given a first row that takes long, then all others are begun before it is done."""
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        faults.latency("openai", mean_ms=700, times=1)
+        rows = [{"text": f"text {n}"} for n in range(6)]
+        found = _classify(client, rows, concurrency=2, options={"provider": "openai"})
+        runs = [client.runs.get(id) for id in found["run_id"]]
+
+    slow = max(runs, key=lambda run: run.latency_ms or 0)
+    assert slow.completed_at is not None
+    assert all(run.created_at < slow.completed_at for run in runs)
+    assert [run.input["objective"] for run in runs] == [f"Classify: text {n}" for n in range(6)]
+
+
+def test_one_budget_counts_what_was_paid_before(client: Client) -> None:
+    """Given rows that were paid, then the budget of the next call has only the rest for others."""
+    first = _classify(client, TEXTS[:2], max_tokens=50)
+    paid = float(first["cost_usd"].sum())
+    found = _classify(client, max_tokens=50, max_cost_usd=paid * 1.01)
+
+    assert list(found["cached"][:2]) == [True, True]
+    assert list(found["status"]) == ["completed", "completed", "not begun", "not begun"]
+
+
+class Dated(BaseModel):
+    """Fields of more types."""
+
+    day: date | None
+    count: Annotated[int, Field(ge=0)] | None
+
+
+def test_columns_have_the_types_of_fields(client: Client) -> None:
+    """Given fields that are dates or bounded numbers, then their columns are typed, also empty."""
+    found = _classify(client, [{"text": None}], output_model=Dated)
+    assert dict(found.dtypes.astype(str).head(2)) == {"day": "datetime64[us]", "count": "Int64"}
+    plain = client.map("llm.generate", TEXTS, objective="On {text}", progress=False)
+    assert plain["text"].dtype == "string"
 
 
 def test_equal_rows_are_paid_once(client: Client) -> None:
@@ -134,7 +202,7 @@ def test_one_budget_covers_all_rows_and_says_what_is_left(client: Client) -> Non
     assert 0 < len(ended) < 60
     assert len(ended) + len(rest) == 60
     assert float(ended["cost_usd"].sum()) <= limit
-    assert rest["error"].str.contains("are left; raise max_cost_usd").all()
+    assert rest["error"].str.contains("US dollars are left; raise max_cost_usd").all()
 
 
 def test_failed_rows_keep_their_error_and_are_tried_again(tmp_path: Path) -> None:

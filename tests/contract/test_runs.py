@@ -6,6 +6,7 @@ from io import BytesIO
 
 import pytest
 from PIL import Image
+from pydantic import ValidationError
 
 from toolkit import Client, RequestError, Workflow
 
@@ -24,6 +25,34 @@ def test_a_run_ends_with_its_output(client: Client) -> None:
     assert record.usage["simulated"] is True
     assert "sandbox" in str(record.model)
     assert [attempt.status for attempt in record.attempts] == ["completed"]
+
+
+def test_records_are_their_readers_own(client: Client) -> None:
+    """Given records of runs, then what a reader changes is changed nowhere else, and routing never.
+
+    Runs that measure the same share one decision, and in one process their readers do, too.
+    """
+    first, second = (
+        client.runs.create("llm.generate", {"objective": f"A line on tea, {n}"}).wait()
+        for n in (1, 2)
+    )
+    for changed in (first.record.input, first.record.output, first.record.usage):
+        changed.clear()
+    first.record.attempts.clear()
+    decision = first.record.routing
+    with pytest.raises(ValidationError, match="frozen"):
+        decision.policy = "none"
+    with pytest.raises(ValidationError, match="frozen"):
+        decision.candidates[0].score = 0.0
+    with pytest.raises(TypeError):
+        decision.candidates[0] = decision.candidates[1]
+    for run in (client.runs.get(first.id), second):
+        assert run.record.input["objective"]
+        assert run.record.output["text"]
+        assert run.record.usage
+        assert [attempt.status for attempt in run.record.attempts] == ["completed"]
+        assert list(run.to_dict()) == list(type(run.record).model_fields)
+    assert client.runs.get(first.id).record.routing == decision
 
 
 def test_a_pin_is_obeyed(client: Client) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import warnings
+from datetime import datetime
 from importlib.resources import files
 from io import TextIOBase
 from pathlib import Path
@@ -22,8 +23,8 @@ from toolkit.display.text import format_money
 
 NOTEBOOK = "01_social_card.ipynb"
 CELL_TIMEOUT_S = 120
-# The notebook's imports and, of what its tables and pictures import, whatever takes long.
-PRELOADS = ("toolkit:Client", "toolkit.local", "pandas", "PIL:Image")
+# The notebook's imports and, of what its pictures import, whatever takes long.
+PRELOADS = ("toolkit:Client", "toolkit.local", "matplotlib.figure", "PIL:Image")
 
 
 def find_notebook() -> Path:
@@ -132,9 +133,17 @@ def _build_node_table(workflow: dict[str, Any]) -> Table:
             node["status"],
             str(node["retry_count"]),
             format_money(node["cost_usd"]),
-            "" if node["seconds"] is None else f"{node['seconds']:.2f}",
+            _format_time(node["started_at"], node["completed_at"]),
         )
     return table
+
+
+def _format_time(started_at: str | None, completed_at: str | None) -> str:
+    """Write the seconds that a node took; "" where it never ran, or still does."""
+    if not started_at or not completed_at:
+        return ""
+    took = datetime.fromisoformat(completed_at) - datetime.fromisoformat(started_at)
+    return f"{took.total_seconds():.2f}"
 
 
 def _print_review(console: Console, task: dict[str, Any]) -> None:

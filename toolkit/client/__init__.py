@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from toolkit.client._async.client import AsyncClient
-    from toolkit.client._builder import NodeRef, Workflow
+    from toolkit.client._builder import Workflow
+    from toolkit.client._function_nodes import NodeRef
     from toolkit.client._record_view import RecordView
     from toolkit.client._sync.client import Client
     from toolkit.client._sync.resources.agents import Agent
@@ -33,7 +34,7 @@ _EXPORTS = {
     "Connection": "toolkit.client._sync.resources.connections",
     "Endpoint": "toolkit.client._sync.resources.endpoints",
     "Job": "toolkit.client._sync.resources.jobs",
-    "NodeRef": "toolkit.client._builder",
+    "NodeRef": "toolkit.client._function_nodes",
     "Plan": "toolkit.client._sync.resources.plans",
     "RecordView": "toolkit.client._record_view",
     "Run": "toolkit.client._sync.resources.runs",

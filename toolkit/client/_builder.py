@@ -1,9 +1,9 @@
 """The workflow builder: nodes are added in order, so a cycle cannot be made."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
+from toolkit.client._function_nodes import NodeRef, make_function_node, warn_of_unseen
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
 from toolkit.client._output_model import add_output_schema
@@ -16,7 +16,8 @@ from toolkit.contract.run_options import (
     RunOptions,
 )
 from toolkit.contract.suggestions import suggest_name
-from toolkit.contract.workflows import Node, NodeCreate, WorkflowCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate, WorkflowCreate
+from toolkit.functions import RegisteredFunction
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,15 +27,8 @@ if TYPE_CHECKING:
 ANNOTATIONS = ("tags", "note")
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRef:
-    """A reference to a node that was added, for another node's `depends_on`."""
-
-    id: str
-
-
 class Workflow(GraphView, RunOptionAttributes):
-    """A graph of capabilities to submit.
+    """A graph of capabilities, and of functions of this process, to submit.
 
     Args:
         name: its name.
@@ -72,34 +66,42 @@ class Workflow(GraphView, RunOptionAttributes):
         for option, value in options.items():
             setattr(self, option, value)
         self.nodes: list[dict[str, Any]] = []
+        self.functions: dict[str, RegisteredFunction] = {}  # by the id of the node that calls it
 
     def add(
         self,
         id: str,
-        capability: str,
+        capability: str | Callable[..., object],
+        input: Mapping[str, object] | None = None,
         *,
         depends_on: Iterable[NodeRef | str] = (),
-        input: Mapping[str, object] | None = None,
         options: RunOptions | None = None,
         optional: bool = False,
         output_model: "type[BaseModel] | None" = None,
+        cache: bool | None = None,
         **fields: object,
     ) -> NodeRef:
         """Add a node.
 
         Args:
             id: the node's id, unique within the workflow.
-            capability: a name, or `name@version`.
-            depends_on: nodes added before, whose artifacts this one is given.
-            input: the capability's input; or give its fields as keyword arguments.
+            capability: a name, or `name@version`; or a function, which is called in a thread of
+                this process, by the embedded engine alone.
+            input: the capability's input; or give its fields as keyword arguments. An argument of
+                a function may be a node, or a list of nodes: `wf.add("clean", clean, table=raw)`.
+            depends_on: nodes added before, whose artifacts this one is given. A function takes the
+                result of each as the parameter of its name.
             options: such as `{"provider": "openai"}`.
             optional: whether the rest goes on without it, with a warning, where it fails.
             output_model: a pydantic model that the node's answer has to fit; `parse` of its job
                 makes an instance.
+            cache: use the result of an equal node again; of a function, one whose code, values
+                and arguments are the same (`docs/guides/functions.md` says what that cannot see).
 
         Raises:
-            RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, or a dependency
-                that has not been added; `INVALID_REQUEST` for a model that no schema can say.
+            RequestError: `INVALID_WORKFLOW` for an id that is taken or no text, a dependency
+                that has not been added, or arguments that do not fit a function;
+                `INVALID_REQUEST` for a model that no schema can say.
         """
         if not isinstance(id, str):
             raise _make_workflow_error(f"The id {id} is no text: put it between quotes.")
@@ -107,6 +109,14 @@ class Workflow(GraphView, RunOptionAttributes):
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
+        given: dict[str, object] = {**(input or {}), **fields}
+        called: RegisteredFunction | None = None
+        if isinstance(capability, str):
+            given = dict(add_output_schema(given, output_model))
+        else:
+            made = make_function_node(id, capability, upstream, given)
+            called, given, upstream = made.registered, made.input, made.depends_on
+            capability = FUNCTION_CAPABILITY
         for name in upstream:
             if name not in known:
                 told = f"`{id}` depends on `{name}`, which has not been added; add it first"
@@ -115,14 +125,18 @@ class Workflow(GraphView, RunOptionAttributes):
         node: dict[str, Any] = {
             "id": id,
             "capability": capability,
-            "input": dict(add_output_schema({**(input or {}), **fields}, output_model)),
+            "input": given,
             "depends_on": upstream,
         }
-        if options:
-            node["options"] = dict(options)
+        if options or cache is not None:
+            node["options"] = {**(options or {}), **({} if cache is None else {"cache": cache})}
         if optional:
             node["optional"] = True
         self.nodes.append(node)
+        if called is not None:
+            self.functions[id] = called
+            if node.get("options", {}).get("cache"):
+                warn_of_unseen(called)
         return NodeRef(id)
 
     def to_dict(self) -> dict[str, Any]:

@@ -45,9 +45,10 @@ class ClientInfo:
     def _repr_html_(self) -> str:
         # In cells of their own: two dollar signs in one text are a formula to a notebook.
         facts = {
+            "place": self.place,
             "account": self.account,
             "spent by this client": format_money(self.spent_here_usd),
             "spent today": format_money(self.spent_today_usd),
             "dollars": "simulated" if self.sandbox else "as billed, by list prices",
         }
-        return html.render_facts(f"Client {self.world}, {self.place}", facts)
+        return html.render_facts(f"Client {self.world}", facts)

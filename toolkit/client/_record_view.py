@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=BaseModel)
 ROUTE_COLUMNS = (
-    "provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "latency_p95_ms",
-    "quality", "breaker", "kept", "reason",
+    "provider", "model", "kept", "reason", "score", "estimated_cost_usd", "quality", "breaker",
+    "latency_p50_ms", "latency_p95_ms",
 )  # fmt: skip
 
 
@@ -133,7 +133,7 @@ class RouteView(RecordView[Route]):
     @property
     def candidates(self) -> list[Candidate]:
         """Every vendor and model that was looked at, the best first."""
-        return self.record.candidates
+        return list(self.record.candidates)
 
     def plot(self) -> "Figure":
         """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
@@ -154,7 +154,8 @@ class RouteView(RecordView[Route]):
             {**c.model_dump(mode="json"), "score": f"{c.score or 0:.3f}", "kept": not c.excluded}
             for c in self.candidates
         ]
-        return html.render_table(rows, ROUTE_COLUMNS, caption=repr(self)[1:-1])
+        filled = [name for name in ROUTE_COLUMNS if any(row[name] is not None for row in rows)]
+        return html.fit_cell(html.render_table(rows, filled, caption=repr(self)[1:-1]))
 
 
 class BillingView(RecordView[Billing]):

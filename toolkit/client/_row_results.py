@@ -3,21 +3,17 @@
 import types
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     import pandas as pd
     from pydantic import BaseModel
 
-_COLUMN_TYPES = {int: "Int64", float: "Float64", bool: "boolean", str: "string"}
-
-
-class MapInterruptedError(KeyboardInterrupt):
-    """An interrupt of `map`: the runs under way go on, and the same call takes all up again."""
-
-    def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback."""
-        return [str(self)]
+_COLUMN_TYPES: dict[Any, str] = {
+    int: "Int64", float: "Float64", bool: "boolean", str: "string", date: "datetime64[us]",
+    datetime: "datetime64[us, UTC]",
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -89,7 +85,7 @@ def build_frame(
             column = [
                 one.value.get(name) if isinstance(one.value, dict) else None for one in results
             ]
-            data[name] = pd.Series(column, dtype=object).infer_objects()
+            data[name] = pd.Series(column, dtype=object).convert_dtypes()
     else:
         for name, field in model.model_fields.items():
             column = [getattr(one.value, name, None) for one in results]
@@ -109,6 +105,8 @@ def build_frame(
 
 def _find_column_type(annotation: Any) -> str:
     """Find the type of the column for a field; `object` for what is no plain value."""
+    if get_origin(annotation) is Annotated:
+        return _find_column_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
         inner = [one for one in get_args(annotation) if one is not type(None)]
         return _find_column_type(inner[0]) if len(inner) == 1 else "object"

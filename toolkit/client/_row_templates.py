@@ -67,6 +67,27 @@ def check_columns(fields: Mapping[str, object], columns: Sequence[str]) -> None:
             raise RequestError(ErrorCode.INVALID_REQUEST, f"{told[:1].upper()}{told[1:]}.")
 
 
+def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, object]) -> str:
+    """Make the tag that the runs of one call share: the same for the same call, in any process.
+
+    How much may be spent and how long it may take is no part of it.
+
+    >>> make_map_tag("llm.generate", {"objective": "On {n}"}, {"cache": True})
+    'map-33d94b590055f6d9'
+    """
+    import hashlib
+
+    from toolkit.contract.base import to_canonical_json
+
+    chosen = {
+        option: value
+        for option, value in options.items()
+        if value is not None and option not in ("cache", "max_cost_usd", "deadline_s")
+    }
+    spelled = to_canonical_json([name, dict(fields), chosen])
+    return f"map-{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
+
+
 def fill_templates(
     fields: Mapping[str, object], row: Mapping[str, object]
 ) -> tuple[dict[str, object], str]:

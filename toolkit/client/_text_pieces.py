@@ -33,9 +33,17 @@ class TextAssembler:
     def __init__(self) -> None:
         self._seen = ""
         self._attempt = 0
+        self._begins = False
+
+    def begin(self) -> None:
+        """Take the next delta as the text from its beginning: a stream that begins gives that."""
+        self._begins = True
 
     def add(self, delta: TextDelta) -> TextPiece:
-        """Return the piece that was written."""
+        """Return the piece that was written, which is empty where nothing of it is new."""
+        begins, self._begins = self._begins, False
+        if begins and delta.attempt == self._attempt:
+            return self.complete(delta.text) or TextPiece.of("")
         restarts = bool(self._seen) and delta.attempt != self._attempt
         self._seen = delta.text if restarts else self._seen + delta.text
         self._attempt = delta.attempt

@@ -4,10 +4,15 @@ from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Timestamp
 
+# Tables, such as functions pass on: an Arrow stream, and rows as JSON with a schema beside them.
+ARROW_MEDIA_TYPE = "application/vnd.apache.arrow.stream"
+TABLE_MEDIA_TYPE = "application/vnd.dataresource+json"
 # The media types that may be stored and served; none that a browser would run as a page.
 MEDIA_TYPES: dict[str, str] = {
     "application/json": "json",
     "application/octet-stream": "bin",
+    ARROW_MEDIA_TYPE: "arrows",
+    TABLE_MEDIA_TYPE: "json",
     "audio/mp4": "m4a",
     "audio/mpeg": "mp3",
     "audio/wav": "wav",

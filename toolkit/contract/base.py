@@ -2,15 +2,17 @@
 
 import json
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, cached_property, lru_cache
-from typing import Annotated, Generic, TypeAlias, TypeVar, get_args
+from typing import Annotated, Generic, NamedTuple, TypeAlias, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic_core import to_json
 
 from toolkit.contract.errors import Detail, ErrorCode, ToolkitError, WorkError, get_error_class
 
+R = TypeVar("R", bound=BaseModel)
 JsonScalar: TypeAlias = str | int | float | bool | None
 # A recursive alias costs pydantic a schema per use; at the JSON edge `object` says as much.
 JsonObject: TypeAlias = dict[str, object]
@@ -18,7 +20,12 @@ JsonObject: TypeAlias = dict[str, object]
 
 def now() -> datetime:
     """Return the present, in UTC, cut to the milliseconds that the wire shows."""
-    return datetime.fromtimestamp(time.time_ns() // 1_000_000 / 1000, UTC)
+    return _make_moment(time.time_ns() // 1_000_000)
+
+
+@lru_cache(maxsize=16)  # many are asked for in one millisecond, and written: see `format_rfc3339`
+def _make_moment(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 @lru_cache(maxsize=4096)  # a record is written several times while its times stay the same
@@ -54,7 +61,12 @@ class Record(BaseModel):
 
 
 class SharedRecord(Record):
-    """A part of many records, which nobody changes: it is written as JSON once for all of them."""
+    """A part of many records, which nobody can change: all of them, a caller's too, have the same.
+
+    It is written as JSON once for all of them.
+    """
+
+    model_config = ConfigDict(frozen=True)
 
     @cached_property
     def as_json(self) -> bytes:
@@ -112,18 +124,46 @@ def dump_envelope(record: BaseModel) -> bytes:
     return b'{%s"data":%s%s}' % (before, dump_record(record), after)
 
 
+class RecordDocument(NamedTuple):
+    """A record as it passes between threads: what is its own as JSON, and the parts it shares.
+
+    Attributes:
+        own: the record as JSON, without the shared parts.
+        shared: those parts, by the name of the field.
+    """
+
+    own: bytes
+    shared: Mapping[str, SharedRecord]
+
+    @classmethod
+    def of(cls, record: BaseModel) -> "RecordDocument":
+        """Write one record; directly, as plain values of a large workflow take longer than JSON."""
+        shared = {
+            name: part
+            for name in _list_shared_fields(type(record))
+            if (part := getattr(record, name)) is not None
+        }
+        own = record.model_dump_json(by_alias=True, exclude=set(shared) if shared else None)
+        return cls(own.encode(), shared)
+
+    def to_json(self) -> bytes:
+        """Write the whole record."""
+        if not self.shared:
+            return self.own
+        parts = [b'"%s":%s' % (name.encode(), part.as_json) for name, part in self.shared.items()]
+        return b"%s,%s}" % (self.own[:-1], b",".join(parts))
+
+    def parse(self, model: type[R]) -> R:
+        """Make the record anew, of which nothing but the shared parts is the first one's."""
+        record = model.model_validate_json(self.own)
+        for name, part in self.shared.items():
+            setattr(record, name, part)
+        return record
+
+
 def dump_record(record: BaseModel) -> bytes:
-    """Write one record; directly, as plain values of a large workflow take longer than its JSON."""
-    shared = {
-        name: part
-        for name in _list_shared_fields(type(record))
-        if (part := getattr(record, name)) is not None
-    }
-    if not shared:
-        return record.model_dump_json(by_alias=True).encode()
-    rest = record.model_dump_json(by_alias=True, exclude=set(shared)).encode()
-    parts = [b'"%s":%s' % (name.encode(), part.as_json) for name, part in shared.items()]
-    return b"%s,%s}" % (rest[:-1], b",".join(parts))
+    """Write one record as JSON."""
+    return RecordDocument.of(record).to_json()
 
 
 @cache

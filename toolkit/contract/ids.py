@@ -13,7 +13,8 @@ _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _CHARACTER_PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _RANDOM_BITS = 80
 _RANDOM_BUFFER_BYTES = 4096
-_HALF_MASK = (1 << 40) - 1
+_LOWER_BITS = 40
+_LOWER_MASK = (1 << _LOWER_BITS) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ID_PATTERN = re.compile(r"^([a-z]{2,3})_[0-7][0-9a-hjkmnp-tv-z]{25}$")
 
@@ -84,11 +85,9 @@ def new_id(prefix: Prefix) -> str:
     True
     """
     value = _ulid_generator.next_value()
-    time_part = _encode_time(value >> _RANDOM_BITS)
-    p, low, high = _CHARACTER_PAIRS, value & _HALF_MASK, (value >> 40) & _HALF_MASK
+    p, low = _CHARACTER_PAIRS, value & _LOWER_MASK
     return (
-        f"{prefix}_{time_part}"
-        f"{p[high >> 30]}{p[high >> 20 & 1023]}{p[high >> 10 & 1023]}{p[high & 1023]}"
+        f"{prefix}_{_encode_upper(value >> _LOWER_BITS)}"
         f"{p[low >> 30]}{p[low >> 20 & 1023]}{p[low >> 10 & 1023]}{p[low & 1023]}"
     )
 
@@ -100,14 +99,13 @@ def make_earliest_id(prefix: Prefix, moment: datetime, margin_ms: int = 0) -> st
     True
     """
     milliseconds = max(0, int((moment - _EPOCH) / timedelta(milliseconds=1)) - margin_ms)
-    return f"{prefix}_{_encode_time(milliseconds)}{'0' * 16}"
+    return f"{prefix}_{_encode_upper(milliseconds << _LOWER_BITS)}{'0' * 8}"
 
 
-@lru_cache(maxsize=16)  # many are made in one millisecond
-def _encode_time(milliseconds: int) -> str:
-    return "".join(
-        _CHARACTER_PAIRS[(milliseconds >> shift) & 1023] for shift in range(40, -10, -10)
-    )
+@lru_cache(maxsize=16)  # as good as all that are made in one millisecond have the same
+def _encode_upper(value: int) -> str:
+    """Encode the upper bits of an id: the time, and the first half of what is random."""
+    return "".join(_CHARACTER_PAIRS[(value >> shift) & 1023] for shift in range(80, -10, -10))
 
 
 def build_id_pattern(prefix: Prefix) -> str:

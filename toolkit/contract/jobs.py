@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from toolkit.contract.base import (
     ErrorInfo,
@@ -102,6 +102,8 @@ class Candidate(Record):
         quality: the model's tier: 1 economy, 2 standard, 3 premium.
     """
 
+    model_config = ConfigDict(frozen=True)  # it is part of a decision that records share
+
     provider: str
     model: str | None = None
     score: float | None = None
@@ -126,7 +128,7 @@ class Routing(SharedRecord):
     """The recorded decision of the router; the first candidate not excluded is called first."""
 
     policy: str
-    candidates: list[Candidate] = []
+    candidates: tuple[Candidate, ...] = ()
 
 
 class Attempt(Record):

@@ -9,6 +9,8 @@ from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timest
 from toolkit.contract.jobs import Options
 
 WorkflowStatus = Literal["queued", "running", "completed", "failed", "cancelled"]
+# The capability of a node that calls a function of the process which submitted the workflow.
+FUNCTION_CAPABILITY = "function.call@1"
 NodeStatus = Literal["pending", "queued", "running", "completed", "failed", "cancelled"]
 # Any name that real pipelines give their steps, without control characters or line ends.
 NodeId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")]
@@ -88,6 +90,17 @@ class Node(Record):
     error: ErrorInfo | None = None
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is shown to do: its capability, or the function that it calls.
+
+        >>> Node(id="a", capability=FUNCTION_CAPABILITY, input={"function": "clean"}).label
+        'clean()'
+        """
+        if self.capability != FUNCTION_CAPABILITY:
+            return self.capability
+        return f"{self.input.get('function', '')}()"
 
 
 class WorkflowRecord(Record):

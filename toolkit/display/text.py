@@ -31,6 +31,8 @@ SYMBOLS = {
     "cancelled": "-",
 }
 MAX_LINE_CHARACTERS = 60
+MAX_CELL_CHARACTERS = 300
+SHOWN_DIGITS = 6  # of a number with a fraction
 MISSING_FIELD = "missing"  # the field of what a plan or task lacks
 
 
@@ -168,12 +170,16 @@ def format_cell(column: str, value: object) -> str:
         return f"{SYMBOLS.get(str(value), '·')} {value}"
     if column == MISSING_FIELD and isinstance(value, list):
         return format_missing(value)
-    return truncate_line(format_inline(value), 300)
+    if column == "error" and isinstance(value, Mapping):
+        return truncate_line(f"{value.get('code')}: {value.get('message')}", MAX_CELL_CHARACTERS)
+    return truncate_line(format_inline(value), MAX_CELL_CHARACTERS)
 
 
 def format_inline(value: object, name: str = "") -> str:
     """Write a value on one line as people write it, whatever is nested in it.
 
+    >>> format_inline(168.47999999999996)
+    '168.48'
     >>> many = [{"n": 1}, {"n": 2}]
     >>> format_inline({"max_cost_usd": 1e-07, "tags": ["a", "b"], "of": many, "no": None})
     'max cost usd: $0.0000001, tags: a, b, of: n: 1; n: 2'
@@ -191,6 +197,8 @@ def format_inline(value: object, name: str = "") -> str:
         return "yes" if value else "no"
     if name.endswith("_usd") and isinstance(value, int | float):
         return format_money(value)
+    if isinstance(value, float) and abs(value) < 10**SHOWN_DIGITS:
+        return f"{value:.{SHOWN_DIGITS}g}"
     return "" if value is None else str(value)
 
 

@@ -12,6 +12,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import from_wire_usd
+from toolkit.contract.workflows import FUNCTION_CAPABILITY
 from toolkit.engine.access.grants import Grants
 from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower, read_connection
@@ -28,6 +29,7 @@ from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.text_streams import TextStreams
+from toolkit.functions import FunctionTable
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
 
@@ -44,6 +46,7 @@ class EngineContext(ProviderContext):
         in_flight: ids of what this process is creating or deleting at a GPU cloud.
         observer: watches workflows, jobs and calls.
         texts: the texts that vendors are writing.
+        functions: the functions of this process that workflows may call; none calls none.
     """
 
     store: Store
@@ -58,6 +61,7 @@ class EngineContext(ProviderContext):
     observer: Observer = field(default_factory=NullObserver)
     in_flight: set[str] = field(default_factory=set)
     texts: TextStreams = field(default_factory=TextStreams)
+    functions: FunctionTable | None = None
     _rankings: RankingCache = field(default_factory=RankingCache)
     _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 
@@ -65,6 +69,20 @@ class EngineContext(ProviderContext):
     def records(self) -> Records:
         """The repositories of what is stored."""
         return Records(self.store)
+
+    def require_for_node(self, name: str) -> Capability:
+        """Find the capability of a workflow's node; a function is one there, and nowhere else.
+
+        Raises:
+            RequestError: see `Registry.require`.
+        """
+        return self._call_function if name == FUNCTION_CAPABILITY else self.registry.require(name)
+
+    @cached_property
+    def _call_function(self) -> Capability:
+        from toolkit.functions.node_capability import make_function_capability
+
+        return make_function_capability(self.functions)
 
     @cached_property
     def annotations(self) -> Annotations:

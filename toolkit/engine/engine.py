@@ -57,6 +57,7 @@ from toolkit.engine.transport.driver import Driver
 from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.functions import FunctionTable
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
@@ -160,6 +161,7 @@ class Engine:
         observer: Observer | None = None,
         take_up: bool | None = None,
         read_only: bool = False,
+        functions: FunctionTable | None = None,
     ) -> Self:
         """Open the data directory, resume abandoned work, and be ready for new work.
 
@@ -175,6 +177,7 @@ class Engine:
             take_up: true resumes abandoned work in a copy, too, which is a data directory of its
                 own from then on; false resumes nothing; none is as the settings say.
             read_only: only read what is there, of all accounts.
+            functions: the functions of this process that workflows may call; none calls none.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory cannot be used.
@@ -217,6 +220,7 @@ class Engine:
             quotas=Quotas(store, settings),
             is_reproducible=reproducible,
             observer=observer or NullObserver(),
+            functions=functions,
         )
         engine = cls(core)
         if read_only:

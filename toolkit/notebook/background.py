@@ -3,13 +3,12 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
-from toolkit.contract.errors import ServiceError, ToolkitError
+from toolkit.client import Run, Task
+from toolkit.contract.errors import ToolkitError
 from toolkit.contract.events import Event
 
-POLL_S = 2  # how long one request for events is held, and a closed widget's thread may go on
-MAX_FAILURES = 5
+POLL_S = 2  # the longest that the thread of a closed widget goes on
 Work = Callable[[], None]
 
 
@@ -105,47 +104,21 @@ class Background:
                 self._tell(f"That did not work ({type(error).__name__}).")
 
 
-class Followable(Protocol):
-    """Work that has events and knows when it is over."""
-
-    @property
-    def done(self) -> bool:
-        """True if it was over when last read."""
-
-    def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
-        """Return the events above a number, held for so long while there is none."""
-
-    def refresh(self) -> object:
-        """Read it again."""
-
-
 def follow_events(
-    work: Followable, closed: threading.Event, after: int = 0
+    work: Run | Task, closed: threading.Event, after: int = 0
 ) -> Iterator[Event | None]:
-    """Yield the events of work until it is over; none after each reading of its record.
+    """Yield the events of work until it is over, be it for a while; none after each of its records.
 
-    Requests are repeated where the service is away for a moment.
+    The handle has the record then.
     """
-    failures = 0
-    while not closed.is_set():
-        try:
-            found = work.events(after, 0 if work.done else POLL_S)
-            for event in found:
-                after = event.n
-                yield event
-            if not found or any(event.terminal or _may_pause(event) for event in found):
-                work.refresh()
-                yield None
-                if work.done and not work.events(after):
-                    return
-            failures = 0
-        except ServiceError:
-            failures += 1
-            if failures == MAX_FAILURES:
-                raise
-            closed.wait(failures)
-
-
-def _may_pause(event: Event) -> bool:
-    """Tell whether its resource may wait for a person from here on."""
-    return event.type.endswith(".blocked")
+    with work.follow(after) as following:
+        while not (closed.is_set() or following.is_over):
+            for change in following.take(POLL_S):
+                if isinstance(change, Event):
+                    if change.resource_id == work.id:
+                        yield change
+                elif isinstance(change, type(work.record)):
+                    work.record = change
+                    yield None
+                    if work.done:
+                        return

@@ -8,11 +8,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolkit.contract.errors import Detail, RequestError
-from toolkit.contract.workflows import NodeCreate, WorkflowCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, NodeCreate, WorkflowCreate
 from toolkit.engine import Registry
 from toolkit.engine.execution.workflow_graph import check_graph
 from toolkit.engine.routing.registry import validate_input
+from toolkit.functions.node_capability import make_function_capability
 from toolkit.planning.graph_faults import find_fillable_fields
+from toolkit.plugins import Capability
 from toolkit.settings import Settings
 
 
@@ -42,14 +44,21 @@ def _find_input_faults(request: WorkflowCreate, i: int, registry: Registry) -> l
     node = request.nodes[i]
     by_id: dict[str, NodeCreate] = {one.id: one for one in request.nodes}
     try:
-        capability = registry.require(node.capability)
+        capability = _require_capability(registry, node.capability)
         upstream = [by_id[up] for up in node.depends_on if up in by_id]
-        certain = [registry.require(up.capability) for up in upstream if not up.optional]
+        certain = [
+            _require_capability(registry, up.capability) for up in upstream if not up.optional
+        ]
         fillable = find_fillable_fields(capability, certain)
         validate_input(capability, node.input, fillable, f"nodes.{i}.input")
     except RequestError as error:
         return list(error.details) or [Detail(f"nodes.{i}.capability", error.message)]
     return []
+
+
+def _require_capability(registry: Registry, name: str) -> Capability:
+    """Find the capability of a node; whether a function is here is seen as it is submitted."""
+    return make_function_capability(None) if name == FUNCTION_CAPABILITY else registry.require(name)
 
 
 def render_python(body: Mapping[str, Any]) -> str:
@@ -75,13 +84,30 @@ def render_python(body: Mapping[str, Any]) -> str:
     ]
     for node in _sort_nodes(body["nodes"]):
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
-        given = f", input={node['input']!r}" if node.get("input") else ""
+        called, given = _spell_call(node, names)
         after = f", depends_on=[{upstream}]" if upstream else ""
         after += ", optional=True" if node.get("optional") else ""
-        lines.append(
-            f"{names[node['id']]} = wf.add({node['id']!r}, {node['capability']!r}{after}{given})"
-        )
+        lines.append(f"{names[node['id']]} = wf.add({node['id']!r}, {called}{after}{given})")
     return "\n".join([*lines, "run = client.workflows.submit(wf).wait()"])
+
+
+def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str, str]:
+    """Spell what a node calls, and what it is given; a function by its name, which is to be there.
+
+    >>> called = {"function": "clean", "arguments": {"n": 1}, "nodes": {"table": "raw"}}
+    >>> _spell_call({"capability": "function.call@1", "input": called}, {"raw": "raw_"})
+    ('clean', ', n=1, table=raw_')
+    """
+    given = node.get("input") or {}
+    name = str(given.get("function", ""))
+    is_named = name.isidentifier() and not keyword.iskeyword(name)
+    if node["capability"] != FUNCTION_CAPABILITY or not is_named:
+        return repr(node["capability"]), f", input={given!r}" if given else ""
+    spelled = {one: repr(value) for one, value in given.get("arguments", {}).items()}
+    for one, source in given.get("nodes", {}).items():
+        many = isinstance(source, list)
+        spelled[one] = f"[{', '.join(names[up] for up in source)}]" if many else names[source]
+    return name, "".join(f", {one}={value}" for one, value in spelled.items())
 
 
 def _name_variables(ids: list[str]) -> dict[str, str]:

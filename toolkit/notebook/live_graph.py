@@ -248,7 +248,7 @@ class LiveGraph(Panel):
             self._show_status()
             return
         record = self._workflow.record
-        titles = {node.id: node.capability for node in record.nodes}
+        titles = {node.id: node.label for node in record.nodes}
         if [node["id"] for node in self.view.graph.get("nodes", [])] != list(titles):
             self.view.draw(titles, {node.id: node.depends_on for node in record.nodes})
         self.view.states = {

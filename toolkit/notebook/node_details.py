@@ -55,13 +55,16 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
     node = workflow[node_id]
     job = workflow.job(node_id) if node.job_id else None
     known = {
-        "capability": node.capability,
+        "capability": node.label,
         "status": node.status,
         "depends_on": node.depends_on,
         "retries": node.retry_count,
         "error": node.error and f"{node.error.code}: {node.error.message}",
     }
     cards = [("Input", widget_html.render_json(node.input if job is None else job.input))]
+    if node.error is not None and node.error.details:
+        places = [{"at": one.path, "what": one.message} for one in node.error.details]
+        cards.insert(0, ("Where it failed", widget_html.render_table(places, ("at", "what"))))
     if job is not None:
         known |= {
             "provider": job.provider,

@@ -12,6 +12,7 @@ from toolkit.plugins.flow import Flow
 from toolkit.plugins.operations import Operation
 
 I = TypeVar("I", bound=BaseModel)  # noqa: E741 - the input of a capability
+ANY_MEDIA = "*"  # what a capability produces whose artifact may be of any type
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,10 @@ class Capability:
         operation_required: whether it fails without a connection, or only does less.
         default_provider: the connection id that is used when the caller has no preference.
         accepts: the fields that upstream artifacts can fill.
-        produces: the media type of its artifact.
+        produces: the media type of its artifact; `ANY_MEDIA` where nobody can say beforehand.
+        reads_upstream: whether its flow reads the upstream artifacts that fill no field, too.
+        state: what its result depends on beside the input, for the cache of results: something that
+            JSON can hold, told in a thread before each call; none for nothing.
         cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
             process is started, and has their modules, by then.
         estimate: the operation an input leads to, for the price before the call.
@@ -130,6 +134,8 @@ class Capability:
     default_provider: str | None = None
     accepts: Mapping[str, InputBinding] = field(default_factory=dict)
     produces: str = "application/json"
+    reads_upstream: bool = False
+    state: Callable[[Any], object] | None = None
     cpu_steps: tuple[Callable[..., object], ...] = ()
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None
     keywords: tuple[str, ...] = ()
@@ -150,6 +156,8 @@ class Capability:
     def can_fill(self, consumer: "Capability", field: str) -> bool:
         """Tell whether its artifact can fill a field of another capability."""
         binding = consumer.accepts[field]
+        if self.produces == ANY_MEDIA:
+            return True
         has_member = binding.mode != "member" or field in self.output_model.model_fields
         return has_member and binding.matches(self.produces)
 

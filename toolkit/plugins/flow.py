@@ -78,7 +78,22 @@ class RunInThread:
         return self.function(*self.args)
 
 
-Step: TypeAlias = httpx.Request | Pause | Submitted | RunInProcess | RunInThread | Operation[Any]
+@dataclass(frozen=True, slots=True)
+class RunFunction:
+    """A call of the caller's own code, in a thread of its own, for as long as it takes.
+
+    Attributes:
+        function: makes the call.
+        cancel: is called where nobody waits for its end any more; the call may go on all the same.
+    """
+
+    function: Callable[[], object]
+    cancel: Callable[[], None]
+
+
+Step: TypeAlias = (
+    httpx.Request | Pause | Submitted | RunInProcess | RunInThread | RunFunction | Operation[Any]
+)
 # The type of the value sent in depends on the step yielded; the helpers below have each one's.
 Flow: TypeAlias = Generator[Step, Any, T]
 
@@ -143,6 +158,11 @@ def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[
 def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
     """Call a function in a thread, and receive what it returns (see `RunInThread`)."""
     return cast("T", (yield RunInThread(function, args)))
+
+
+def run_function(function: Callable[[], T], cancel: Callable[[], None]) -> Flow[T]:
+    """Call the caller's own code, and receive what it returns (see `RunFunction`)."""
+    return cast("T", (yield RunFunction(function, cancel)))
 
 
 def request_operation(operation: Operation[R]) -> Flow[R]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 from toolkit.contract.artifacts import Artifact
-from toolkit.contract.base import ErrorInfo, dump_record
+from toolkit.contract.base import ErrorInfo, RecordDocument
 from toolkit.contract.errors import (
     AWAY_STATUSES,
     ErrorCode,
@@ -128,20 +128,20 @@ class LocalOperations:
             began = time.monotonic()
             run = await self._await_run(call)
             if run is not None:
-                return OperationAnswer([], work=dump_record(run))
+                return OperationAnswer(work=RecordDocument.of(run))
             left_s = max(0.0, call.input.wait_s - (time.monotonic() - began))
             call = replace(call, input=replace(call.input, wait_s=left_s))
         result = await dispatch(call)
         if call.operation.form == "record":
-            return OperationAnswer([dump_record(result)])
+            return OperationAnswer([RecordDocument.of(result)])
         if call.operation.form == "bytes":
-            return OperationAnswer([await self._read_bytes(call, result, request.span)])
+            return OperationAnswer(content=await self._read_bytes(call, result, request.span))
         work = None
         if request.is_last is not None and (not result or request.is_last(result)):
             reading = _READINGS[call.operation.resource]
-            work = dump_record(await dispatch(replace(call, operation=reading)))
+            work = RecordDocument.of(await dispatch(replace(call, operation=reading)))
         query = call.input if isinstance(call.input, PageQuery) else None
-        records = [dump_record(one) for one in result]
+        records = [RecordDocument.of(one) for one in result]
         return OperationAnswer(records, find_next_cursor(result, query), work)
 
     async def _await_run(self, call: ApiCall[EventsQuery]) -> Run | None:
@@ -166,7 +166,7 @@ class LocalOperations:
         if not content:
             raise make_upload_error("file", "is empty")
         stored = await dispatch(replace(call, input=Upload(content, {})))
-        return OperationAnswer([dump_record(stored)])
+        return OperationAnswer([RecordDocument.of(stored)])
 
     async def _read_bytes(
         self, call: ApiCall[Any], artifact: Artifact, span: tuple[int, int | None]

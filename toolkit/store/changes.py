@@ -1,20 +1,21 @@
-"""The changes that can be written, and the errors that are not the database's fault."""
+"""The changes that can be written, and the errors that are not the database's fault.
+
+A node has seven changes: they are tuples, which are made in a third of a frozen dataclass's time.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 
-@dataclass(frozen=True, slots=True)
-class InsertRow:
+class InsertRow(NamedTuple):
     """A new row; its `doc` may be a function that serializes it, called when it is written."""
 
     table: str
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateRow:
+class UpdateRow(NamedTuple):
     """New values for some columns of a row; `doc` as for `InsertRow`."""
 
     table: str
@@ -22,8 +23,7 @@ class UpdateRow:
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class PatchDocument:
+class PatchDocument(NamedTuple):
     """New values for some members of a row's `doc`, which leave its other members alone.
 
     The database itself sets them, so nothing that another process wrote meanwhile is undone.
@@ -34,24 +34,21 @@ class PatchDocument:
     values: Mapping[str, str | float | None]
 
 
-@dataclass(frozen=True, slots=True)
-class ReplaceRow:
+class ReplaceRow(NamedTuple):
     """A row that replaces one with the same id, if there is one."""
 
     table: str
     values: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteRow:
+class DeleteRow(NamedTuple):
     """The deletion of a row."""
 
     table: str
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class AddSpending:
+class AddSpending(NamedTuple):
     """An amount added to (or taken from) what a key has spent on a day, in billionths of a dollar.
 
     Attributes:
@@ -65,8 +62,7 @@ class AddSpending:
     limit: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class IncrementColumns:
+class IncrementColumns(NamedTuple):
     """Amounts added to the sums of a row, which is inserted if it does not exist.
 
     Attributes:
@@ -79,8 +75,7 @@ class IncrementColumns:
     increments: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class AppendEvent:
+class AppendEvent(NamedTuple):
     """An event; the writer assigns its number within the resource, and within the job."""
 
     resource_id: str

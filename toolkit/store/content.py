@@ -64,6 +64,8 @@ def iter_chunks(content: Content, size: int = CHUNK_BYTES) -> Iterator[bytes | m
 
 def compute_sha256(content: Content) -> str:
     """Compute the SHA-256 of bytes; large ones belong in a thread."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
     digest = hashlib.sha256()
     for piece in iter_chunks(content):
         digest.update(piece)

@@ -29,6 +29,7 @@ _SPENDING_SQL = (
 _BLOB_REFERENCE_SQL = (
     "SELECT 1 FROM artifacts WHERE sha256 = :sha256 AND content IS NULL AND deleted = 0 LIMIT 1"
 )
+_STORED_BYTES_SQL = "SELECT artifacts, records FROM stored_bytes WHERE id = ?"
 _JOB_OF_RUN_SQL = "SELECT id FROM jobs WHERE run_id = :run_id"
 SHARED_WITH_ALL: Final = "*"  # in a share, instead of an account
 _SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
@@ -188,8 +189,8 @@ class RowReader:
 
     def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""
-        row = self.get_row("stored_bytes", account_id)
-        return (0, 0) if row is None else (int(row["artifacts"]), int(row["records"]))
+        row = self._fetch_values(_STORED_BYTES_SQL, (account_id,))
+        return (0, 0) if row is None else (int(row[0]), int(row[1]))
 
     def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
         """Return a day's total spending, and the reservations that are part of it."""
@@ -207,11 +208,16 @@ class RowReader:
 
     def get_configuration_version(self) -> int:
         """Return the version of the configuration: the same number means that nothing changed."""
+        (version,) = self._fetch_values(READ_VERSION_SQL) or (0,)
+        return int(version)
+
+    def _fetch_values(self, sql: str, given: tuple[str, ...] = ()) -> tuple[Any, ...] | None:
+        """Fetch the values of the first row, if there is one: what is asked for very often."""
         try:
-            (version,) = self._connection.execute(READ_VERSION_SQL).fetchone()
+            row: tuple[Any, ...] | None = self._connection.execute(sql, given).fetchone()
         except (sqlite3.Error, OSError) as error:
             raise make_unavailable_error(error) from error
-        return int(version)
+        return row
 
     def _fetch_rows(self, sql: str, given: dict[str, object]) -> list[Row]:
         try:  # and not `translate_errors`: as a context manager it costs half a read

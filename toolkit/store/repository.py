@@ -143,7 +143,9 @@ class Repository(Generic[T]):
         }
         if "doc" not in columns:
             row["doc"] = self._dump(record)
-        return InsertRow(self._table, row | self._visible | columns)
+        row.update(self._visible)
+        row.update(columns)
+        return InsertRow(self._table, row)
 
     def make_update(self, record: T, **columns: object) -> UpdateRow:
         """Make the update that saves a record as it stands now, with columns beside it."""

@@ -7,7 +7,7 @@ what is looked at lies above it. So a filter that hardly anything fits does not 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -267,7 +267,16 @@ def has_text(doc: str, kind: str, text: str) -> bool:
     >>> has_text('{"input": {"objective": "On Tides"}, "output": {"text": "Salt"}}', "run", "salt")
     False
     """
+    # JSON has these characters as they are, so most documents need not be parsed.
+    if _is_plain(text) and text not in doc.casefold():
+        return False
     return any(text in one.casefold() for one in _iter_texts(_INPUTS[kind](from_json(doc))))
+
+
+@lru_cache(maxsize=8)  # a search asks it of every row
+def _is_plain(text: str) -> bool:
+    """Tell whether a text stands in a JSON document just as it is, wherever it stands there."""
+    return text.isascii() and text.isprintable() and not set(text) & {'"', "\\", "/"}
 
 
 _INPUTS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {

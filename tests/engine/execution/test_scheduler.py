@@ -13,6 +13,7 @@ from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.settings import Settings
+from toolkit.store import UpdateRow
 from toolkit.store.writing import writer
 
 
@@ -49,6 +50,35 @@ async def wait_until_ended(
             await engine.wait(context, workflow.id, 5)
             workflow = await engine.workflows.get(context, workflow.id)
     return workflow
+
+
+async def test_an_end_reads_the_same_at_first_and_later(
+    engine: Engine, context: RequestContext
+) -> None:
+    """Given a workflow with a node that failed, when it has ended, then each reads the same."""
+    nodes = [build_nap_node("a"), build_nap_node("b", fails=True), build_nap_node("c", after="b")]
+    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    first = await wait_until_ended(engine, context, workflow)
+    first_as_told = first.model_dump_json()
+    first.nodes.clear()  # no reader may see what another one does to its own
+    second = await engine.workflows.get(context, workflow.id)
+    assert second.model_dump_json() == first_as_told
+    assert [node.status for node in second.nodes] == ["completed", "failed", "cancelled"]
+
+
+async def test_an_end_that_was_written_anew_is_read_anew(
+    engine: Engine, context: RequestContext
+) -> None:
+    """Given one that ended, when another process writes it before it is read, then that counts."""
+    request = WorkflowCreate(name="w", nodes=[build_nap_node("a")])
+    workflow = await engine.workflows.create(context, request)
+    await wait_until_async(lambda: not engine.leases.running_count)
+    theirs = workflow.model_copy(update={"status": "failed", "name": "theirs"})
+    await engine.core.store.write(
+        [UpdateRow("workflows", workflow.id, {"doc": theirs.model_dump_json()})]
+    )
+    read = await engine.workflows.get(context, workflow.id)
+    assert (read.name, read.status) == ("theirs", "failed")
 
 
 async def test_a_cancel_before_the_first_step_is_kept(

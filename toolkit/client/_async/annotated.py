@@ -6,7 +6,7 @@ from typing import Any, Self, TypeVar, Unpack
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._collections import Collection
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import Task
@@ -90,14 +90,3 @@ class AsyncAnnotatedResource(AsyncWorkResource[H]):
             if found.next_cursor is None:
                 return
             found = await self.list(page, found.next_cursor, **filters)
-
-
-def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, object]:
-    """Make the body that annotates work, or the part of one that creates it annotated.
-
-    >>> make_annotation(("first",), None)
-    {'tags': ['first']}
-    """
-    if isinstance(tags, str):
-        raise TypeError("tags are a list of texts, as in tags=['first']")
-    return drop_none(tags=None if tags is None else list(tags), note=note)

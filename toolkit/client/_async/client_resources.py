@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolkit.client._async.resources.templates import AsyncTemplates
     from toolkit.client._async.resources.usage import AsyncUsage
     from toolkit.client._async.resources.workflows import AsyncWorkflows
+    from toolkit.client._functions import Functions
 
 
 class AsyncClientResources:
@@ -167,3 +168,10 @@ class AsyncClientResources:
         from toolkit.client._async.resources.artifacts import AsyncArtifacts
 
         return AsyncArtifacts(self._http)
+
+    @cached_property
+    def functions(self) -> "Functions":
+        """The functions of this process that its workflows may call."""
+        from toolkit.client._functions import Functions
+
+        return Functions(self._http.functions, self._http.url)

@@ -179,9 +179,13 @@ class AsyncExecution(AsyncWaitable[J]):
 
         texts = TextAssembler()
         while not self.done:
-            async for item in self._http.stream_events(self.path, self._last_event):
+            async for item in self._http.stream_events(
+                self.path, self._last_event, begin=texts.begin
+            ):
                 if isinstance(item, TextDelta):
-                    yield texts.add(item)
+                    piece = texts.add(item)
+                    if piece:
+                        yield piece
                 else:
                     self._last_event = item.n
             await self.refresh()

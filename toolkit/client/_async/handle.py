@@ -1,23 +1,34 @@
 """Handles: a resource, and the methods that any of them has."""
 
 import time
-from collections.abc import Generator, Sequence
-from typing import Any, Self, TypeVar
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.client._async.follower import AsyncFollowing, find_follower, wake_follower
+from toolkit.client._async.follower import (
+    AsyncFollowing,
+    Change,
+    find_follower,
+    may_end,
+    wake_follower,
+)
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
 )
+from toolkit.client._text_pieces import TextPiece
+from toolkit.client._wait_interruption import WaitInterruptedError
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
-from toolkit.display.progress import EventProgress, ProgressMode
+from toolkit.display.progress import ProgressMode
+
+if TYPE_CHECKING:
+    from toolkit.display.progress.progress_display import ProgressDisplay
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -105,7 +116,7 @@ class AsyncWaitable(AsyncHandle[R]):
     async def wait(
         self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:
-        """Wait until it is over, showing progress.
+        """Wait until it is over, showing progress: each node, time, money and texts.
 
         An interrupt ends the wait and not the work: get it by its id and wait again. A server that
         is away meanwhile is waited for, and the events go on where they ended.
@@ -118,16 +129,24 @@ class AsyncWaitable(AsyncHandle[R]):
         Raises:
             WorkError: it failed or was cancelled; `check=False` returns it instead.
             ServiceTimeoutError: `UNAVAILABLE` when the time was up first; it is a `TimeoutError`.
+            KeyboardInterrupt: it was interrupted, in one line that says how to wait again.
             ServiceError: `UNAVAILABLE` for a server that is away for longer than is waited for.
         """
-        shown = EventProgress(progress)
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            await self._follow(deadline, shown)
+            if progress is False:
+                await self._await_end(deadline)
+            else:
+                await self._watch(deadline, progress)
         except ServiceError as error:
             # A server that is away is reported as that only where it was given up before the time.
             if deadline is None or not error.is_away or time.monotonic() < deadline:
                 raise
+        except KeyboardInterrupt:
+            raise WaitInterruptedError(
+                "Interrupted; the work goes on. To wait again:"
+                f' client.{self.resource}.get("{self.id}").wait()'
+            ) from None
         if not self.done:
             raise ServiceTimeoutError(
                 ErrorCode.UNAVAILABLE,
@@ -135,10 +154,11 @@ class AsyncWaitable(AsyncHandle[R]):
             )
         return self._raise_if_failed() if check else self
 
-    async def _follow(self, deadline: float | None, shown: EventProgress) -> None:
-        """Follow the events until it is over, or until a time by the monotonic clock."""
-        if self.is_streamed and not self.done and shown.shows_text:
-            await self._follow_text(deadline, shown)
+    async def _await_end(self, deadline: float | None) -> None:
+        """Wait until it is over, or until a time by the monotonic clock; what happens is not read.
+
+        Where the engine is in this process, one call is held until the end.
+        """
         # What has ended may have been taken up again; and without any time, this is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
@@ -146,50 +166,57 @@ class AsyncWaitable(AsyncHandle[R]):
             left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return
-            hold_s = min(LONG_POLL_S, max(1, int(left)))
             found, record = await self._http.request_progress(
                 self.model,
                 self.path,
                 self._last_event,
-                hold_s,
-                self._may_end,
+                min(LONG_POLL_S, max(1, int(left))),
+                may_end,
                 deadline,
-                needs_events=not shown.is_silent,
+                needs_events=False,
             )
             for event in found:
-                shown.add(event)
-                await self._follow_event(event, shown)
                 self._last_event = event.n
             self.record = record or self.record
 
-    async def _follow_text(self, deadline: float | None, shown: EventProgress) -> None:
-        """Follow the events and the text as it is written, until its end or that of a stream."""
-        from toolkit.client._text_pieces import TextAssembler
-        from toolkit.contract.events import TextDelta
+    async def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
+        """Follow it and show how far it is, until it is over or a time by the monotonic clock."""
+        from toolkit.display.progress.progress_display import ProgressDisplay
 
-        texts = TextAssembler()
+        if self.done or (deadline is not None and deadline <= time.monotonic()):
+            await self._call("GET", deadline=deadline)
+        if self.done:
+            return
+        shown = ProgressDisplay(progress, self.record, is_streamed=self.is_streamed)
+        after = 0 if shown.needs_past else self._last_event
+        is_over = False
         try:
-            async for item in self._http.stream_events(self.path, self._last_event, deadline):
-                if isinstance(item, TextDelta):
-                    piece = texts.add(item)
-                    shown.add_text(piece, restarts=piece.restarts)
-                    continue
-                if item.terminal:
-                    shown.end_text()
-                shown.add(item)
-                await self._follow_event(item, shown)
-                self._last_event = item.n
+            async with self.follow(after, texts=shown.shows_texts) as following:
+                while not is_over and not following.is_over:
+                    left_s = None if deadline is None else deadline - time.monotonic()
+                    if left_s is not None and left_s <= 0:
+                        return
+                    spans = [each for each in (left_s, shown.tick_s) if each is not None]
+                    for change in await following.take(min(spans, default=None)):
+                        is_over = self._show(change, shown) or is_over
+                    shown.refresh()
         finally:
-            shown.end_text()
-        await self._call("GET", deadline=deadline)
+            shown.end()
 
-    @staticmethod
-    def _may_end(found: Sequence[Event]) -> bool:
-        """Tell whether these events may end the wait, be it for a while."""
-        return any(event.terminal or event.type.endswith(".blocked") for event in found)
-
-    async def _follow_event(self, event: Event, shown: EventProgress) -> None:
-        """Show events of what is below this resource; most have nothing below."""
+    def _show(self, change: Change, shown: "ProgressDisplay") -> bool:
+        """Show a change; return whether this is over with it."""
+        if isinstance(change, Event):
+            shown.add_event(change)
+            if change.resource_id == self.id:
+                self._last_event = change.n
+        elif isinstance(change, TextPiece):
+            shown.add_text(change.node_id, change, restarts=change.restarts)
+        else:
+            shown.add_record(change)
+            if isinstance(change, self.model) and getattr(change, "id", "") == self.id:
+                self.record = change
+                return self.done
+        return False
 
     def _raise_if_failed(self) -> Self:
         error = getattr(self.record, "error", None)

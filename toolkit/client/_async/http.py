@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         OperationRequest,
         OperationTarget,
     )
+    from toolkit.functions import FunctionTable
 
 R = TypeVar("R", bound="BaseModel")
 MAX_STARTED = 2_000  # ids that are noted, of each resource
@@ -63,6 +64,7 @@ class AsyncHttpClient:
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
         self._transport = transport
         self._channel: AsyncOperationChannel | None = None
+        self.functions: FunctionTable | None = None  # of an engine in this process
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
@@ -169,7 +171,7 @@ class AsyncHttpClient:
         target = self._find_target(method, path)
         if target is not None:
             answer = await self._call_operation(target, **options)
-            return model.model_validate_json(answer.records[0])
+            return answer.records[0].parse(model)
         return parse_data(await self.call(method, path, **options), model)
 
     async def request_page(
@@ -183,7 +185,7 @@ class AsyncHttpClient:
         target = self._find_target("GET", path)
         if target is not None:
             answer = await self._call_operation(target, params=params, **options)
-            return [model.model_validate_json(one) for one in answer.records], answer.next_cursor
+            return [one.parse(model) for one in answer.records], answer.next_cursor
         found = (await self.call("GET", path, params=params, **options))["data"]
         return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
 
@@ -233,9 +235,9 @@ class AsyncHttpClient:
                 is_last=is_last,
                 needs_events=needs_events,
             )
-            found = [Event.model_validate_json(one) for one in answer.records]
+            found = [one.parse(Event) for one in answer.records]
             work = answer.work
-            return found, None if work is None else model.model_validate_json(work)
+            return found, None if work is None else work.parse(model)
         found = await self.request_events(path, after, wait_s, deadline)
         if found and not is_last(found):
             return found, None
@@ -318,7 +320,7 @@ class AsyncHttpClient:
         """Read bytes: all, or those from the first number up to, but not including, the second."""
         target = self._find_target("GET", path)
         if target is not None:
-            return (await self._call_operation(target, span=span)).records[0]
+            return (await self._call_operation(target, span=span)).content
         start, end = span
         headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
         response = await self.send("GET", path, headers=headers)
@@ -334,7 +336,7 @@ class AsyncHttpClient:
         target = self._find_target("POST", path)
         if target is not None:
             answer = await self._call_operation(target, file=source)
-            return model.model_validate_json(answer.records[0])
+            return answer.records[0].parse(model)
         files = {"file": (filename, source)}
         return parse_data(await self.call("POST", path, files=files), model)
 

@@ -50,6 +50,16 @@ class AsyncWorkflowNode(Node):
         return None if self.job_id is None else (await self.job).text
 
     @property
+    async def value(self) -> Any:
+        """What a function returned, read now: text, JSON, a table or bytes; of other nodes, what
+        their artifact holds.
+
+        Raises:
+            RequestError: `NOT_FOUND` while the node has none.
+        """
+        return await (await self.artifact).value()
+
+    @property
     async def artifact(self) -> "AsyncArtifact":
         """Its artifact, read now; a small one comes with its bytes.
 

@@ -2,17 +2,17 @@
 """The client itself."""
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack, cast
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import httpx
 
 from toolkit.client._deprecation import rename_arguments
-from toolkit.client._options import check_options, collect_options, document_options
-from toolkit.client._sync.client_resources import ClientResources
+from toolkit.client._options import collect_options, document_options
+from toolkit.client._sync.client_experiments import ClientExperiments
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
@@ -22,9 +22,6 @@ from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.profiles.resolution import ServerAccess, resolve_access
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from pydantic import BaseModel
-
     from toolkit.cassettes import CassetteMode
     from toolkit.client._client_info import ClientInfo
     from toolkit.client._record_view import RouteView
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 MAX_PAGE = 200
 
 
-class Client(ClientResources):
+class Client(ClientExperiments):
     """A client that speaks `/v1` to whatever serves it.
 
     `Client.local` makes one that has an engine of its own, in this process.
@@ -181,6 +178,7 @@ class Client(ClientResources):
     def _attach_engine(self, thread: "EngineThread") -> None:
         """Attach the engine that this client owns."""
         self._thread = thread
+        self._http.functions = thread.functions
         for name in thread.engine.capabilities.list_ids():
             self.capabilities._remember_id(name)  # so that completion knows them before any read
         folder = thread.engine.settings.data_dir
@@ -231,69 +229,6 @@ class Client(ClientResources):
 
         body = make_run_body(name, input, version, collect_options(options))
         return RouteView(self._http.request_record(Route, "POST", "/route", json=body))
-
-    def map(
-        self,
-        name: str,
-        rows: "pd.DataFrame | Iterable[Mapping[str, object]]",
-        *,
-        output_model: "type[BaseModel] | None" = None,
-        max_cost_usd: float | None = None,
-        concurrency: int = 8,
-        options: RunOptions | None = None,
-        progress: bool = True,
-        **fields: object,
-    ) -> "pd.DataFrame":
-        """Run a capability on every row of a table, and return a row of results for each.
-
-        The same call resumes where it was interrupted, even by a kernel that died: results that
-        are there are used again, unpaid, and rows that failed are tried again.
-
-        Args:
-            name: a capability, or `name@version`.
-            rows: a DataFrame, or mappings.
-            output_model: a pydantic model that each answer has to fit; its fields are columns.
-            max_cost_usd: one budget over all rows, paid now or before; a row that it may not
-                cover is not begun, and says so.
-            concurrency: how many runs are under way at most.
-            options: those of each run, such as `{"provider": "openai"}`.
-            progress: whether a line shows how far it is, what it cost and the time left.
-            **fields: the input; `{column}` in a text stands for a row's value.
-
-        Returns:
-            the answers' fields, `status`, `cost_usd`, `latency_ms`, `run_id`, `cached` and
-            `error`, by the index of `rows`.
-
-        Raises:
-            RequestError: `INVALID_REQUEST` for a column that there is not, and others for what is
-                wrong with all rows.
-            KeyboardInterrupt: it was interrupted, in one line; runs under way go on.
-        """
-        from toolkit.client._output_model import add_output_schema
-        from toolkit.client._row_results import RowBudget, build_frame
-        from toolkit.client._row_templates import check_columns, read_rows
-        from toolkit.client._sync.mapping import RowMapper
-        from toolkit.display.row_progress import RowProgress
-
-        if concurrency < 1:
-            raise ValueError("concurrency is at least 1")
-        found, index = read_rows(rows)
-        check_columns(fields, list(dict.fromkeys(str(key) for row in found for key in row)))
-        chosen = cast("RunOptions", {"cache": True, **(options or {})})
-        check_options(chosen)
-        budget = RowBudget(max_cost_usd)
-        mapper = RowMapper(
-            self._http,
-            name,
-            found,
-            add_output_schema(fields, output_model),
-            chosen,
-            output_model,
-            concurrency,
-            budget,
-            RowProgress(len(found), max_cost_usd, is_shown=progress),
-        )
-        return build_frame(mapper.run_all(), index, output_model)
 
     def events(self, resource_id: str, after: int = 0) -> "Iterator[Event]":
         """Yield the events of a run, job, workflow or task as they come, until it is over.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from toolkit.client._sync.http import HttpClient
 
 if TYPE_CHECKING:
+    from toolkit.client._functions import Functions
     from toolkit.client._sync.resources.account import Accounts
     from toolkit.client._sync.resources.agents import Agents
     from toolkit.client._sync.resources.api_keys import ApiKeys
@@ -168,3 +169,10 @@ class ClientResources:
         from toolkit.client._sync.resources.artifacts import Artifacts
 
         return Artifacts(self._http)
+
+    @cached_property
+    def functions(self) -> "Functions":
+        """The functions of this process that its workflows may call."""
+        from toolkit.client._functions import Functions
+
+        return Functions(self._http.functions, self._http.url)

@@ -180,9 +180,11 @@ class Execution(Waitable[J]):
 
         texts = TextAssembler()
         while not self.done:
-            for item in self._http.stream_events(self.path, self._last_event):
+            for item in self._http.stream_events(self.path, self._last_event, begin=texts.begin):
                 if isinstance(item, TextDelta):
-                    yield texts.add(item)
+                    piece = texts.add(item)
+                    if piece:
+                        yield piece
                 else:
                     self._last_event = item.n
             self.refresh()

@@ -51,6 +51,16 @@ class WorkflowNode(Node):
         return None if self.job_id is None else (self.job).text
 
     @property
+    def value(self) -> Any:
+        """What a function returned, read now: text, JSON, a table or bytes; of other nodes, what
+        their artifact holds.
+
+        Raises:
+            RequestError: `NOT_FOUND` while the node has none.
+        """
+        return (self.artifact).value()
+
+    @property
     def artifact(self) -> "Artifact":
         """Its artifact, read now; a small one comes with its bytes.
 

@@ -1,7 +1,7 @@
 """Messages: headers, queries and bodies of requests, and envelopes of responses."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +58,17 @@ def make_run_body(
         "options": dict(options),
         **drop_none(version=version),
     }
+
+
+def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, object]:
+    """Make the body that annotates work, or the part of one that creates it annotated.
+
+    >>> make_annotation(("first",), None)
+    {'tags': ['first']}
+    """
+    if isinstance(tags, str):
+        raise TypeError("tags are a list of texts, as in tags=['first']")
+    return drop_none(tags=None if tags is None else list(tags), note=note)
 
 
 def keep_given(call: Callable[..., object], **fields: object) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any, TypeAlias
 
+from toolkit.contract.base import RecordDocument
 from toolkit.contract.events import Event
 from toolkit.contract.operations.definitions import ApiOperation
 
@@ -55,14 +56,16 @@ class OperationRequest:
 
 @dataclass(frozen=True, slots=True)
 class OperationAnswer:
-    """The answer to a request: the JSON of each record, as none is shared with who made it.
+    """The answer to a request.
 
     Attributes:
-        records: one, or those of a page; of what answers with bytes, the bytes.
+        records: one, or those of a page.
         next_cursor: leads to the next page, where there is one.
         work: the record of the work that the events are of, once it may be over.
+        content: of what answers with bytes, the bytes.
     """
 
-    records: Sequence[bytes]
+    records: Sequence[RecordDocument] = ()
     next_cursor: str | None = None
-    work: bytes | None = None
+    work: RecordDocument | None = None
+    content: bytes = b""

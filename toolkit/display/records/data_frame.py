@@ -8,6 +8,8 @@ from pydantic import BaseModel
 if TYPE_CHECKING:
     import pandas as pd
 
+NESTED_FIELDS = ("input", "options", "output")  # of a run, whose members are columns, too
+
 
 def to_data_frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
     """Build a table of one row a record, one column a field; a capability's routing is laid flat.
@@ -19,7 +21,47 @@ def to_data_frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    return pd.DataFrame([flatten_record(record) for record in records])
+    return pd.DataFrame(list_rows(records))
+
+
+def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
+    """List the rows of a table, all with the same columns: the fields, and those of runs laid flat.
+
+    Of runs and jobs, each member of an input, an output, and the options that were given is a
+    column of its own, such as `input.objective`.
+
+    >>> from toolkit.contract.tasks import Criteria
+    >>> list_rows([Criteria(objective_alignment=1, technical_success=1, output_completeness=0)])[0]
+    {'objective_alignment': 1.0, 'technical_success': 1.0, 'output_completeness': 0.0}
+    """
+    rows = [flatten_record(record) for record in records]
+    members = [_list_members(row) for row in rows]
+    names = sorted(
+        dict.fromkeys(name for one in members for name in one),
+        key=lambda name: NESTED_FIELDS.index(name.partition(".")[0]),
+    )
+    shown = [
+        name
+        for name in names
+        if not name.startswith("options.") or any(one.get(name) for one in members)
+    ]
+    return [
+        {**row, **{name: one.get(name) for name in shown}}
+        for row, one in zip(rows, members, strict=True)
+    ]
+
+
+def _list_members(row: Mapping[str, object]) -> dict[str, object]:
+    """List the members of what a run was given and made, by the names of their columns."""
+    if "capability" not in row:
+        return {}
+    parts = {name: row.get(name) for name in NESTED_FIELDS}
+    return {
+        f"{name}.{member}": value
+        for name, part in parts.items()
+        if isinstance(part, Mapping)
+        for member, value in part.items()
+    }
 
 
 def flatten_record(record: BaseModel) -> dict[str, object]:

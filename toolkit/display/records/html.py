@@ -57,8 +57,9 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
 
 
 def render_cell(column: str, value: object) -> str:
-    """Render a value as a cell."""
-    return escape(text.format_cell(column, value))
+    """Render a value as a cell; a state stays on one line with its symbol."""
+    shown = escape(text.format_cell(column, value))
+    return f'<span style="white-space:nowrap">{shown}</span>' if column == "status" else shown
 
 
 def render_bar(part: float) -> str:

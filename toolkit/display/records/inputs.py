@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from toolkit.contract.jobs import FROM_ARTIFACTS
+from toolkit.contract.workflows import FUNCTION_CAPABILITY
 from toolkit.display.records.schema import list_fields
 from toolkit.display.text import format_inline, truncate_line
 
@@ -14,6 +15,9 @@ def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
 
     >>> describe_input({"input": {"objective": "Tides", "max_tokens": 60}, "capability": "x"})
     {'input': 'Tides, max tokens: 60'}
+    >>> called = {"function": "clean", "arguments": {"limit": 5}}
+    >>> describe_input({"input": called, "capability": "function.call@1"})
+    {'input': 'clean(limit=5)'}
     """
     schema = record.get("input_schema")
     if isinstance(schema, Mapping):
@@ -23,6 +27,11 @@ def describe_input(record: Mapping[str, object]) -> dict[str, str | None]:
     given = record.get("input")
     if not isinstance(given, Mapping) or "capability" not in record:
         return {}
+    if record["capability"] == FUNCTION_CAPABILITY:
+        arguments = given.get("arguments")
+        plain = arguments if isinstance(arguments, Mapping) else {}
+        told = ", ".join(f"{name}={format_inline(value)}" for name, value in plain.items())
+        return {"input": truncate_line(f"{given.get('function')}({told})", MAX_INPUT_CHARACTERS)}
     members = [(k, v) for k, v in given.items() if k != FROM_ARTIFACTS]
     # The main field comes first and needs no name.
     words = [

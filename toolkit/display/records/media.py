@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from html import escape
 
+from toolkit.contract.artifacts import TABLE_MEDIA_TYPE
 from toolkit.display.records import html
 from toolkit.display.text import format_size
 
@@ -31,7 +32,7 @@ def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]
     if media_type.startswith("audio/"):
         label = escape(f"{name}, {format_size(len(data))}")
         return {"text/html": f'<audio controls aria-label="{label}" src="{source}"></audio>'}
-    if media_type == "application/json":
+    if media_type in ("application/json", TABLE_MEDIA_TYPE):
         return {"text/html": _render_json(data, name)}
     if media_type == "text/markdown":
         return {"text/markdown": make_safe_markdown(data.decode("utf-8", "replace"))}
@@ -54,12 +55,14 @@ def make_safe_markdown(text: str) -> str:
 
 
 def to_rows(value: object) -> list[Mapping[str, object]]:
-    """Return the rows of JSON that is a table: a list of objects, or an object of lists of equal
-    length.
+    """Return the rows of JSON that is a table: a list of objects, an object of lists of equal
+    length, or either of them as the data beside a schema.
 
     >>> to_rows([{"a": 1}]), to_rows({"a": [1, 2]}), to_rows([1])
     ([{'a': 1}], [{'a': 1}, {'a': 2}], [])
     """
+    if isinstance(value, Mapping) and value.keys() == {"schema", "data"}:
+        value = value["data"]
     if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
         return value
     if not isinstance(value, Mapping) or not all(isinstance(v, list) for v in value.values()):

@@ -18,8 +18,8 @@ TABLE_COLUMNS: Mapping[str, tuple[str, ...]] = {
     ),
     "events": ("n", "at", "type", "data"),
     "nodes": (
-        "id", "capability", "depends_on", "status", "provider", "cost_usd", "retry_count",
-        "artifact_id", "error",
+        "id", "capability", "status", "error", "provider", "cost_usd", "retry_count",
+        "depends_on", "artifact_id",
     ),
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from toolkit.contract.short_tracebacks import MissingLibraryError
-from toolkit.display.records.data_frame import flatten_record
+from toolkit.display.records.data_frame import list_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,10 +21,16 @@ def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
     >>> list_flat_rows([Routing(policy="cost")])
     [{'policy': 'cost', 'candidates': '[]'}]
     """
-    return [
-        {name: _flatten_value(value) for name, value in flatten_record(record).items()}
-        for record in records
+    rows = [
+        {name: _flatten_value(value) for name, value in row.items()} for row in list_rows(records)
     ]
+    # A column has one type: what differs from run to run is text.
+    for name in rows[0] if rows else ():
+        kinds = {type(row[name]) for row in rows} - {type(None)}
+        if len(kinds) > 1 and not kinds <= {int, float}:
+            for row in rows:
+                row[name] = None if row[name] is None else str(row[name])
+    return rows
 
 
 def _flatten_value(value: object) -> object:

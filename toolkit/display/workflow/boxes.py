@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.money import sum_usd
-from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowRecord
 from toolkit.display.text import (
     SYMBOLS,
     format_money,
@@ -130,7 +130,7 @@ def format_state_counts(nodes: Sequence[Node]) -> str:
 
 def describe_node(node: Node) -> str:
     """Say all that is known of a node, in one line."""
-    parts = [node.id, node.capability, node.status, *_list_measures(node)]
+    parts = [node.id, node.label, node.status, *_list_measures(node)]
     parts += ["optional"] if node.optional else []
     if node.error is not None:
         parts.append(f"{node.error.code}: {truncate_line(node.error.message, 200)}")
@@ -156,7 +156,7 @@ def _list_measures(node: Node) -> list[str]:
 def _stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     """Stack the nodes that are drawn as one box; what has failed stays alone, to be seen."""
     groups = group_nodes(
-        {node.id: node.capability for node in nodes},
+        {node.id: node.label for node in nodes},
         {node.id: node.depends_on for node in nodes},
         apart={node.id for node in nodes if node.status == "failed"},
     )
@@ -177,7 +177,7 @@ def _build_box(
     else:
         present = {node.status for node in members}
         state = PLANNED_STATE if planned else next(s for s in STATE_PRIORITY if s in present)
-        lines = [f"{first.id} and {len(members) - 1} more", first.capability]
+        lines = [f"{first.id} and {len(members) - 1} more", first.label]
         costs = [
             node.cost_usd
             for node in members
@@ -189,7 +189,7 @@ def _build_box(
         if size.lines <= len(lines) and not planned:
             del lines[1]
         all_told = (
-            f"{first.id} to {members[-1].id} · {first.capability} · {format_state_counts(members)}"
+            f"{first.id} to {members[-1].id} · {first.label} · {format_state_counts(members)}"
         )
     return NodeBox(
         id=first.id,
@@ -214,12 +214,16 @@ def _build_lines(node: Node, size: BoxSize) -> list[str]:
         took = measure_duration_s(node)
         return [node.id, state if took is None else f"{state} · {format_seconds(took)}"]
     fault = [] if node.error is None else [node.error.code]
-    return [node.id, node.capability, state, " · ".join([*fault, *_list_measures(node)])]
+    return [node.id, node.label, state, " · ".join([*fault, *_list_measures(node)])]
 
 
 def _build_planned_lines(node: Node) -> list[str]:
+    fields = node.input
+    if node.capability == FUNCTION_CAPABILITY:
+        plain = node.input.get("arguments")
+        fields = plain if isinstance(plain, dict) else {}
     given = ", ".join(
         f"{key}: {value if isinstance(value, str) else to_canonical_json(value)}"
-        for key, value in node.input.items()
+        for key, value in fields.items()
     )
-    return [node.id, node.capability, *([given] if given else [])]
+    return [node.id, node.label, *([given] if given else [])]

@@ -14,7 +14,7 @@ def format_workflow_mermaid(nodes: Sequence[Node]) -> str:
     """
     names = {node.id: f"n{i}" for i, node in enumerate(nodes)}
     lines = [
-        f'    {names[node.id]}["{_quote(node.id)}<br/>{_quote(node.capability)}"]' for node in nodes
+        f'    {names[node.id]}["{_quote(node.id)}<br/>{_quote(node.label)}"]' for node in nodes
     ]
     lines += [
         f"    {names[upstream]} --> {names[node.id]}"

@@ -17,7 +17,7 @@ from toolkit.display.theme import (
 from toolkit.display.workflow.boxes import format_caption, format_workflow_cost, measure_duration_s
 
 MARGIN, CAPTION_HEIGHT, AXIS_HEIGHT = 14, 24, 22
-NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 170, 190, 620
+NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 150, 180, 480  # together, what a cell has room for
 ROOMY_ROW_HEIGHT, THIN_ROW_HEIGHT, MAX_ROOMY_ROWS = 24, 13, 60
 MAX_TICKS = 7  # at most
 
@@ -151,7 +151,7 @@ def _draw_row(bar: TimelineBar, left: float, top: float, row: int, scale: float)
     base, thick = top + row / 2 + font * 0.35, row - (8 if row == ROOMY_ROW_HEIGHT else 3)
     weight = ' font-weight="700"' if bar.critical else ""
     name = fit_text(node.id, NAME_WIDTH - 10, font)
-    words = (node.id, node.capability, node.status, format_note(bar))
+    words = (node.id, node.label, node.status, format_note(bar))
     out = (
         f"<g><title>{escape_xml(' · '.join(words))}"
         f'</title><text x="{left - 8}" y="{format_coordinate(base)}" font-size="{font}"{weight} '

@@ -44,9 +44,11 @@ class ConcurrencyLimits:
             own = self._accounts[account_id] = FairSemaphore(self._max_per_account)
         self._wanted[account_id] += 1
         try:
-            await own.acquire(root_id)
+            if not own.try_acquire():
+                await own.acquire(root_id)
             try:
-                await self._all_jobs.acquire(account_id)
+                if not self._all_jobs.try_acquire():
+                    await self._all_jobs.acquire(account_id)
             except BaseException:
                 own.release()
                 raise

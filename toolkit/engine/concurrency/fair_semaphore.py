@@ -31,10 +31,16 @@ class FairSemaphore:
         for _ in range(by):
             self.release()
 
-    async def acquire(self, group: str) -> None:
-        """Wait for a place; waiting groups are served round-robin, each in its own order."""
+    def try_acquire(self) -> bool:
+        """Take a place if one is free, without waiting; return whether one was."""
         if self._free > 0:
             self._free -= 1
+            return True
+        return False
+
+    async def acquire(self, group: str) -> None:
+        """Wait for a place; waiting groups are served round-robin, each in its own order."""
+        if self.try_acquire():
             return
         place = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(group, deque()).append(place)

@@ -111,6 +111,11 @@ def note_activity(account_id: str) -> None:
     _get_shares().note(account_id)
 
 
+def has_others(account_id: str) -> bool:
+    """Tell whether an account other than this one is active."""
+    return _get_shares().has_others(account_id)
+
+
 async def yield_to_others(account_id: str) -> None:
     """Wait before one of many steps of an account's work, as long as others are active."""
     loop = _get_shares()

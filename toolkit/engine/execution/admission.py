@@ -37,6 +37,7 @@ class AdmissionCheck:
         self._artifacts = artifacts
         self._account_id = account_id
         self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
+        self._servable: set[tuple[str | None, ...]] = set()
         self._places: set[str] = set()
 
     async def admit(
@@ -64,8 +65,11 @@ class AdmissionCheck:
                 artifact, endpoint or compute, `INVALID_REQUEST` for both of the latter, or
                 `BUDGET_EXCEEDED` where no call that could be made would fit.
         """
-        providers = await self.find_providers(capability, options)
-        check_servable(capability, options, providers)
+        asked = capability.name, options.endpoint_id, options.compute_id, options.provider
+        providers = self._pools.get(asked) or await self.find_providers(capability, options)
+        if asked not in self._servable:
+            check_servable(capability, options, providers)
+            self._servable.add(asked)
         await self.check_references(capability, given, options)
         if operation is None:
             return ZERO_USD

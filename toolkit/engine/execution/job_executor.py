@@ -15,7 +15,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD
-from toolkit.engine.concurrency.pacing import yield_to_others
+from toolkit.engine.concurrency.pacing import has_others, yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun
@@ -76,7 +76,7 @@ class JobExecutor:
         if job_run.is_new and self._core.concurrency.is_full(job_run.account_id):
             self._core.store.write(job_run.collect_changes(), lease=job_run.lease)
         async with self._core.concurrency.hold_slot(job_run.account_id, job_run.lease.root_id):
-            if job_run.job.workflow_id is not None:
+            if job_run.job.workflow_id is not None and has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)
             self._mark_started(job_run)
             return await self._run_with_retries(job_run)
@@ -141,6 +141,12 @@ class JobExecutor:
         call = await self._make_call(job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
+        state = job_run.capability.state
+        if state is not None:
+            told = await self._core.driver.run_in_thread(
+                partial(state, call.input), job_run.account_id
+            )
+            job_run.digests["state"] = str(told)
         key = await self._cache.find_key(job_run, call)
         async with self._cache.locks.hold(key):
             earlier = await self._cache.find(key)
@@ -149,7 +155,8 @@ class JobExecutor:
                 if kept is not None:
                     return await self._complete_from_cache(job_run, earlier, kept)
             ended = await self._execute_flow(job_run, call)
-            await ended.durable  # before that, the next one under this lock would not find it
+            # Before that, the next one under this lock would not find it. Others may wait, too.
+            await asyncio.shield(ended.durable)
             return ended
 
     async def _complete_from_cache(
@@ -170,8 +177,8 @@ class JobExecutor:
 
     async def _execute_flow(self, job_run: JobRun, call: Call[Any]) -> JobOutcome:
         capability, hooks = job_run.capability, NO_HOOKS
-        await self._core.quotas.check_storage(job_run.account_id, 1)  # before anything is paid
         if capability.operation is not None:
+            await self._core.quotas.check_storage(job_run.account_id, 1)  # before it is paid
             hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, job_run))
             self._core.driver.prepare_steps(capability.cpu_steps)
         flow = capability.flow(call)
@@ -181,7 +188,7 @@ class JobExecutor:
             hooks,
             timeouts=timeouts,
             account_id=job_run.account_id,
-            is_large=measure_size((call.blobs, call.upstream)) > MAX_INLINE_BYTES,
+            is_large=_is_large(call),
         )
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
@@ -214,7 +221,7 @@ class JobExecutor:
         # What was paid for is written at once; a node that cost nothing waits to share a commit.
         paid = job.provider is not None or job.node_id is None
         written = self._core.store.write(changes, lease=job_run.lease, eager=paid)
-        written.add_done_callback(lambda _: self._core.quotas.remove_pending(kept.artifact.id))
+        self._core.quotas.remove_pending_once(written, kept.artifact.id)
         return JobOutcome(kept, written)
 
     def _fail(self, job_run: JobRun, error: ErrorInfo) -> JobOutcome:
@@ -227,7 +234,7 @@ class JobExecutor:
         """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
         capability, given = job_run.capability, dict(job_run.job.input)
         upstream: tuple[Upstream, ...] = ()
-        if capability.accepts and job_run.upstream:
+        if (capability.accepts or capability.reads_upstream) and job_run.upstream:
             upstream = tuple(
                 [
                     Upstream(node_id, kept.artifact.id, await self._artifacts.load_blob(kept))
@@ -247,7 +254,7 @@ class JobExecutor:
             operable = is_servable(capability, options, providers)
         return Call(
             input=value,
-            blobs=await self._load_blobs(job_run, value),
+            blobs=await self._load_blobs(job_run, value) if capability.accepts else {},
             upstream=upstream,
             services=self._core.services,
             has_operation=operable,
@@ -255,8 +262,6 @@ class JobExecutor:
 
     async def _load_blobs(self, job_run: JobRun, value: BaseModel | None) -> dict[str, Blob]:
         blobs: dict[str, Blob] = {}
-        if not job_run.capability.accepts:
-            return blobs
         # What comes from upstream may not be stored yet, so it is not looked up there.
         at_hand = {kept.artifact.id: kept for kept in job_run.upstream.values()}
         for field, binding in job_run.capability.accepts.items():
@@ -266,6 +271,12 @@ class JobExecutor:
                 blobs[field] = await self._artifacts.load_blob(kept)
                 job_run.digests[field] = kept.artifact.sha256
         return blobs
+
+
+def _is_large(call: Call[Any]) -> bool:
+    """Tell whether the input of a flow is so large that it is read in threads."""
+    has_bytes = call.blobs or call.upstream
+    return bool(has_bytes) and measure_size((call.blobs, call.upstream)) > MAX_INLINE_BYTES
 
 
 def make_deadline_error(deadline_s: float) -> ErrorInfo:

@@ -141,19 +141,22 @@ class JobRun:
     def make_update(self, **columns: object) -> UpdateRow:
         """Make the update that saves the job as it stands now."""
         job = self.job
-        values = {
+        values: dict[str, object] = {
             "status": job.status,
             "provider": job.provider,
             "vendor_job_id": self.vendor_job_id,
             "doc": job.to_json,
             "ranking": job.packed_ranking,
+            **columns,
         }
-        return UpdateRow("jobs", job.id, {**values, **columns})
+        return UpdateRow("jobs", job.id, values)
 
     def _make_event(self, state: str, at: datetime) -> AppendEvent:
         """Make the event of a state, for those who follow the run or workflow, or the job."""
         job = self.job
-        data: dict[str, object] = {"id": job.run_id or job.id, "job_id": job.id}
+        # Readers add the ids that an event's row names anyway.
+        own_id = job.run_id or job.id
+        data: dict[str, object] = {} if own_id == self.resource_id else {"id": own_id}
         if job.node_id is not None:
             data["node_id"] = job.node_id
         for name in _EVENT_FIELDS:
@@ -197,7 +200,7 @@ class JobRun:
         """Sum up the job's cost: the calls that led to its result, or all if there is none."""
         job = self.job
         calls = [attempt for attempt in job.attempts if attempt.provider is not None]
-        if status == "completed":
+        if calls and status == "completed":
             last_try = job.attempts[self.earlier_attempts :]
             calls = [one for one in last_try if one.provider and one.status == "completed"]
         costs = [attempt.cost_usd for attempt in calls]

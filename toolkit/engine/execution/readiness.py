@@ -1,10 +1,12 @@
-"""Readiness of abandoned work: whether this process can resolve the secrets that it needs.
+"""Readiness of abandoned work: whether this process has the secrets and functions that it needs.
 
-A process that cannot leaves the work, with `status_detail: "waiting_secret"`: there it would fail
-for good where it only had to wait (decisions, "Opening a directory").
+A process that has not leaves the work, with `status_detail: "waiting_secret"` or
+`"waiting_function"`: there it would fail for good where it only had to wait (decisions, "Opening a
+directory").
 """
 
 import json
+import logging
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,12 +17,17 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.tasks import Task
-from toolkit.contract.workflows import WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord, read_job
+from toolkit.functions import FunctionTable
 from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
-WAITING_MESSAGE: Final = "waiting_secret"
+log = logging.getLogger(__name__)
+
+WAITING_SECRET: Final = "waiting_secret"  # noqa: S105 - the name of a state
+WAITING_FUNCTION: Final = "waiting_function"
+WAITING_DETAILS = frozenset({WAITING_SECRET, WAITING_FUNCTION})
 RECHECK_INTERVAL_S = 5.0  # a secret may be set, or a connection made, at any time
 
 ConnectionsByProvider = Mapping[str, Sequence[Connection]]
@@ -32,16 +39,23 @@ class Readiness:
     def __init__(self, core: EngineContext) -> None:
         self._core = core
         # When a work item, or a connection, is next checked; and the last result.
-        self._waiting: dict[str, float] = {}
+        self._waiting: dict[str, tuple[float, str]] = {}
+        self._functions_version = 0
         self._resolved: dict[str, tuple[float, bool]] = {}
         self._noted: set[str] = set()
 
     async def is_ready(self, work_item: Row) -> bool:
-        """Tell whether a work item can be resumed here; to cancel one needs no secret."""
+        """Tell whether a work item can be resumed here; to cancel one needs nothing."""
         root_id = str(work_item["id"])
         if work_item["cancel_requested"]:
             return True
-        if self._waiting.get(root_id, 0.0) > time.monotonic():
+        self._forget_waits_for_functions()
+        if self._waiting.get(root_id, (0.0, ""))[0] > time.monotonic():
+            return False
+        if missing := await self._find_missing_functions(work_item):
+            self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S, WAITING_FUNCTION
+            if root_id not in self._noted:
+                _warn_of_missing(root_id, missing, self._core.functions)
             return False
         pool = await self._core.list_connections(str(work_item["account_id"]))
         try:
@@ -50,22 +64,60 @@ class Readiness:
             return True
         for usable in needs:
             if usable and not any([await self._resolves(one) for one in usable]):
-                self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S
+                self._waiting[root_id] = time.monotonic() + RECHECK_INTERVAL_S, WAITING_SECRET
                 return False
         self._waiting.pop(root_id, None)
         self._noted.discard(root_id)
         return True
 
     async def needs_notice(self, work_item: Row) -> bool:
-        """Tell whether a work item waits for a secret, and its record may not say so yet."""
+        """Tell whether a work item has to wait, and its record may not say so yet."""
         return work_item["id"] in self._waiting and work_item["id"] not in self._noted
 
     async def record_status(self, lease: Lease, *, waiting: bool) -> None:
-        """Record that a work item waits for a secret, or no longer."""
+        """Record that a work item waits, and for what, or no longer."""
+        detail = None
         if waiting:
             self._noted.add(lease.root_id)
+            detail = self._waiting.get(lease.root_id, (0.0, WAITING_SECRET))[1]
         with suppress(LeaseLost):
-            await self._core.store.write(await self._make_changes(lease, waiting), lease=lease)
+            await self._core.store.write(await self._make_changes(lease, detail), lease=lease)
+
+    def _forget_waits_for_functions(self) -> None:
+        """Have what waits for a function checked at once where one has come."""
+        table = self._core.functions
+        if table is not None and table.version != self._functions_version:
+            self._functions_version = table.version
+            for root_id, (_, detail) in list(self._waiting.items()):
+                if detail == WAITING_FUNCTION:
+                    self._waiting[root_id] = 0.0, detail
+
+    async def _find_missing_functions(self, work_item: Row) -> list[str]:
+        """Find the functions that a workflow is yet to call and this process does not have."""
+        row = None
+        if work_item["kind"] == "workflow":
+            row = await self._core.store.get_row("workflows", str(work_item["id"]))
+        if row is None or f'"{FUNCTION_CAPABILITY}"' not in str(row["doc"]):
+            return []
+        try:
+            workflow = WorkflowRecord.model_validate_json(str(row["doc"]))
+        except ValueError:  # an unreadable record: whoever runs it reports what is wrong
+            return []
+        done = set(json.loads(str(row["spec"]))["kept"])
+        for job in await self._core.store.find_rows("jobs", workflow_id=workflow.id):
+            if job["status"] in FINAL_STATUSES:
+                done.add(str(job["node_id"]))
+        asked = [
+            node.input
+            for node in workflow.nodes
+            if node.capability == FUNCTION_CAPABILITY and node.id not in done
+        ]
+        if not asked:
+            return []
+        from toolkit.functions.node_capability import find_missing_function
+
+        missing = (find_missing_function(given, self._core.functions) for given in asked)
+        return list(dict.fromkeys(name for name in missing if name is not None))
 
     async def _find_usable(
         self, work_item: Row, pool: ConnectionsByProvider
@@ -133,7 +185,7 @@ class Readiness:
             self._resolved[connection.id] = time.monotonic() + RECHECK_INTERVAL_S, found
         return found
 
-    async def _make_changes(self, lease: Lease, waiting: bool) -> list[Change]:
+    async def _make_changes(self, lease: Lease, detail: str | None) -> list[Change]:
         """Return the changes for records that do not show the waiting yet, or still do."""
         store, root_id = self._core.store, lease.root_id
         record: JobRecord | WorkflowRecord | Task
@@ -151,14 +203,24 @@ class Readiness:
             else:
                 model = WorkflowRecord if table == "workflows" else Task
                 record = model.model_validate_json(str(row["doc"]))
-            if (record.status_detail == WAITING_MESSAGE) is waiting:
+            shown = record.status_detail
+            if shown == detail or (detail is None and shown not in WAITING_DETAILS):
                 continue
-            record.status_detail = WAITING_MESSAGE if waiting else None
+            record.status_detail = detail
             serialize = record.to_json if isinstance(record, JobRecord) else record.model_dump_json
             changes.append(UpdateRow(table, record.id, {"doc": serialize()}))
             data: dict[str, Any] = {"id": root_id}
             data |= {"job_id": record.id} if table == "jobs" else {}
-            data |= {"status_detail": WAITING_MESSAGE} if waiting else {}
+            data |= {} if detail is None else {"status_detail": detail}
             at, job_id = format_rfc3339(now()), record.id if table == "jobs" else None
             changes.append(AppendEvent(root_id, f"{lease.kind}.{row['status']}", data, at, job_id))
         return changes
+
+
+def _warn_of_missing(root_id: str, names: Sequence[str], table: FunctionTable | None) -> None:
+    """Warn that a workflow waits for functions; a process that calls none says so in its record."""
+    if table is None:
+        return
+    from toolkit.functions.node_capability import explain_missing
+
+    log.warning("%s waits: %s", root_id, explain_missing(names, table))

@@ -53,6 +53,9 @@ class Scheduler:
 
     The state of a node is that of its job. This keeps only what it needs to know what can start
     next, and all of it can be rebuilt from the store.
+
+    Attributes:
+        document: what was stored of the workflow as it ended; empty before.
     """
 
     def __init__(
@@ -85,6 +88,7 @@ class Scheduler:
         self._context = copy_context()
         self._idle = asyncio.Event()
         self._failure: Exception | None = None
+        self.document = ""
         # Durations are by the monotonic clock; the time before this process, by the wall clock.
         self._started = time.monotonic()
         self._earlier_s = 0.0
@@ -270,7 +274,7 @@ class Scheduler:
         job = earlier or self._make_job(node, upstream)
         return JobRun(
             job=job,
-            capability=self._core.registry.require(node.capability),
+            capability=self._core.require_for_node(node.capability),
             account_id=self._lease.account_id,
             lease=self._lease,
             resource_id=self._workflow.id,
@@ -357,7 +361,8 @@ class Scheduler:
         if status == "completed":
             workflow.final_artifact_id = list(workflow.sink_artifact_ids.values())[-1]
         self._workflow = workflow
-        values = {"status": status, "doc": workflow.model_dump_json()}
+        self.document = workflow.model_dump_json()
+        values = {"status": status, "doc": self.document}
         changes += [UpdateRow("workflows", workflow.id, values), self._make_event(status)]
         await self._core.store.write(changes, lease=self._lease)
         return workflow

@@ -1,12 +1,11 @@
 """The graph of a workflow: checked before it is stored, and followed where parts run again."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import NodeCreate
-from toolkit.engine.routing.registry import Registry
 from toolkit.planning.graph_faults import find_graph_faults
 from toolkit.plugins import Capability
 
@@ -25,9 +24,13 @@ def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) 
 
 
 def find_node_capabilities(
-    registry: Registry, nodes: Iterable[NodeCreate]
+    require: Callable[[str], Capability], nodes: Iterable[NodeCreate]
 ) -> dict[str, Capability]:
     """Find the capability of each node, by node id.
+
+    Args:
+        require: finds a capability by its name.
+        nodes: the graph.
 
     Raises:
         RequestError: `NOT_FOUND` or `CAPABILITY_UNAVAILABLE`, which names the node.
@@ -35,7 +38,7 @@ def find_node_capabilities(
     found: dict[str, Capability] = {}
     for i, node in enumerate(nodes):
         try:
-            found[node.id] = registry.require(node.capability)
+            found[node.id] = require(node.capability)
         except RequestError as error:
             raise name_refused_node(i, node.id, error, "capability") from None
     return found

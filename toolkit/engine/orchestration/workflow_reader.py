@@ -19,6 +19,7 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
 )
 from toolkit.engine.job_record import read_job
+from toolkit.engine.orchestration.ended_workflows import EndedWorkflows
 from toolkit.engine.request_context import RequestContext
 from toolkit.store import WORKFLOW_LIST, Row
 
@@ -28,6 +29,7 @@ class WorkflowReader:
 
     def __init__(self, core: EngineContext) -> None:
         self._core = core
+        self._ended = EndedWorkflows()
 
     async def get(self, context: RequestContext, workflow_id: str) -> WorkflowRecord:
         """Return one workflow, its nodes as they stand.
@@ -48,7 +50,7 @@ class WorkflowReader:
     async def read_current(self, row: Row) -> WorkflowRecord:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
         async with Pacer(row["account_id"]) as pacer:
-            workflow = self._core.records.workflows.read(row)
+            workflow = self._ended.take(row) or self._core.records.workflows.read(row)
             if "note" in row:  # as of a list
                 workflow = annotate_record(workflow, row)
             else:

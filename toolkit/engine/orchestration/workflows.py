@@ -11,7 +11,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
-from toolkit.contract.workflows import Node, WorkflowCreate, WorkflowRecord
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.annotations import build_annotation, list_given_tags
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
@@ -46,6 +46,8 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.store import AppendEvent, Change, Lease
 
+NO_FIELDS = frozenset[str]()
+
 
 class CheckedGraph(NamedTuple):
     """A graph that has passed every check and can be run.
@@ -53,10 +55,12 @@ class CheckedGraph(NamedTuple):
     Attributes:
         options: what each node is carried out with, by node id.
         estimates: what each may come to, by node id; nothing for one that is not run.
+        capabilities: the names of the nodes' capabilities, by what the graph calls them.
     """
 
     options: dict[str, Options]
     estimates: dict[str, Estimate]
+    capabilities: dict[str, str]
 
 
 class Workflows(WorkflowReader):
@@ -139,7 +143,8 @@ class Workflows(WorkflowReader):
         async with Pacer(account_id) as pacer:
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
-            by_id = find_node_capabilities(self._core.registry, request.nodes)
+            by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
+            self._refuse_missing_functions(account_id, request, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -152,10 +157,12 @@ class Workflows(WorkflowReader):
             for i, node in enumerate(request.nodes):
                 await pacer.pause()
                 capability = by_id[node.id]
-                fillable = find_fillable_fields(capability, [by_id[up] for up in node.depends_on])
-                sure = find_fillable_fields(
-                    capability, [by_id[up] for up in node.depends_on if up not in optional]
-                )
+                fillable = sure = NO_FIELDS
+                if capability.accepts:
+                    upstream = {up: by_id[up] for up in node.depends_on}
+                    fillable = find_fillable_fields(capability, upstream.values())
+                    always = [by_id[up] for up in upstream if up not in optional]
+                    sure = find_fillable_fields(capability, always)
                 path, unsure = f"nodes.{i}.input", fillable - sure
                 try:
                     validate_input(capability, node.input, sure, path, unsure)
@@ -168,7 +175,7 @@ class Workflows(WorkflowReader):
                 except RequestError as error:
                     raise name_refused_node(i, node.id, error) from None
                 estimates[node.id] = FREE_ESTIMATE
-                if node.id not in kept:
+                if capability.operation is not None and node.id not in kept:
                     await pacer.pause()
                     estimates[node.id] = estimate_node(
                         capability,
@@ -188,7 +195,22 @@ class Workflows(WorkflowReader):
         refusal = explain_unaffordable(estimates, limit)
         if refusal is not None:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refusal)
-        return CheckedGraph(options, estimates)
+        names = {node.capability: by_id[node.id] for node in request.nodes}
+        return CheckedGraph(
+            options, estimates, {asked: found.name for asked, found in names.items()}
+        )
+
+    def _refuse_missing_functions(
+        self, account_id: str, request: WorkflowCreate, kept: Collection[str]
+    ) -> None:
+        asked = [node for node in request.nodes if node.capability == FUNCTION_CAPABILITY]
+        if asked:
+            from toolkit.functions.node_capability import refuse_missing_functions
+
+            again = [node for node in asked if node.id not in kept]
+            table = self._core.functions
+            is_owner = table is not None and table.account_id == account_id
+            refuse_missing_functions(again, table if is_owner else None)
 
     async def check_allowance(
         self,
@@ -212,7 +234,7 @@ class Workflows(WorkflowReader):
             return
         await allowances.check_bound(context, None)
         gate, options = self._admission.start_check(context.account_id), merge_node_options(request)
-        by_id = {node.id: self._core.registry.require(node.capability) for node in request.nodes}
+        by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
         refused: Estimate | None = None
         for node in request.nodes:
             if node.id in kept:
@@ -238,7 +260,7 @@ class Workflows(WorkflowReader):
         self, request: WorkflowCreate, checked: CheckedGraph, *, task_id: str | None = None
     ) -> WorkflowRecord:
         """Make the record of a new workflow."""
-        estimates = checked.estimates
+        estimates, names = checked.estimates, checked.capabilities
         return WorkflowRecord(
             id=new_id(Prefix.WORKFLOW),
             name=request.name,
@@ -250,7 +272,7 @@ class Workflows(WorkflowReader):
             nodes=[
                 Node(
                     id=node.id,
-                    capability=self._core.registry.require(node.capability).name,
+                    capability=names[node.capability],
                     input=node.input,
                     depends_on=node.depends_on,
                     optional=node.optional,
@@ -315,6 +337,8 @@ class Workflows(WorkflowReader):
         watched = WatchedWorkflow(lease.account_id, workflow)
         with self._core.observer.watch_workflow(watched):
             watched.workflow = await scheduler.run()
+        if watched.workflow.task_id is None:  # a task goes on with its own
+            self._ended.add(watched.workflow, scheduler.document)
         return watched.workflow
 
     async def abandon(self, workflow_id: str, lease: Lease) -> WorkflowRecord:
@@ -361,12 +385,17 @@ def merge_node_options(request: WorkflowCreate) -> dict[str, Options]:
     elif request.compute_id is not None:
         common |= {"compute_id": request.compute_id, "endpoint_id": None}
     everyones = Options(**common) if common else DEFAULT_OPTIONS
-    return {
+    merged = {
         node.id: _merge_options(common, node.options)
         if node.options.model_fields_set
         else everyones
         for node in request.nodes
     }
+    if "provider" in common:  # which is not meant for functions, as they ask none
+        for node in request.nodes:
+            if node.capability == FUNCTION_CAPABILITY and node.options.provider is None:
+                merged[node.id] = merged[node.id].model_copy(update={"provider": None})
+    return merged
 
 
 def _merge_options(common: Mapping[str, Any], own: Options) -> Options:

@@ -33,6 +33,7 @@ from toolkit.plugins import (
     RunInThread,
     Submitted,
 )
+from toolkit.plugins.flow import RunFunction
 from toolkit.settings import Timeouts
 from toolkit.store import LeaseLost
 
@@ -84,6 +85,7 @@ NO_TIMEOUTS = Timeouts()
 # Public services have no vendor limits: the encyclopedia asks for at most three at once.
 MAX_PUBLIC_REQUESTS = 3
 MAX_THREADS = 4  # for quick steps
+MAX_FUNCTION_THREADS = 16  # for callers' own code, which may wait for whatever it likes
 _SMALL_TYPES = (bool, int, float)
 MAX_INLINE_BYTES = 256 * 1024  # a flow that reads more than this would block the loop too long
 
@@ -108,6 +110,7 @@ class Driver:
         self._make_transport = transport
         self._executor = executor
         self._thread_semaphore = FairSemaphore(MAX_THREADS)
+        self._function_semaphore = FairSemaphore(MAX_FUNCTION_THREADS)
         self.reply_limit = reply_limit
         self._transports: dict[str, httpx.AsyncBaseTransport] = {}
         self._public_semaphores: defaultdict[str, asyncio.Semaphore] = defaultdict(
@@ -188,6 +191,8 @@ class Driver:
                             outcome = await self.run_in_process(step, account_id)
                         case RunInThread():
                             outcome = await self.run_in_thread(step.run, account_id)
+                        case RunFunction():
+                            outcome = await self._run_function(step, account_id)
                         case Pause(seconds, detail):
                             hooks.on_pause(detail)
                             await asyncio.sleep(seconds)
@@ -240,8 +245,19 @@ class Driver:
 
     def _release_thread(self, done: "asyncio.Future[Any]") -> None:
         self._thread_semaphore.release()
-        if not done.cancelled():
-            done.exception()  # retrieved, as whoever waited may have gone
+        _retrieve_outcome(done)
+
+    async def _run_function(self, step: RunFunction, account_id: str) -> object:
+        """Run the caller's own code in a thread; it keeps its place until it is done."""
+        await self._function_semaphore.acquire(account_id)
+        done = start_thread(step.function)
+        done.add_done_callback(_retrieve_outcome)
+        done.add_done_callback(lambda _: self._function_semaphore.release())
+        try:
+            return await asyncio.shield(done)
+        except asyncio.CancelledError:
+            step.cancel()
+            raise
 
     async def send(
         self,
@@ -328,6 +344,12 @@ class Driver:
         if check is not None and not isinstance(transport, NetworkTransport):
             await check()
         return await transport.handle_async_request(request)
+
+
+def _retrieve_outcome(done: "asyncio.Future[Any]") -> None:
+    """Retrieve the outcome of a thread, as whoever waited for it may have gone."""
+    if not done.cancelled():
+        done.exception()
 
 
 def _find_earlier(timeouts: Timeouts) -> float | None:

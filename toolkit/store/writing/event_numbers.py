@@ -10,6 +10,7 @@ from toolkit.store.changes import AppendEvent
 
 # How many resources' and jobs' last numbers are remembered; those of others are looked up again.
 NUMBER_CACHE_SIZE = 10_000
+EVENT_COLUMNS = ("resource_id", "n", "type", "at", "data", "job_id", "job_n")
 
 
 class EventNumbers:
@@ -36,35 +37,37 @@ class EventNumbers:
         """Tell what the transaction has inserted."""
         self._new_ids.update(ids)
 
-    def make_rows(self, events: Sequence[AppendEvent]) -> list[dict[str, object]]:
-        """Make the rows of events, in order."""
+    def make_rows(self, events: Sequence[AppendEvent]) -> list[list[object]]:
+        """Make the rows of events, in order: their values in the order of `EVENT_COLUMNS`."""
         rows = []
         for event in events:
-            job_id = _find_named_job(event)
-            row: dict[str, object] = {
-                "resource_id": event.resource_id,
-                "n": self._next_number("resource_id", "n", event.resource_id),
-                "type": event.type,
-                "at": event.at,
-                "data": to_json(_omit_known(event)).decode(),
-                "job_id": job_id,
-                "job_n": job_id and self._next_number("job_id", "job_n", job_id),
-            }
+            resource_id, job_id = event.resource_id, _find_named_job(event)
+            row: list[object] = [
+                resource_id,
+                self._next_number("resource_id", "n", resource_id),
+                event.type,
+                event.at,
+                to_json(_omit_known(event)).decode(),
+                job_id,
+                job_id and self._next_number("job_id", "job_n", job_id),
+            ]
             rows.append(row)
         return rows
 
     def _next_number(self, key: str, column: str, value: str) -> int:
         """Return the next number of a resource or job; only the holder of its lease adds to it."""
-        last = 0 if value in self._new_ids else self._last_n.get(value)
-        self._new_ids.discard(value)
+        last = self._last_n.get(value)
         if last is None:
-            row = self._connection.execute(
-                f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
-                (value,),
-            ).fetchone()
-            last = (row[0] if row else None) or 0
+            last = 0 if value in self._new_ids else self._find_last(key, column, value)
         self._last_n[value] = last + 1
         return last + 1
+
+    def _find_last(self, key: str, column: str, value: str) -> int:
+        row = self._connection.execute(
+            f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
+            (value,),
+        ).fetchone()
+        return (row[0] if row else None) or 0
 
     def trim(self) -> None:
         """Forget the oldest of too many numbers.
@@ -95,9 +98,7 @@ def _find_named_job(event: AppendEvent) -> str | None:
 
 def _omit_known(event: AppendEvent) -> Mapping[str, object]:
     """Return an event's data without the ids that are known anyway; readers add them."""
-    data = dict(event.data)
-    if data.get("id") == event.resource_id:
-        del data["id"]
-    if event.job_id is not None and data.get("job_id") == event.job_id:
-        del data["job_id"]
-    return data
+    data, known = event.data, {"id": event.resource_id, "job_id": event.job_id}
+    if data.get("id") != event.resource_id and "job_id" not in data:
+        return data
+    return {name: value for name, value in data.items() if known.get(name) != value}

@@ -20,20 +20,41 @@ from toolkit.store.changes import (
 
 Values = dict[str, object]
 Rows = dict[str, dict[str, Values]]
+CHANGES_OF_STEP, MAX_JOINED = 4, 32  # changes of one step, and of several calls in one submission
+_ROW_CHANGES = (InsertRow, UpdateRow)
 
 
 @dataclass(slots=True)
 class Submission:
-    """The changes of one call of `write`, all or nothing.
+    """The changes of one call of `write`, or of several that nobody waits for; all or nothing.
 
     Attributes:
         deadline: the loop's time at which it is refused if others still have the database locked.
+        is_awaited: whether somebody waits for it.
     """
 
     changes: Sequence[Change]
     lease: Lease | None
     done: "asyncio.Future[None]"
     deadline: float = math.inf
+    is_awaited: bool = True
+
+    @property
+    def weight(self) -> int:
+        """How much of a group it is: a run's or a node's one step is 1."""
+        return max(1, len(self.changes) // CHANGES_OF_STEP)
+
+    def take(self, changes: Sequence[Change], lease: Lease | None) -> bool:
+        """Take the changes of a later call, where nobody waits for either; return whether it did.
+
+        A node that never waits so begins and ends in one submission, and many such nodes do.
+        """
+        if self.is_awaited or lease is None or lease is not self.lease:
+            return False
+        if len(self.changes) + len(changes) > MAX_JOINED:
+            return False
+        self.changes = [*self.changes, *changes]
+        return True
 
     @property
     def is_new(self) -> bool:
@@ -72,6 +93,8 @@ class MergedChanges:
     def add_change(self, change: Change) -> None:
         """Add a change; values of the same row are merged, and later ones win."""
         match change:
+            case AppendEvent():
+                self.events.append(change)
             case InsertRow(table, values):
                 self.inserts.setdefault(table, {})[str(values["id"])] = dict(values)
             case UpdateRow(table, row_id, values):
@@ -91,8 +114,6 @@ class MergedChanges:
                 sums = self.increments.setdefault(str(values["id"]), (change, {}))[1]
                 for column, amount in more.items():
                     sums[column] = sums.get(column, 0) + amount
-            case AppendEvent():
-                self.events.append(change)
 
 
 class SubmissionGroup:
@@ -107,7 +128,7 @@ class SubmissionGroup:
         self._docs: dict[str, object] = {}
         for submission in submissions:
             for change in submission.changes:
-                if not isinstance(change, InsertRow | UpdateRow):
+                if not isinstance(change, _ROW_CHANGES):
                     continue
                 serialize = change.values.get("doc")
                 if callable(serialize) and (row_id := _get_row_id(change)) not in self._docs:

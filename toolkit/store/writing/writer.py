@@ -23,7 +23,7 @@ from toolkit.store.changes import (
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.sqlite.connections import RETRY_AFTER_S, translate_errors
 from toolkit.store.writing import statements
-from toolkit.store.writing.event_numbers import EventNumbers
+from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
@@ -31,10 +31,10 @@ from toolkit.store.writing.submissions import MergedChanges, Submission, Submiss
 SLOW_COMMIT_S = 0.002
 # As a rule; the disk's own sync takes as long as it takes, and now and then much longer.
 SLOW_SYNC_S = 0.001
-# The largest groups: in the loop they block it, and a slow commit is worth a larger one.
-MAX_LOOP_GROUP, MAX_THREAD_GROUP = 96, 256
+# The largest groups, by weight: in the loop they block it, and a slow commit is worth a larger one.
+MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
 PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
-ROWS_PER_STATEMENT = 64  # by one statement, as SQLite takes 999 values in some of its builds
+ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
 LINGER_S = 0.01
 # How long to wait for another connection's transaction in the loop, and then in the thread, again
 # and again: submissions that have waited too long are refused in between.
@@ -116,10 +116,14 @@ class ChangeWriter:
             eager: write it at once.
             max_wait_s: the longest to wait for a database that others have locked.
         """
+        if not eager and self._pending and self._pending[-1].take(changes, lease):
+            return self._pending[-1].done
         loop = asyncio.get_running_loop()
         if max_wait_s is None:
             max_wait_s = REQUEST_WAIT_S if lease is None else WORK_WAIT_S
-        submission = Submission(changes, lease, loop.create_future(), loop.time() + max_wait_s)
+        submission = Submission(
+            changes, lease, loop.create_future(), loop.time() + max_wait_s, is_awaited=eager
+        )
         self._pending.append(submission)
         if self._in_thread is not None:
             return submission.done
@@ -140,7 +144,7 @@ class ChangeWriter:
         if self._in_thread is not None or not self._pending:
             return
         in_thread = self._is_slow()
-        group = self._take_group(MAX_THREAD_GROUP if in_thread else MAX_LOOP_GROUP)
+        group = self._take_group(MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT)
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, LOOP_WAIT_MS))
         if group.submissions:
@@ -155,10 +159,17 @@ class ChangeWriter:
         return took[len(took) // 2] > SLOW_SYNC_S if self._is_synced else took[0] > SLOW_COMMIT_S
 
     def _take_group(self, most: int) -> SubmissionGroup:
-        if len(self._pending) > most:
+        """Take submissions of so much weight at most, or else one."""
+        if sum([submission.weight for submission in self._pending]) > most:
             # A new request waits for one group of what a large workflow writes, not for all.
             self._pending.sort(key=lambda submission: not submission.is_new)
-        group, self._pending = SubmissionGroup(self._pending[:most]), self._pending[most:]
+        taken, left = 0, most
+        for submission in self._pending:
+            left -= submission.weight
+            if left < 0 and taken:
+                break
+            taken += 1
+        group, self._pending = SubmissionGroup(self._pending[:taken]), self._pending[taken:]
         return group
 
     async def _flush_in_thread(self, group: SubmissionGroup) -> None:
@@ -175,7 +186,7 @@ class ChangeWriter:
                 if group.submissions:
                     self._refuse_overdue(group)
                 if not group.submissions:
-                    group = self._take_group(MAX_THREAD_GROUP)
+                    group = self._take_group(MAX_THREAD_WEIGHT)
         finally:
             self._in_thread = None
 
@@ -331,12 +342,16 @@ class ChangeWriter:
             statement = statements.build_increment(count.table, tuple(count.values), tuple(sums))
             self._connection.execute(statement, {**count.values, **sums})
         if batch.events:
-            self._insert_rows("events", self._numbers.make_rows(batch.events))
+            self._insert_values("events", EVENT_COLUMNS, self._numbers.make_rows(batch.events))
 
     def _insert_rows(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
         columns = tuple(rows[0])
-        values = [[row[name] for name in columns] for row in rows]
-        self._execute_in_chunks(partial(statements.build_insert, table, columns), values)
+        self._insert_values(table, columns, [[row[name] for name in columns] for row in rows])
+
+    def _insert_values(
+        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]]
+    ) -> None:
+        self._execute_in_chunks(partial(statements.build_insert, table, columns), rows)
 
     def _execute_in_chunks(
         self, text: Callable[[int], str], rows: Sequence[Sequence[object]]

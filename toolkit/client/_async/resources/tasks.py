@@ -4,22 +4,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
-from toolkit.client._async.annotated import (
-    AsyncAnnotated,
-    AsyncAnnotatedResource,
-    make_annotation,
-)
+from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
-from toolkit.client._wire.messages import LONG_POLL_S, drop_none
-from toolkit.contract import tasks, workflows
+from toolkit.client._wire.messages import drop_none, make_annotation
+from toolkit.contract import tasks
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.events import Event
-from toolkit.display.progress import EventProgress
 from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
 
@@ -213,22 +207,6 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
 
     def _render_html(self) -> str:
         return super()._render_html() + render_attempts(list_attempts(self.record))
-
-    async def _follow_event(self, event: Event, shown: EventProgress) -> None:
-        """Show the workflow's nodes while the task executes."""
-        workflow_id = event.data.get("workflow_id")
-        if event.type != "task.executing" or not isinstance(workflow_id, str):
-            return
-        below = AsyncWorkflowRun(
-            self._http, workflows.WorkflowRecord(id=workflow_id, name="", created_at=event.at)
-        )
-        after, over = 0, False
-        while not over:
-            found = await below.events(after, LONG_POLL_S)
-            for one in found:
-                after, over = one.n, one.terminal
-                if one.type.startswith("node."):
-                    shown.add(one)
 
 
 class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):

@@ -87,6 +87,12 @@ class Artifact(Deletable[artifacts.Artifact]):
         """Read its bytes as text."""
         return (self.content()).decode("utf-8")
 
+    def value(self) -> object:
+        """Read what it holds: a text, what JSON says, a table as its library has it, or bytes."""
+        from toolkit.functions.values import read_value
+
+        return read_value(self.content(), self.media_type, self.metadata)
+
     def save(self, path: str | Path) -> Path:
         """Write it to a file, whole or not at all; into a folder, under its own name.
 

@@ -6,13 +6,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
-from toolkit.client._sync.annotated import (
-    Annotated,
-    AnnotatedResource,
-    make_annotation,
-)
+from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.execution import Execution
-from toolkit.client._wire.messages import make_run_body
+from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.run_options import RunOptions

@@ -195,8 +195,14 @@ class Workflows(AnnotatedResource[WorkflowRun]):
                 whoever follows it.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`.
+            RequestError: `INVALID_WORKFLOW`, `CREDENTIALS_MISSING`, `INVALID_REQUEST`, `NOT_FOUND`;
+                `FUNCTION_UNAVAILABLE` for a function, by a client of a server.
         """
+        if workflow.functions:
+            from toolkit.client._functions import Functions
+
+            functions = Functions(self._http.functions, self._http.url)
+            functions._add_submitted(workflow.functions.values())
         return self.create(workflow.to_dict(), stream=stream)
 
     def create(self, body: Mapping[str, object], *, stream: bool = False) -> WorkflowRun:

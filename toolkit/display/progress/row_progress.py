@@ -2,8 +2,9 @@
 
 import sys
 import time
-from typing import Any
 
+from toolkit.display.progress.html import render_bar, render_line
+from toolkit.display.progress.places import NotebookScreen, find_place
 from toolkit.display.text import format_money
 
 REDRAW_INTERVAL_S = 0.2
@@ -24,7 +25,8 @@ class RowProgress:
         self._is_shown = is_shown
         self._began = time.monotonic()
         self._drawn_at = 0.0
-        self._display: Any = None
+        self._place = find_place()
+        self._screen = NotebookScreen()
         self.done = 0
         self.failed = 0
         self._paced = 0
@@ -62,18 +64,14 @@ class RowProgress:
         return ", ".join(parts)
 
     def _draw(self, line: str) -> None:
-        ipython = sys.modules.get("IPython")
-        shell = ipython.get_ipython() if ipython is not None else None
-        if type(shell).__name__ == "ZMQInteractiveShell":
-            from IPython.display import display
-
-            shown = {"text/plain": line}
-            if self._display is None:
-                self._display = display(shown, raw=True, display_id=True)  # type: ignore[no-untyped-call]
-            else:
-                self._display.update(shown, raw=True)
-        elif sys.stderr.isatty():
-            end = "\n" if self.done == self._total else ""
+        is_over = self.done == self._total
+        if self._place == "notebook":
+            bar = render_bar(self.done / self._total, "completed", line, width="100%")
+            html = render_line(line) if is_over else render_line(line) + bar
+            self._screen.show(line, f'<div style="max-width:60em">{html}</div>')
+        elif self._place == "terminal":
+            end = "\n" if is_over else ""
             print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
-        elif self.done == self._total:
-            print(line, file=sys.stderr, flush=True)
+        elif is_over:
+            stream = sys.stdout if self._place == "batch" else sys.stderr
+            print(line, file=stream, flush=True)

@@ -1,0 +1,56 @@
+"""What a person sees of a wait in JupyterLab: rows that change, one line that is left."""
+
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Tab, playwright
+
+pytestmark = pytest.mark.browser
+# Notes what each display of progress has shown, and how long the text of a node has been.
+SEEN = """() => {
+  window.seen = [];
+  const look = () => document.querySelectorAll(".toolkit-progress").forEach((one) => {
+    const told = one.innerText;
+    if (window.seen.at(-1) !== told) window.seen.push(told);
+  });
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true });
+}"""
+
+
+def get_output(tab: Tab, cell: int) -> Any:
+    """What a cell shows."""
+    return tab.page.locator(".jp-Notebook-cell").nth(cell).locator(".jp-OutputArea")
+
+
+def test_a_wait_in_jupyterlab(tab: Tab) -> None:
+    """Given workflows that are waited for, then their nodes are shown while they run.
+
+    Texts come as they are written; of many nodes some are shown, and all are counted; an interrupt
+    is one line, and the work goes on.
+    """
+    expect = playwright.expect
+    tab.run_all("progress.ipynb")
+    tab.page.evaluate(SEEN)
+    few = get_output(tab, 1)
+    expect(few).to_contain_text("1 running")
+    tab.shoot("progress-few", few)
+    expect(few).to_contain_text("✓ few nodes completed: 4 nodes in")
+    expect(few.locator("table")).to_have_count(0)
+    many = get_output(tab, 2)
+    expect(many).to_contain_text("of 41 done")
+    tab.shoot("progress-many", many)
+    expect(many).to_contain_text("✓ many nodes completed: 41 nodes in")
+    endless = get_output(tab, 3)
+    expect(endless.locator("tr")).to_have_count(3)
+    tab.shoot("progress-endless", endless)
+    tab.command("notebook:interrupt-kernel")
+    expect(endless).to_contain_text('the work goes on. To wait again: client.workflows.get("wfl_')
+    expect(endless).to_contain_text("… no end goes on: 0 of 3 nodes done, $0")
+    tab.shoot("progress-interrupted")
+    seen = tab.page.evaluate("window.seen")
+    texts = {text.rpartition("\n")[2] for text in seen if text.startswith("… few nodes")}
+    assert len({text for text in texts if "ides" in text}) > 1, "a text came in one piece"
+    counted = [text for text in seen if text.startswith("… many nodes")]
+    assert any("s left" in text for text in counted)
+    assert max(text.count("running") for text in counted) <= 13

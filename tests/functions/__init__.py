@@ -1,0 +1,1 @@
+"""Functions of a notebook as nodes of a workflow."""

@@ -1,0 +1,125 @@
+"""What tells one function from another, and what the cache of results goes by."""
+
+import functools
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toolkit.functions.fingerprints import fingerprint_function, identify_function
+
+HELPERS = """
+def scale(n):
+    return n * 2
+
+class Table:
+    factor = 3
+    def times(self, n):
+        return n * self.factor
+
+LIMIT = {"rows": [1, 2]}
+"""
+MAIN = """
+def call(n):
+    return scale(n) + Table().times(n) + len(LIMIT)
+"""
+
+
+def define(source: str, **names: object) -> Callable[..., object]:
+    """Define the function `call` of a source, as a cell of a notebook does."""
+    space: dict[str, Any] = {"__name__": "__main__", **names}
+    exec(compile(textwrap.dedent(source), "<cell>", "exec"), space)
+    found: Callable[..., object] = space["call"]
+    return found
+
+
+def read(source: str, **names: object) -> str:
+    """The fingerprint of a source's function, with the globals that it reads."""
+    return fingerprint_function(define(source, **names)).digest
+
+
+def test_comments_and_lines_make_no_difference() -> None:
+    """Given the same code with other comments, line breaks and places, then it is the same."""
+    moved = "# a comment\n\n\n" + MAIN.replace("return", "# why\n    return")
+    assert read(HELPERS + MAIN) == read(HELPERS + moved)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("n * 2", "n * 4"),
+        ("factor = 3", "factor = 4"),
+        ("n * self.factor", "n + self.factor"),
+        ("[1, 2]", "[1, 3]"),
+        ("def call(n)", "def call(n=1)"),
+        ("+ len", "- len"),
+    ],
+)
+def test_whatever_it_reads_makes_another_of_it(before: str, after: str) -> None:
+    """Given a change in a function, class or value that it reads, then it is another one."""
+    source = HELPERS + MAIN
+    assert read(source) != read(source.replace(before, after))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [2]})),
+        (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1.0]})),
+        (np.arange(3), np.arange(4)),
+        ({"b", "a"}, {"c"}),
+        (Path("a"), Path("b")),
+        (functools.partial(int, base=2), functools.partial(int, base=3)),
+        (1, True),
+        ("1", 1),
+    ],
+)
+def test_values_count_by_what_they_are(one: object, other: object) -> None:
+    """Given values that a function reads, then equal ones are the same, and others another."""
+    source = "def call(): return VALUE"
+    again = one.copy() if hasattr(one, "copy") else one
+    assert read(source, VALUE=one) == read(source, VALUE=again)
+    assert read(source, VALUE=one) != read(source, VALUE=other)
+
+
+def test_lambdas_of_one_line_differ() -> None:
+    """Given two lambdas that `inspect` cannot tell apart, then their code does."""
+    first, second = (lambda n: n + 1), (lambda n: n + 2)
+    assert identify_function(first) != identify_function(second)
+
+
+def test_an_object_that_cannot_be_seen_into_is_named() -> None:
+    """Given a function that reads an object, then that counts as itself, and is told of."""
+    source = "def call(): return MODEL"
+    model = object()
+    seen = fingerprint_function(define(source, MODEL=model))
+    assert seen.unseen == ("`MODEL` (object)",)
+    assert seen == fingerprint_function(define(source, MODEL=model))
+    assert seen.digest != read(source, MODEL=object())
+
+
+def test_what_refers_to_itself_is_read_once() -> None:
+    """Given functions that call each other, then they are read to an end."""
+    loop: list[object] = []
+    loop.append(loop)
+    source = "def call(n): return back(n) if LOOP else n\ndef back(n): return call(n - 1)"
+    assert read(source, LOOP=loop) == read(source, LOOP=loop)
+
+
+def test_another_process_finds_the_same(tmp_path: Path) -> None:
+    """Given a script, then each process tells its function alike, whatever its hashes are."""
+    script = tmp_path / "cell.py"
+    script.write_text(
+        HELPERS + "WORDS = {'salt', 'tea', 'rope'}\n" + MAIN.replace("len(LIMIT)", "len(WORDS)")
+        + "from toolkit.functions.fingerprints import fingerprint_function\n"
+        "print(fingerprint_function(call).digest)\n"
+    )  # fmt: skip
+    command = [sys.executable, str(script)]
+    told = {subprocess.run(command, capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(told) == 1

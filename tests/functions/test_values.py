@@ -1,0 +1,105 @@
+"""What passes between nodes: it comes back as it was, or is refused."""
+
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pydantic import BaseModel
+
+from toolkit.functions.values import UnwritableValueError, read_value, write_value
+
+TIMES = pd.to_datetime(["2026-01-01T10:00:00.123456", None])
+FRAMES = {
+    "plain": pd.DataFrame({"a": [1, 2], "b": [0.1 + 0.2, np.nan], "c": [True, False]}),
+    "texts": pd.DataFrame({"t": ["tea", None]}, dtype="string"),
+    "nullable": pd.DataFrame({"n": pd.array([1, None], dtype="Int64")}),
+    "times": pd.DataFrame({"at": TIMES, "utc": TIMES.tz_localize("UTC")}),
+    "spans": pd.DataFrame({"took": pd.to_timedelta(["1s", "2 days"])}),
+    "categories": pd.DataFrame({"kind": pd.Categorical(["b", None], ["a", "b"], ordered=True)}),
+    "index": pd.DataFrame({"a": [1, 2]}, index=pd.Index(["x", "y"], name="key")),
+    "rows": pd.DataFrame({"a": [1, 2, 3]})[1:],
+    "empty": pd.DataFrame({"a": pd.Series([], dtype="float64")}),
+    "lists": pd.DataFrame({"a": [[1], [2, 3]]}),
+}
+
+
+class Note(BaseModel):
+    """A model of pydantic."""
+
+    text: str
+
+
+@dataclass
+class Point:
+    """A dataclass."""
+
+    x: int
+
+
+def pass_on(value: object) -> Any:
+    """Write a value down and read it again."""
+    blob = write_value(value)
+    return read_value(blob.data, blob.media_type, blob.metadata)
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_table_comes_back_with_its_types(name: str) -> None:
+    """Given a table, then what is read is the same, cell by cell and type by type."""
+    pd.testing.assert_frame_equal(pass_on(FRAMES[name]), FRAMES[name], check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (pd.DataFrame({1: [1]}), "named by texts"),
+        (pd.DataFrame(), "without columns"),
+        (pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])), "reset_index"),
+        (pd.DataFrame({"a": [(1, 2)]}), "would come back as another one"),
+        (pd.DataFrame({"a": [object()]}), "would come back as another one"),
+    ],
+)
+def test_a_table_that_would_change_is_refused(
+    frame: pd.DataFrame, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a table that JSON would make another of, then it is refused with what to do."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UnwritableValueError, match=told):
+        write_value(frame)
+
+
+@pytest.mark.parametrize(
+    ("value", "media_type", "read"),
+    [
+        ("Tee & 日本", "text/plain", "Tee & 日本"),
+        (b"\0\1", "application/octet-stream", b"\0\1"),
+        (bytearray(b"\x89PNG\r\n\x1a\n"), "image/png", b"\x89PNG\r\n\x1a\n"),
+        ({"a": [1, None, "x"]}, "application/json", {"a": [1, None, "x"]}),
+        (None, "application/json", None),
+        (Note(text="tea"), "application/json", {"text": "tea"}),
+        ([Point(1)], "application/json", [{"x": 1}]),
+        (datetime(2026, 1, 1, tzinfo=UTC), "application/json", "2026-01-01T00:00:00Z"),
+        ({"n": np.int64(3), "m": np.array([1.5])}, "application/json", {"n": 3, "m": [1.5]}),
+        (float("nan"), "application/json", None),
+    ],
+)
+def test_a_value_comes_back_as_its_type_has_it(value: object, media_type: str, read: Any) -> None:
+    """Given a text, bytes or JSON, then its media type says how it is read."""
+    assert write_value(value).media_type == media_type
+    assert pass_on(value) == read
+
+
+@pytest.mark.parametrize("module", ["polars", "pyarrow"])
+def test_tables_of_others_pass_by_arrow(module: str) -> None:
+    """Given a table of polars or pyarrow, then it is read as a table of the same."""
+    library: Any = pytest.importorskip(module)
+    made = {"polars": "DataFrame", "pyarrow": "table"}[module]
+    table = getattr(library, made)({"a": [1, 2], "b": ["x", None]})
+
+    read = pass_on(table)
+
+    assert type(read) is type(table)
+    assert read.equals(table)

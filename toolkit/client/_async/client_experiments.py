@@ -1,0 +1,143 @@
+"""Many runs of one kind, and two pieces of work beside each other: a client's experiments."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from toolkit.client._async.client_resources import AsyncClientResources
+from toolkit.client._options import check_options
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.run_options import RunOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pydantic import BaseModel
+
+    from toolkit.client._async.execution import AsyncExecution
+    from toolkit.client._async.resources.workflows import AsyncWorkflowRun
+    from toolkit.display.records.comparison import WorkComparison
+
+
+class AsyncClientExperiments(AsyncClientResources):
+    """The calls of a client that are about several pieces of work."""
+
+    async def map(
+        self,
+        name: str,
+        rows: "pd.DataFrame | Iterable[Mapping[str, object]]",
+        *,
+        output_model: "type[BaseModel] | None" = None,
+        max_cost_usd: float | None = None,
+        concurrency: int = 8,
+        options: RunOptions | None = None,
+        progress: bool = True,
+        tags: Sequence[str] | None = None,
+        note: str | None = None,
+        **fields: object,
+    ) -> "pd.DataFrame":
+        """Run a capability on every row of a table, and return a row of results for each.
+
+        The same call resumes where it was interrupted, even by a kernel that died: results that
+        are there are used again, unpaid, and rows that failed are tried again.
+
+        Args:
+            name: a capability, or `name@version`.
+            rows: a DataFrame, or mappings.
+            output_model: a pydantic model that each answer has to fit; its fields are columns.
+            max_cost_usd: one budget over all rows, paid now or before; a row that it may not
+                cover is not begun, and says so.
+            concurrency: how many runs are under way at most.
+            options: those of each run, such as `{"provider": "openai"}`.
+            tags, note: those of each run.
+            progress: whether a line shows how far it is, what it cost and the time left.
+            **fields: the input; `{column}` in a text stands for a row's value.
+
+        Returns:
+            the answers' fields, `status`, `cost_usd`, `latency_ms`, `run_id`, `cached` and
+            `error`, by the index of `rows`; `attrs["tag"]` is the tag that its runs share.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for a column that there is not, and others for what is
+                wrong with all rows.
+            KeyboardInterrupt: it was interrupted, in one line; runs under way go on.
+        """
+        from toolkit.client._async.mapping import AsyncRowMapper
+        from toolkit.client._output_model import add_output_schema
+        from toolkit.client._row_results import RowBudget, build_frame
+        from toolkit.client._row_templates import check_columns, read_rows
+        from toolkit.display.progress.row_progress import RowProgress
+
+        if concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        found, index = read_rows(rows)
+        check_columns(fields, list(dict.fromkeys(str(key) for row in found for key in row)))
+        chosen = cast("RunOptions", {"cache": True, **(options or {})})
+        check_options(chosen)
+        budget = RowBudget(max_cost_usd)
+        mapper = AsyncRowMapper(
+            self._http,
+            name,
+            found,
+            add_output_schema(fields, output_model),
+            chosen,
+            output_model,
+            concurrency,
+            budget,
+            RowProgress(len(found), max_cost_usd, is_shown=progress),
+            tags,
+            note,
+        )
+        frame = build_frame(await mapper.run_all(), index, output_model)
+        frame.attrs["tag"] = mapper.tag
+        return frame
+
+    async def compare(
+        self,
+        a: "str | AsyncExecution[Any] | AsyncWorkflowRun",
+        b: "str | AsyncExecution[Any] | AsyncWorkflowRun",
+    ) -> "WorkComparison":
+        """Compare two runs, or two workflows: input, route, text, cost and time.
+
+        Args:
+            a: an id, or what `runs` or `workflows` gave.
+            b: another one of its kind.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` for two of different kinds, `NOT_FOUND`.
+        """
+        from toolkit.display.records.comparison import (
+            WorkComparison,
+            compare_jobs,
+            compare_workflows,
+            list_jobs_apart,
+        )
+
+        first, second = (one if isinstance(one, str) else one.id for one in (a, b))
+        kind = _find_kind(first, second)
+        if kind == "workflows":
+            before, after = await self.workflows.get(first), await self.workflows.get(second)
+            jobs = {
+                id: (await self.jobs.get(id)).record
+                for id in list_jobs_apart(before.record, after.record)
+            }
+            facts = compare_workflows(before.record, after.record, jobs)
+        else:
+            area = getattr(self, kind)
+            one, other = await area.get(first), await area.get(second)
+            facts = compare_jobs(one.record, other.record)
+        return WorkComparison(kind, first, second, facts)
+
+
+def _find_kind(first: str, second: str) -> str:
+    """Find the resource of two ids.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
+    """
+    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows"}
+    found = [kinds.get(id.partition("_")[0]) for id in (first, second)]
+    if found[0] is None or found[0] != found[1]:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"`{first}` and `{second}` cannot be compared: give two runs or two workflows.",
+        )
+    return found[0]

@@ -1,0 +1,146 @@
+"""Functions as nodes: the input of a node that calls one, by the parameters that it has."""
+
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.suggestions import suggest_name
+from toolkit.functions import RegisteredFunction
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRef:
+    """A reference to a node that was added: for another's `depends_on`, or as an argument."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionNode:
+    """A node that calls a function.
+
+    Attributes:
+        input: the node's input, as the contract has it.
+        depends_on: the nodes before it, with those that arguments name.
+    """
+
+    registered: RegisteredFunction
+    input: JsonObject
+    depends_on: list[str]
+
+
+def make_function_node(
+    id: str,
+    function: Callable[..., object],
+    depends_on: Sequence[str],
+    given: Mapping[str, object],
+) -> FunctionNode:
+    """Make a node of a function: each parameter gets a plain value, or the results of nodes.
+
+    A parameter that was not given takes the node of its own name among `depends_on`, where what a
+    name cannot have (`facts-1`) is an underscore (`facts_1`); one for any names (`**results`) takes
+    all of the others.
+
+    Raises:
+        RequestError: `INVALID_WORKFLOW` for a parameter that there is not, that nothing fills, or
+            whose value is no JSON.
+    """
+    registered = RegisteredFunction.of(function)
+    try:
+        parameters = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        raise _make_error(
+            id, f"the parameters of `{registered.name}` are not known: wrap it in a def"
+        ) from None
+    names = [
+        one.name
+        for one in parameters.values()
+        if one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+    ]
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    arguments: JsonObject = {}
+    nodes: dict[str, str | list[str]] = {}
+    for name, value in given.items():
+        if name not in names and not takes_any:
+            hint = suggest_name(name, names)
+            told = f"`{registered.name}` has no parameter `{name}`"
+            raise _make_error(id, f"{told}: {hint}" if hint else told)
+        source = _find_source(value)
+        if source is None:
+            arguments[name] = _check_json(id, name, value)
+        else:
+            nodes[name] = source
+    named = {up for one in nodes.values() for up in ([one] if isinstance(one, str) else one)}
+    for up in depends_on:
+        parameter = re.sub(r"\W", "_", up)
+        if up in named or parameter in given or parameter in nodes:
+            continue
+        if parameter in names or (takes_any and parameter.isidentifier()):
+            nodes[parameter] = up
+    missing = [
+        one.name
+        for one in parameters.values()
+        if one.name in names
+        and one.default is one.empty
+        and one.name not in arguments
+        and one.name not in nodes
+    ]
+    if missing:
+        raise _make_error(id, _explain_missing(registered.name, missing[0], depends_on))
+    called: JsonObject = {"function": registered.name, "digest": registered.digest}
+    called |= {"arguments": arguments} if arguments else {}
+    called |= {"nodes": nodes} if nodes else {}
+    return FunctionNode(registered, called, list(dict.fromkeys([*depends_on, *sorted(named)])))
+
+
+def warn_of_unseen(registered: RegisteredFunction) -> None:
+    """Warn of what the cache cannot see of a function, so that its results may be old ones."""
+    from toolkit.functions.fingerprints import fingerprint_function
+
+    unseen = fingerprint_function(registered.function).unseen
+    if unseen:
+        warnings.warn(
+            f"The cache of `{registered.name}` cannot see into {', '.join(unseen[:5])}: it is the"
+            " same until this process ends, even if it changes. Give what matters of it as an"
+            " argument.",
+            stacklevel=4,
+        )
+
+
+def _find_source(value: object) -> str | list[str] | None:
+    """Return the node, or the nodes, that an argument refers to; none for a plain value."""
+    if isinstance(value, NodeRef):
+        return value.id
+    if isinstance(value, (list, tuple)) and value:
+        ids = [one.id for one in value if isinstance(one, NodeRef)]
+        return ids if len(ids) == len(value) else None
+    return None
+
+
+def _check_json(id: str, name: str, value: object) -> object:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
+        raise _make_error(
+            id,
+            f"`{name}` is a {type(value).__name__}, which is no JSON: have a node return it, or let"
+            " the function close over it",
+        ) from None
+    return value
+
+
+def _explain_missing(function: str, parameter: str, depends_on: Sequence[str]) -> str:
+    told = f"nothing gives `{function}` its `{parameter}`"
+    if depends_on:
+        return f"{told}: say which node does, as in {parameter}=wf_node, or name the node so"
+    return f"{told}: give it by {parameter}=…, a value or a node that was added before"
+
+
+def _make_error(id: str, message: str) -> RequestError:
+    told = f"Node `{id}`: {message}."
+    return RequestError(ErrorCode.INVALID_WORKFLOW, told, details=[Detail("nodes", message)])

@@ -1,0 +1,41 @@
+"""Progress as lines: one for each change, and texts as they are written."""
+
+from typing import TextIO
+
+from toolkit.contract.events import Event
+from toolkit.display.text import format_event
+
+
+class EventLines:
+    """Prints a line for each event that says something new.
+
+    Args:
+        stream: where to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._seen: dict[str, str] = {}  # the last line of each node
+        self._is_open = False  # text was written, and its line not ended
+
+    def add_text(self, piece: str, *, restarts: bool) -> None:
+        """Print a piece of a text that is being written."""
+        if restarts:
+            self.end_line()
+        print(piece, end="", file=self._stream, flush=True)
+        self._is_open = True
+
+    def add(self, event: Event) -> None:
+        """Print the line of an event, unless it says nothing new."""
+        line = format_event(event)
+        name = str(event.data.get("node_id") or event.resource_id)
+        if self._seen.get(name) != line:
+            self._seen[name] = line
+            self.end_line()
+            print(line, file=self._stream, flush=True)
+
+    def end_line(self) -> None:
+        """End the line of a text, if there is one."""
+        if self._is_open:
+            print(file=self._stream, flush=True)
+            self._is_open = False

@@ -1,0 +1,63 @@
+"""Progress as HTML, in the notebook's colours; whatever comes from outside is escaped."""
+
+from datetime import datetime
+from html import escape
+
+from toolkit.display.progress.words import ProgressRow, choose_rows, format_headline, format_row
+from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.theme import STATE_COLOURS
+
+MAX_LINE_CHARACTERS = 400  # of a text beside others: its end
+CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;vertical-align:top"
+QUIET = "color:var(--jp-ui-font-color2,#616161)"
+
+
+def render_progress(work: WorkProgress, now: datetime) -> str:
+    """Render how far work is: its line, its bar, a row a node, and the texts being written."""
+    done = sum(node.is_over for node in work.nodes.values())
+    total = len(work.nodes)
+    bar = ""
+    if total > 1:
+        bar = render_bar(done / total, "completed", f"{done} of {total}", width="100%")
+    rows = "".join(_render_row(row, alone=work.is_single) for row in choose_rows(work, now))
+    table = (
+        f'<table style="margin:2px 0;border-collapse:collapse;min-width:40em">{rows}</table>'
+        if rows
+        else ""
+    )
+    return (
+        f'<div class="toolkit-progress" style="max-width:60em">'
+        f"<div>{escape(format_headline(work, now))}</div>{bar}{table}</div>"
+    )
+
+
+def render_line(line: str) -> str:
+    """Render the line that is left in the end."""
+    return f'<div class="toolkit-progress">{escape(line)}</div>'
+
+
+def _render_row(row: ProgressRow, *, alone: bool) -> str:
+    bar = render_bar(row.part, row.status, row.status, width="9em")
+    cells = [escape(row.name), escape(format_row(row)), bar, row.seconds, row.cost]
+    shown = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
+    note = f'<td style="{CELL};{QUIET};white-space:normal">{escape(row.note)}</td>'
+    written = ""
+    if row.text:
+        text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
+        # It fills the width that the other rows make, and makes none itself.
+        style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
+        written = f'<tr><td colspan="6"><div style="{style}">{escape(text)}</div></td></tr>'
+    return f'<tr data-node="{escape(row.name)}">{shown}{note}</tr>{written}'
+
+
+def render_bar(part: float | None, status: str, label: str, width: str) -> str:
+    """Render a bar; one of which nobody knows how much is done is hatched."""
+    fill, stroke = STATE_COLOURS.get(status, STATE_COLOURS["pending"])
+    hatched = f"repeating-linear-gradient(45deg,{stroke} 0 4px,{fill} 4px 8px)"
+    ground = hatched if part is None else stroke
+    percent = 100 if part is None else round(100 * part)
+    return (
+        f'<div role="img" aria-label="{escape(label)}" style="width:{width};height:6px;'
+        "margin:6px 0;border-radius:3px;overflow:hidden;background:var(--jp-border-color2,#e0e0e0)"
+        f'"><div style="width:{percent}%;height:100%;background:{ground}"></div></div>'
+    )

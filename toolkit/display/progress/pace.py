@@ -1,0 +1,91 @@
+"""The pace of a graph: how long its nodes take, and how much time is left."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from toolkit.display.progress.node_states import NodeState
+
+MAX_CHAINED = 2_000  # nodes; of a larger graph the mean time alone is looked at
+LATE_PART = 0.1  # of the expected time: what is left of a node that takes longer than that
+
+
+class Pace:
+    """What the nodes of a graph have taken so far, by capability.
+
+    Args:
+        nodes: all of them, by id.
+        now: the time.
+    """
+
+    def __init__(self, nodes: Mapping[str, NodeState], now: datetime) -> None:
+        self._nodes = nodes
+        self._now = now
+        sums: dict[str, tuple[float, int]] = {}
+        for node in nodes.values():
+            if node.status == "completed" and not node.is_cached and node.took_s is not None:
+                for name in (node.capability, ""):
+                    sum_s, count = sums.get(name, (0.0, 0))
+                    sums[name] = sum_s + node.took_s, count + 1
+        self._means = {name: sum_s / count for name, (sum_s, count) in sums.items()}
+
+    def find_expected_s(self, node: NodeState) -> float | None:
+        """Find how long a node may take in all; none while nothing is known."""
+        return self._means.get(node.capability, node.expected_s or self._means.get(""))
+
+    def measure_part(self, node: NodeState) -> float | None:
+        """Measure which part of a node is done, from 0 to 1; none if nobody can say."""
+        if node.status != "running":
+            return 1.0 if node.status == "completed" else 0.0
+        took_s, expected_s = node.measure_s(self._now), self.find_expected_s(node)
+        if took_s is None or not expected_s:
+            return None
+        return min(1 - LATE_PART / 2, took_s / expected_s)
+
+    def estimate_left_s(self, width: int) -> float | None:
+        """Estimate how long the rest takes; none while nothing is known of a node.
+
+        It is what the longest chain of the nodes that are left takes. Where nodes wait for nothing
+        but their turn, it may be more: what all of them take with as many at once as there were.
+
+        Args:
+            width: how many have run at once so far, at most.
+        """
+        left: dict[str, float] = {}
+        for id, node in self._nodes.items():
+            if node.is_over:
+                continue
+            all_s = self.find_expected_s(node)
+            if all_s is None:
+                return None
+            left[id] = max(LATE_PART * all_s, all_s - (node.measure_s(self._now) or 0.0))
+        if not left:
+            return None
+        even_s = sum(left.values()) / max(1, width)
+        if len(self._nodes) > MAX_CHAINED:
+            return even_s
+        chain_s = _measure_longest_chain(self._nodes, left)
+        return max(even_s, chain_s) if self._has_waiting(left) else chain_s
+
+    def _has_waiting(self, left: Mapping[str, float]) -> bool:
+        """Tell whether a node does not run though all that it depends on is over."""
+        return any(
+            self._nodes[id].status != "running"
+            and left.keys().isdisjoint(self._nodes[id].depends_on)
+            for id in left
+        )
+
+
+def _measure_longest_chain(nodes: Mapping[str, NodeState], left: Mapping[str, float]) -> float:
+    """Measure the longest chain of nodes that are left, each after those that it depends on."""
+    chains: dict[str, float] = {}
+    waiting = list(left)
+    while waiting:
+        id = waiting[-1]
+        before = [each for each in nodes[id].depends_on if each in left]
+        missing = [each for each in before if each not in chains]
+        if id in chains or not missing:
+            chains[id] = left[id] + max((chains[each] for each in before), default=0.0)
+            waiting.pop()
+        else:
+            waiting += missing
+    return max(chains.values())

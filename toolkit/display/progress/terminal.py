@@ -1,0 +1,72 @@
+"""Progress in a terminal: rows that are written over, by rich."""
+
+from datetime import UTC, datetime
+from typing import TextIO
+
+from rich.bar import Bar
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from toolkit.display.progress.words import choose_rows, format_headline, format_row
+from toolkit.display.progress.work_progress import WorkProgress
+
+COLOURS = {"completed": "green", "failed": "red", "running": "yellow"}
+BAR_WIDTH = 16
+MAX_LINE_CHARACTERS = 160  # of a text that is being written: its end
+
+
+class TerminalProgress:
+    """Rows on a terminal's screen.
+
+    Args:
+        stream: of the terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, highlight=False)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def draw(self, work: WorkProgress) -> None:
+        """Draw how far work is."""
+        self._live.update(_render_work(work, datetime.now(UTC)), refresh=True)
+
+    def end(self, line: str) -> None:
+        """Leave one line in place of the rows."""
+        self._live.stop()
+        self._console.print(Text(escape_line(line)), soft_wrap=True)
+
+
+def _render_work(work: WorkProgress, now: datetime) -> RenderableType:
+    table = Table.grid(padding=(0, 2, 0, 0), expand=True)
+    for _ in range(5):
+        table.add_column(no_wrap=True)
+    table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
+    texts = []
+    for row in choose_rows(work, now):
+        colour = COLOURS.get(row.status, "default")
+        part = 0.0 if row.part is None else row.part
+        table.add_row(
+            Text(escape_line(row.name)),
+            Text(format_row(row), style=colour),
+            Bar(1.0, 0.0, part, width=BAR_WIDTH, color=colour),
+            row.seconds,
+            row.cost,
+            Text(escape_line(row.note), style="dim"),
+        )
+        if row.text:
+            end = escape_line(" ".join(row.text[-MAX_LINE_CHARACTERS:].split()))
+            texts.append(Text(f"{row.name}: {end}", overflow="ellipsis", style="italic"))
+    headline = Text(escape_line(format_headline(work, now)), style="bold")
+    return Group(headline, table, *texts)
+
+
+def escape_line(text: str) -> str:
+    """Return a text without what controls a terminal.
+
+    >>> escape_line("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

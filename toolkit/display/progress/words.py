@@ -1,0 +1,134 @@
+"""Progress in words: the line that stands for all of it, and what is told of each node."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from toolkit.display.progress.node_states import NodeState
+from toolkit.display.progress.pace import Pace
+from toolkit.display.progress.work_progress import WorkProgress
+from toolkit.display.text import (
+    SYMBOLS,
+    format_count,
+    format_money,
+    format_seconds,
+    truncate_line,
+)
+
+MAX_ROWS = 12  # of a graph with more nodes, those that run or failed are shown
+MAX_ID_CHARACTERS = 40
+COUNTED = ("failed", "cancelled", "running", "queued", "pending")
+
+
+@dataclass(frozen=True, slots=True)
+class ProgressRow:
+    """What is shown of a node.
+
+    Attributes:
+        part: how much of it is done, from 0 to 1; none if nobody can say.
+        note: who serves it, what it waits for, or its error.
+        text: the text that it is writing.
+    """
+
+    name: str
+    status: str
+    part: float | None
+    seconds: str
+    cost: str
+    note: str
+    text: str
+
+
+def choose_rows(work: WorkProgress, now: datetime) -> list[ProgressRow]:
+    """Choose what is shown: all nodes, or of many those that failed, and those that run."""
+    pace = Pace(work.nodes, now)
+    shown = list(work.nodes.values())
+    if len(shown) > MAX_ROWS:
+        failed = [node for node in shown if node.status == "failed"][: MAX_ROWS // 2]
+        running = [node for node in shown if node.status == "running"]
+        shown = [*failed, *running[: MAX_ROWS - len(failed)]]
+    return [_make_row(node, work, pace, now) for node in shown]
+
+
+def format_headline(work: WorkProgress, now: datetime) -> str:
+    """Write how far the work is on one line: nodes, time, money, and the time that is left."""
+    parts = [f"{_choose_symbol(work.status)} {_name_work(work)}"]
+    if not work.is_single and work.nodes:
+        counts = work.count_states()
+        parts.append(f"{counts.get('completed', 0)} of {len(work.nodes)} done")
+        parts += [f"{counts[state]} {state}" for state in COUNTED if state in counts]
+    if work.is_single or not work.nodes:
+        parts.append(work.status)
+    parts.append(_format_counted_seconds(work.measure_s(now)))
+    parts.append(_format_money(work))
+    left_s = Pace(work.nodes, now).estimate_left_s(work.width) if work.nodes else None
+    if left_s is not None and left_s >= 1:
+        parts.append(f"about {format_seconds(round(left_s))} left")
+    return " · ".join(parts)
+
+
+def format_end(work: WorkProgress, now: datetime) -> str:
+    """Write on one line what the work has come to, or that it goes on."""
+    counts = work.count_states()
+    done = f"{counts.get('completed', 0)} of {format_count(len(work.nodes), 'node')}"
+    if not work.is_over:
+        so_far = "" if work.is_single or not work.nodes else f": {done} done"
+        return f"{SYMBOLS['running']} {_name_work(work)} goes on{so_far}, {_format_money(work)}"
+    if work.is_single:
+        provider = work.nodes[work.id].provider
+        said = f" by {provider}" if provider else ""
+    elif work.nodes:
+        all_done = work.status == "completed" and "failed" not in counts
+        said = f": {format_count(len(work.nodes), 'node')}" if all_done else f": {done}"
+    else:
+        said = ""
+    took = format_seconds(work.measure_s(now))
+    line = f"{_choose_symbol(work.status)} {_name_work(work)} {work.status}{said}"
+    line += f" in {took}, {_format_money(work)}"
+    return f"{line}; {_find_outcome(work)}" if _find_outcome(work) else line
+
+
+def format_row(row: ProgressRow) -> str:
+    """Write the state of a node, such as `✓ completed`."""
+    return f"{_choose_symbol(row.status)} {row.status}"
+
+
+def _make_row(node: NodeState, work: WorkProgress, pace: Pace, now: datetime) -> ProgressRow:
+    took_s = node.measure_s(now)
+    note = node.error or node.detail or ("cached" if node.is_cached else node.provider)
+    return ProgressRow(
+        name=node.capability if node.id == work.id else truncate_line(node.id, MAX_ID_CHARACTERS),
+        status=node.status,
+        part=pace.measure_part(node),
+        seconds="" if took_s is None else f"{took_s:.1f} s",
+        cost=format_money(node.cost_usd) if node.is_over and node.status == "completed" else "",
+        note=note,
+        text=node.text,
+    )
+
+
+def _name_work(work: WorkProgress) -> str:
+    return work.title or work.id
+
+
+def _choose_symbol(status: str) -> str:
+    return SYMBOLS.get(status, "·")
+
+
+def _format_money(work: WorkProgress) -> str:
+    budget = "" if work.budget_usd is None else f" of {format_money(work.budget_usd)}"
+    return work.describe_spending() + budget
+
+
+def _format_counted_seconds(seconds: float) -> str:
+    """Write a span that changes while it is looked at."""
+    return format_seconds(max(1.0, round(seconds))) if seconds >= 10 else f"{seconds:.1f} s"
+
+
+def _find_outcome(work: WorkProgress) -> str:
+    """Find what is to be said of an end: the error, with the node that has it."""
+    if work.is_single or not work.outcome:
+        return work.outcome
+    failed: Sequence[NodeState] = [node for node in work.nodes.values() if node.error]
+    same = [node.id for node in failed if node.error.partition(":")[0] in work.outcome]
+    return f"{truncate_line(same[0], MAX_ID_CHARACTERS)}: {work.outcome}" if same else work.outcome

@@ -1,0 +1,250 @@
+"""Two runs or two workflows beside each other: what is the same, and what differs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from toolkit.contract.jobs import FROM_ARTIFACTS, Job
+from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.display.records import html
+from toolkit.display.records.text_differences import (
+    TextPart,
+    compare_texts,
+    format_parts,
+    render_parts,
+    shorten_parts,
+)
+from toolkit.display.records.text_table import format_table
+from toolkit.display.text import format_cell, format_count
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ROOM = 120  # characters of a line
+MAX_CELL_CHARACTERS = 80  # longer values are shown word by word
+_MEASURES = ("cost_usd", "latency_ms", "queue_ms")  # hardly ever the same, and so no difference
+Facts = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedFact:
+    """One fact of both.
+
+    Attributes:
+        node: the node that it is about; empty for the whole.
+        what: its name, such as `input.objective` or `provider`.
+        a: as the first has it; none where it has none.
+        b: as the second has it.
+    """
+
+    node: str
+    what: str
+    a: object
+    b: object
+
+    @property
+    def differs(self) -> bool:
+        """True unless it is the same in both."""
+        return self.a != self.b
+
+    @property
+    def is_text(self) -> bool:
+        """True of what is shown word by word: what was written, and whatever is long."""
+        texts = [one for one in (self.a, self.b) if isinstance(one, str)]
+        is_long = len(texts) == 2 and max(map(len, texts)) > MAX_CELL_CHARACTERS
+        return bool(texts) and (self.what == "text" or is_long)
+
+    @property
+    def title(self) -> str:
+        """The name of the fact, with its node."""
+        return f"{self.node} · {self.what}" if self.node else self.what
+
+
+@dataclass(frozen=True)
+class WorkComparison:
+    """Two runs or two workflows, fact by fact; it shows what differs.
+
+    Attributes:
+        kind: what they are: `runs` or `workflows`.
+        a, b: their ids.
+        facts: everything that was compared, node by node.
+    """
+
+    kind: str
+    a: str
+    b: str
+    facts: list[ComparedFact] = field(repr=False)
+
+    @property
+    def differences(self) -> list[ComparedFact]:
+        """The facts that differ, what each cost and how long it took among them."""
+        return [one for one in self.facts if one.differs]
+
+    @property
+    def is_same(self) -> bool:
+        """True if nothing differs but what it cost, and how long it took."""
+        return all(one.what in _MEASURES for one in self.differences)
+
+    @property
+    def text(self) -> str:
+        """The texts that differ, word by word: `[-the first's-]{+the second's+}`."""
+        return "\n\n".join(
+            f"{one.title}: {format_parts(parts)}" for one, parts in self._list_texts()
+        )
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a row for each fact: of which node, what, as both have it, and if it differs."""
+        import pandas as pd
+
+        columns = ["node", "what", "a", "b"]
+        frame = pd.DataFrame(
+            [[one.node, one.what, one.a, one.b] for one in self.facts],
+            columns=columns,
+            dtype=object,
+        )
+        frame["differs"] = [one.differs for one in self.facts]
+        return frame if self.kind == "workflows" else frame.drop(columns="node")
+
+    def __repr__(self) -> str:
+        told = format_count(len(self.differences), "difference") if self.differences else "the same"
+        return f"<Comparison of {self.kind} {self.a} and {self.b}: {told}>"
+
+    def _list_texts(self) -> Iterable[tuple[ComparedFact, list[TextPart]]]:
+        for one in self.differences:
+            if one.is_text:
+                yield one, compare_texts(str(one.a or ""), str(one.b or ""))
+
+    def _list_rows(self) -> tuple[list[dict[str, str]], list[str]]:
+        """List the rows of the table that is shown, and its columns: no whole texts."""
+        rows = [
+            {"node": one.node, "what": one.what, "a": _format(one, one.a), "b": _format(one, one.b)}
+            for one in self.differences
+            if not one.is_text
+        ]
+        has_nodes = any(row["node"] for row in rows)
+        return rows, ["node", "what", "a", "b"] if has_nodes else ["what", "a", "b"]
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        rows, columns = self._list_rows()
+        lines = [repr(self)]
+        if rows and not cycle:
+            cells = [[str(row[name]) for name in columns] for row in rows]
+            lines += format_table(columns, cells, ROOM, "what")
+        lines += [
+            f"{one.title}: {format_parts(shorten_parts(parts))}"
+            for one, parts in self._list_texts()
+        ]
+        printer.text("\n".join(lines))
+
+    def _repr_html_(self) -> str:
+        rows, columns = self._list_rows()
+        table = html.render_table(rows, columns, repr(self)[1:-1], most=html.MAX_ROWS)
+        texts = "".join(
+            f"<details{'' if one.node else ' open'}><summary>{escape(one.title)}</summary>"
+            f"{render_parts(shorten_parts(parts))}</details>"
+            for one, parts in self._list_texts()
+        )
+        return html.fit_cell(table) + texts
+
+
+def _format(fact: ComparedFact, value: object) -> str:
+    if isinstance(value, float) and value.is_integer() and not fact.what.endswith("_usd"):
+        value = int(value)
+    return "" if value is None else format_cell(fact.what, value)
+
+
+def compare_jobs(a: Job, b: Job) -> list[ComparedFact]:
+    """Compare two runs, or two jobs."""
+    return list(_pair_facts("", _list_job_facts(a), _list_job_facts(b)))
+
+
+def compare_workflows(
+    a: WorkflowRecord, b: WorkflowRecord, jobs: Mapping[str, Job]
+) -> list[ComparedFact]:
+    """Compare two workflows, and their nodes by their ids.
+
+    Args:
+        jobs: those of nodes that each ran for itself, by id.
+    """
+    facts = list(_pair_facts("", _list_workflow_facts(a), _list_workflow_facts(b)))
+    before = {node.id: node for node in a.nodes}
+    after = {node.id: node for node in b.nodes}
+    for node_id in dict.fromkeys([*before, *after]):
+        pair = [_list_node_facts(each.get(node_id), jobs) for each in (before, after)]
+        facts += _pair_facts(node_id, *pair)
+    return facts
+
+
+def _list_node_facts(node: Node | None, jobs: Mapping[str, Job]) -> dict[str, object]:
+    if node is None:
+        return {}
+    job = jobs.get(node.job_id or "")
+    told = {
+        "capability": node.capability,
+        **_flatten("input", node.input),
+        "status": node.status,
+        "provider": node.provider,
+        "cost_usd": node.cost_usd,
+    }
+    return {**told, **(_list_job_facts(job) if job else {}), "depends_on": node.depends_on or None}
+
+
+def _list_workflow_facts(workflow: WorkflowRecord) -> dict[str, object]:
+    return {
+        "name": workflow.name,
+        "status": workflow.status,
+        "nodes": len(workflow.nodes),
+        **_flatten("options", workflow.options.model_dump(exclude_defaults=True)),
+        "cost_usd": workflow.cost_usd,
+        "latency_ms": workflow.latency_ms,
+        "retries": workflow.retries,
+        "error": None if workflow.error is None else workflow.error.code,
+        "tags": workflow.tags or None,
+    }
+
+
+def _list_job_facts(job: Job) -> dict[str, object]:
+    """List what is worth comparing of a run or job: what was asked, by whom it was served, how."""
+    output = job.output or {}
+    given = {name: value for name, value in job.input.items() if name != FROM_ARTIFACTS}
+    candidates = job.routing.candidates if job.routing else []
+    chosen = next((one for one in candidates if not one.excluded), None)
+    return {
+        "capability": job.capability,
+        **_flatten("input", given),
+        **_flatten("options", job.options.model_dump(exclude_defaults=True)),
+        "status": job.status,
+        "provider": job.provider,
+        "model": job.model,
+        "policy": job.routing.policy if job.routing else None,
+        "reason": chosen.reason if chosen else None,
+        "attempts": len(job.attempts),
+        **_flatten("usage", job.usage),
+        "cost_usd": job.cost_usd,
+        "latency_ms": job.latency_ms,
+        "cached": job.cached,
+        "error": None if job.error is None else f"{job.error.code}: {job.error.message}",
+        **_flatten("output", {k: v for k, v in output.items() if k not in ("text", "model")}),
+        "text": output.get("text"),
+        "tags": getattr(job, "tags", None) or None,
+    }
+
+
+def _flatten(name: str, value: Mapping[str, Any]) -> dict[str, object]:
+    return {f"{name}.{member}": each for member, each in value.items()}
+
+
+def _pair_facts(node: str, a: Facts, b: Facts) -> Iterable[ComparedFact]:
+    """Pair the facts of both, those of one group together; what neither has is left out."""
+    names = dict.fromkeys([*a, *b])
+    groups = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    for what in sorted(names, key=lambda name: groups.index(name.partition(".")[0])):
+        if a.get(what) is not None or b.get(what) is not None:
+            yield ComparedFact(node, what, a.get(what), b.get(what))
+
+
+def list_jobs_apart(a: WorkflowRecord, b: WorkflowRecord) -> Sequence[str]:
+    """List the jobs of nodes that two workflows do not share: a fork keeps those of others."""
+    ids = [{node.job_id for node in each.nodes if node.job_id is not None} for each in (a, b)]
+    return sorted(ids[0] ^ ids[1])

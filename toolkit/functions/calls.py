@@ -1,0 +1,192 @@
+"""Calls of functions: arguments read from artifacts, the result written as one, errors told."""
+
+import asyncio
+import inspect
+import linecache
+import re
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from toolkit.contract.errors import Detail, ErrorCode, WorkError
+from toolkit.contract.key_shapes import looks_like_key
+from toolkit.contract.suggestions import truncate_text
+from toolkit.functions.frames import FrameError
+from toolkit.functions.own_code import is_own_file
+from toolkit.functions.table import RegisteredFunction
+from toolkit.functions.values import UnwritableValueError, read_value, write_value
+from toolkit.plugins import Blob
+
+MAX_SHOWN_FRAMES = 3  # of a traceback, counted from its end
+MAX_ERROR_CHARS = 500
+_WORD = re.compile(r"[A-Za-z0-9+_\-]{8,}")
+
+
+class FunctionCall:
+    """One call of a function, which a thread makes and another may cancel.
+
+    Args:
+        registered: the function.
+        arguments: plain arguments, by parameter.
+        sources: the nodes whose results are arguments, by parameter; a list makes a list.
+        results: the artifact of each node that yielded one, by node id.
+    """
+
+    def __init__(
+        self,
+        registered: RegisteredFunction,
+        arguments: Mapping[str, object],
+        sources: Mapping[str, str | list[str]],
+        results: Mapping[str, Blob],
+    ) -> None:
+        self._registered = registered
+        self._arguments = arguments
+        self._sources = sources
+        self._results = results
+        self._is_cancelled = False
+        self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[object]] | None = None
+
+    def run(self) -> Blob:
+        """Call the function and write down what it returns; for a thread of its own.
+
+        Raises:
+            WorkError: `FUNCTION_FAILED` with the end of its traceback, or `INVALID_OUTPUT`.
+        """
+        name = self._registered.name
+        given = self._bind()
+        try:
+            value = self._registered.function(*given.args, **given.kwargs)
+            if inspect.isawaitable(value):
+                value = asyncio.run(self._await(value))
+        except asyncio.CancelledError:
+            raise WorkError(ErrorCode.CANCELLED) from None
+        except BaseException as error:  # a SystemExit, too, ends the call and not the process
+            raise _explain_failure(name, error) from None
+        try:
+            return write_value(value)
+        except UnwritableValueError as error:
+            raise WorkError(
+                ErrorCode.INVALID_OUTPUT,
+                f"`{name}` returned {error}: return text, bytes, a table, or what JSON can hold.",
+            ) from None
+
+    def cancel(self) -> None:
+        """Cancel it: an async function is told so, another goes on to an end that nobody sees."""
+        self._is_cancelled = True
+        if self._running is not None:
+            loop, task = self._running
+            try:
+                loop.call_soon_threadsafe(task.cancel)
+            except RuntimeError:  # it is over
+                return
+
+    async def _await(self, value: Awaitable[object]) -> object:
+        task = asyncio.ensure_future(_resolve(value))
+        self._running = asyncio.get_running_loop(), task
+        if self._is_cancelled:
+            task.cancel()
+        return await task
+
+    def _bind(self) -> inspect.BoundArguments:
+        """Bind the arguments to the parameters that they were given for.
+
+        Raises:
+            WorkError: `FUNCTION_FAILED` where they do not fit, as the function is another by now.
+        """
+        name = self._registered.name
+        given: dict[str, object] = dict(self._arguments)
+        try:
+            for parameter, source in self._sources.items():
+                if isinstance(source, list):
+                    given[parameter] = [self._read(one) for one in source if one in self._results]
+                elif source in self._results:
+                    given[parameter] = self._read(source)
+                else:  # an optional node that failed
+                    given.setdefault(parameter, _MISSING)
+        except (FrameError, ValueError) as error:
+            raise WorkError(
+                ErrorCode.FUNCTION_FAILED, f"An argument of `{name}` cannot be read: {error}."
+            ) from None
+        try:
+            return _bind_by_name(self._registered.function, given)
+        except TypeError as error:
+            raise WorkError(
+                ErrorCode.FUNCTION_FAILED, f"`{name}` does not take its arguments: {error}."
+            ) from None
+
+    def _read(self, node_id: str) -> object:
+        blob = self._results[node_id]
+        return read_value(blob.data, blob.media_type, blob.metadata)
+
+
+async def _resolve(value: Awaitable[object]) -> object:
+    return await value
+
+
+class _Missing:
+    """The result of an optional node that failed."""
+
+
+_MISSING = _Missing()
+
+
+def _bind_by_name(
+    function: Callable[..., object], given: Mapping[str, object]
+) -> inspect.BoundArguments:
+    """Bind values to parameters by name, whatever their kind; what is missing takes its default."""
+    signature = inspect.signature(function)
+    positional, named = [], {}
+    left = dict(given)
+    may_be_positional = True
+    for parameter in signature.parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        value = left.pop(parameter.name, parameter.empty)
+        if isinstance(value, _Missing):
+            value = None if parameter.default is parameter.empty else parameter.empty
+        if value is parameter.empty:
+            may_be_positional = False
+        elif parameter.kind is parameter.POSITIONAL_ONLY and may_be_positional:
+            positional.append(value)
+        else:
+            named[parameter.name] = value
+    rest = {name: None if isinstance(v, _Missing) else v for name, v in left.items()}
+    return signature.bind(*positional, **named, **rest)
+
+
+def _explain_failure(name: str, error: BaseException) -> WorkError:
+    """Say how a function failed, with the last lines of its own traceback.
+
+    A key-like word of the message is left out, as records show no keys.
+    """
+    frames = _list_frames(error.__traceback__)
+    told = truncate_text(_hide_keys(str(error).strip()), MAX_ERROR_CHARS)
+    message = f"`{name}` raised {type(error).__name__}{f': {told}' if told else ''}".rstrip(".")
+    details = [Detail(place, _hide_keys(line)) for place, line in frames]
+    return WorkError(ErrorCode.FUNCTION_FAILED, f"{message}.", details=details)
+
+
+def _list_frames(trace: TracebackType | None) -> list[tuple[str, str]]:
+    """List the last places of a traceback, and the line of code at each.
+
+    They are the caller's own, and the very last where a library raised the error.
+    """
+    steps = list(traceback.walk_tb(trace))[1:]  # the first is the call itself
+    own = [step for step in steps[:-1] if is_own_file(step[0].f_code.co_filename)]
+    found = []
+    for frame, number in [*own, *steps[-1:]][-MAX_SHOWN_FRAMES:]:
+        file = frame.f_code.co_filename
+        line = linecache.getline(file, number, frame.f_globals).strip()
+        where = "" if "ipykernel" in file or file.startswith("<") else f" of {Path(file).name}"
+        found.append((f"{frame.f_code.co_name}, line {number}{where}", line))
+    return found
+
+
+def _hide_keys(text: str) -> str:
+    """Hide what looks like a key; the parts of a path are looked at one by one.
+
+    >>> _hide_keys('open("/data/tea.csv", key="sk-0123456789abcdef")')
+    'open("/data/tea.csv", key="[key]")'
+    """
+    return _WORD.sub(lambda word: "[key]" if looks_like_key(word[0]) else word[0], text)

@@ -1,0 +1,122 @@
+"""The capability of nodes that are functions: it calls what this process has, and nothing else."""
+
+from collections.abc import Iterable
+
+from pydantic import Field
+
+from toolkit.contract.base import JsonObject, Record, Request
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.suggestions import truncate_text
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, NodeCreate
+from toolkit.functions.calls import FunctionCall
+from toolkit.functions.fingerprints import fingerprint_function
+from toolkit.functions.table import MAX_NAME_CHARS, FunctionTable
+from toolkit.functions.values import describe_value
+from toolkit.plugins import Blob, Call, Capability, Flow, Result
+from toolkit.plugins.capability import ANY_MEDIA
+from toolkit.plugins.flow import run_function
+
+_ID, _, _VERSION = FUNCTION_CAPABILITY.partition("@")
+
+
+class FunctionInput(Request):
+    """The function that a node calls, and what it is called with.
+
+    Attributes:
+        function, digest: the name of the function, and what tells it from others of that name.
+        arguments: plain arguments, by parameter.
+        nodes: the nodes whose results are arguments, by parameter.
+    """
+
+    function: str = Field(min_length=1, max_length=MAX_NAME_CHARS)
+    digest: str = Field(default="", max_length=64)
+    arguments: JsonObject = Field(default_factory=dict)
+    nodes: dict[str, str | list[str]] = Field(default_factory=dict)
+
+
+class FunctionOutput(Record):
+    """What a function returned: a short text or JSON is here, all of it is the artifact."""
+
+    artifact_id: str
+    media_type: str
+    text: str | None = None
+    value: object = None
+    rows: int | None = None
+    columns: list[str] | None = None
+
+
+def make_function_capability(table: FunctionTable | None) -> Capability:
+    """Make the capability of nodes that are functions.
+
+    Args:
+        table: the functions of this process; none in one that calls no functions.
+    """
+
+    def call_function(call: Call[FunctionInput]) -> Flow[Result]:
+        given = call.input
+        found = None if table is None else table.find(given.function, given.digest)
+        if found is None:
+            raise WorkError(
+                ErrorCode.FUNCTION_UNAVAILABLE, explain_missing([given.function], table)
+            )
+        results: dict[str, Blob] = {one.node_id: one.blob for one in call.upstream}
+        calling = FunctionCall(found, given.arguments, given.nodes, results)
+        blob = yield from run_function(calling.run, calling.cancel)
+        return Result(describe_value(blob), blob)
+
+    def tell_state(given: FunctionInput) -> object:
+        found = None if table is None else table.find(given.function, given.digest)
+        return None if found is None else fingerprint_function(found.function).digest
+
+    return Capability(
+        id=_ID,
+        version=_VERSION,
+        title="Call a function",
+        description="Calls a function of the process that submitted the workflow.",
+        input_model=FunctionInput,
+        output_model=FunctionOutput,
+        flow=call_function,
+        produces=ANY_MEDIA,
+        reads_upstream=True,
+        state=tell_state,
+    )
+
+
+def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable | None) -> None:
+    """Refuse nodes that ask for functions which this process does not have.
+
+    Args:
+        nodes: those of a graph that are functions.
+        table: the functions of this process; none in one that calls no functions.
+
+    Raises:
+        RequestError: `FUNCTION_UNAVAILABLE`, with the first of the nodes.
+    """
+    for node in nodes:
+        missing = find_missing_function(node.input, table)
+        if missing is not None:
+            told = explain_missing([missing], table)
+            raise RequestError(
+                ErrorCode.FUNCTION_UNAVAILABLE, f"Node `{truncate_text(node.id, 100)}`: {told}"
+            )
+
+
+def find_missing_function(given: JsonObject, table: FunctionTable | None) -> str | None:
+    """Return the name of the function that an input asks for and this process does not have."""
+    name, digest = str(given.get("function", "")), str(given.get("digest", ""))
+    return name if table is None or table.find(name, digest) is None else None
+
+
+def explain_missing(names: Iterable[str], table: FunctionTable | None) -> str:
+    """Say what a person does about functions that are not here."""
+    if table is None:
+        return (
+            "this service calls no functions of its callers, whose code it never sees: submit the"
+            " workflow to Client.local(), or make the function a capability (docs/plugins.md)."
+        )
+    missing = [truncate_text(name, 100) for name in dict.fromkeys(names)]
+    named = ", ".join(f"`{name}`" for name in missing)
+    return (
+        f"this process does not have the function {named}: run the cell that defines it, then"
+        f" `client.functions.register({missing[0]})`."
+    )
