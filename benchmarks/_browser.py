@@ -38,7 +38,7 @@ def open_page(browser: str, html: str) -> Iterator["queue.Queue[str]"]:
             told.put(self.rfile.read(int(self.headers["Content-Length"])).decode())
             self._answer(b"")
 
-        def log_message(self, format: str, *args: object) -> None:
+        def log_message(self, *_: object) -> None:
             """Say nothing."""
 
         def _answer(self, body: bytes) -> None:

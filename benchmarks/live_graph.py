@@ -3,8 +3,8 @@
 Run `python -m benchmarks.live_graph`. A chromium draws; without one, only the kernel is measured.
 
 - `drawn` is from the record to the picture: the layout in Python, then the script in the browser
-  until the frame after it. The slower of two shapes: a chain, whose nodes are a box each, and layers of
-  20, each a group.
+  until the frame after it. The slower of two shapes: a chain, whose nodes are a box each, and
+  layers of 20, each a group.
 - `opened` is the same of the layers once all groups are opened, so that 1,000 boxes and 2,000 lines
   are there.
 - `kernel` is the share of a core that a notebook's kernel takes over a minute, in which ten nodes a

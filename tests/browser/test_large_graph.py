@@ -39,8 +39,8 @@ def is_focused(tab: Tab, name: str, value: str) -> bool:
 def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     """Given 150 nodes in three groups, when keys are pressed, then they lead to every node.
 
-    Saved in mid-run, the file has the picture of then; cancelled, and retried from another cell, the
-    graph follows, and the file has the end. Opened without a kernel, it shows that.
+    Saved in mid-run, the file has the picture of then; cancelled, and retried from another cell,
+    the graph follows, and the file has the end. Opened without a kernel, it shows that.
     """
     page = tab.page
     tab.run_all(NOTEBOOK)
@@ -108,5 +108,7 @@ def test_a_large_graph_by_the_keyboard_and_saved(tab: Tab) -> None:
     picture = page.locator(".jp-OutputArea-output svg").first
     expect(picture).to_be_visible()
     expect(picture).to_contain_text("50 completed")
-    expect(page.get_by_text("Error displaying widget")).to_be_hidden()
+    expect(picture).to_contain_text("$0.03")
+    complaint = page.get_by_text(re.compile("Error displaying widget|Loading widget"))
+    expect(complaint).to_be_hidden()
     tab.shoot("large-graph-saved")
