@@ -16,6 +16,7 @@ from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import AsyncClient, Client, Workflow
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.settings import Settings
 
 FRAME = pd.DataFrame({"text": ["tea", None, "salt"], "share": [0.1 + 0.2, 1.0, np.nan]})
 
@@ -111,6 +112,24 @@ def test_it_runs_in_a_thread_beside_others(client: Client) -> None:
 
     assert done.status == "completed"
     assert "toolkit-engine" not in {str(node.value) for node in map(done.__getitem__, ["n0", "n1"])}
+
+
+def test_functions_may_wait_for_runs_of_their_own(tmp_path: Path) -> None:
+    """Given one job at a time, when many functions ask for runs, then none waits for ever."""
+    settings = Settings(max_concurrent_jobs=1)
+    with Client.local(tmp_path, sandbox=True, settings=settings) as client:
+
+        def ask(n: int) -> str:
+            run = client.runs.create("llm.generate", {"objective": f"Line {n}"})
+            return str(run.wait(progress=False).text)
+
+        wf = Workflow("asking")
+        for n in range(3):
+            wf.add(f"n{n}", ask, n=n)
+        done = _submit(client, wf)
+
+        assert done.status == "completed"
+        assert len({node.job_id for node in done.nodes}) == 3
 
 
 def test_an_error_is_told_with_where_it_came_from(client: Client) -> None:

@@ -20,6 +20,8 @@ facts = draft.add("facts", "research.gather", topic="tides")
 draft.add("text", "llm.generate", objective="Tides", depends_on=[facts])
 flow = client.workflows.submit(draft).wait(progress=False)
 other = AsyncClient.local()
+def clean(table, limit=1):
+    return table[:limit]
 """
 DRAFT = 'new = Workflow("new")\nnew.add("one", "llm.generate", objective="x")\n'
 YAML = "%%workflow\nname: x\nnodes:\n  - id: facts\n    capability: research.gather\n"
@@ -53,6 +55,9 @@ ROWS = [
     ('draft.add("more", "llm.generate", depends_on=["', ["facts", "text"]),
     ('draft.add("text", "llm.generate", depends_on=["', ["facts"]),
     ('draft.add("more", "llm.generate", options={"provider": "min', ["minimax"]),
+    ('draft.add("more", clean, ', ["table=", "limit=", "depends_on="]),
+    ('draft.add("more", clean, table=facts, li', ["limit="]),
+    ('draft.add("more", cle', ["clean"]),
     ('draft["', ["facts", "text"]),
     (DRAFT + 'new.add("two", "speech.generate", depends_on=["', ["one"]),
     (DRAFT + 'new.add("two", "spe', ["speech.generate"]),

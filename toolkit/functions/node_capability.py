@@ -78,6 +78,7 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
         flow=call_function,
         produces=ANY_MEDIA,
         reads_upstream=True,
+        calls_back=True,
         state=tell_state,
     )
 

@@ -1,7 +1,6 @@
 """The functions that this process can call for its workflows, by name and by what they are."""
 
 import functools
-import inspect
 import re
 import threading
 from collections import OrderedDict
@@ -93,8 +92,3 @@ def name_function(function: Callable[..., object]) -> str:
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return _NO_NAME.sub("", str(name)).strip("<>")[:MAX_NAME_CHARS] or "function"
-
-
-def is_function(value: object) -> bool:
-    """Tell whether something is to be called: a function, a method, a partial or the like."""
-    return callable(value) and not inspect.isclass(value)

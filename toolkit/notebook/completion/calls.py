@@ -152,15 +152,27 @@ class CallCompleter:
             return complete_arguments(find_attribute(workflow, method), site)
         feed = self.find_any_feed()
         if is_argument(site, 1, "capability"):
-            return list_capability_names(feed)
+            # A word without quotes is a function's, which others complete.
+            return None if site.prefix and not site.in_string else list_capability_names(feed)
         if site.keyword == "depends_on" or (site.keyword and site.keyword == "depends"):
             own = site.texts.get(0) or site.texts.get("id")
             return [one for one in nodes if one.text != own]
         if site.position == 0:
             return None
         capability = find_capability(feed, site.texts.get(1) or site.texts.get("capability"))
-        others = ["depends_on", "input", "options", "optional"]
+        others = ["depends_on", "input", "options", "optional", "cache"]
+        if capability is None and not (site.keyword or site.in_string):
+            others = self._list_parameters(name) + others
         return self._complete_keywords(feed, capability, site, others)
+
+    def _list_parameters(self, name: str) -> list[str]:
+        """List the parameters of the function that a node of a workflow is being made of."""
+        called = re.search(
+            rf"(?<!\w){re.escape(name)}\.add\(\s*['\"][^'\"]*['\"]\s*,\s*([^\W\d]\w*)\s*,[^()]*\Z",
+            self._code,
+        )
+        function = None if called is None else self._names.get(called[1])
+        return list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
 
     def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
         added = re.compile(
