@@ -33,6 +33,7 @@ NAMES = (
     "many_workflows",
     "many_clients",
     "store_growth",
+    "filtered_lists",
     "transfers",
     "long_day",
     "batch",

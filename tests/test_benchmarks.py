@@ -14,6 +14,7 @@ from benchmarks import (
     batch,
     cpu_steps,
     embedded,
+    filtered_lists,
     gateway,
     large_workflow,
     live_graph,
@@ -243,6 +244,14 @@ def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(server_frameworks.main(1, 4, 1)) == 0
     names = ("read", "accept", "import", "lines")
     assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
+
+
+def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given some runs, then each filter is told beside SQL alone, and how long others wait."""
+    asyncio.run(filtered_lists.main(1_200, 1))
+    found = figures(capsys)
+    assert set(found) == {f"filtered_lists.{name}" for name in (*filtered_lists.FILTERS, "hold")}
+    assert found["filtered_lists.tag"]["found"] == 1
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:
