@@ -12,7 +12,8 @@ MAX_SECONDS = 0.05
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SETUP = """\
 for number in range(3):
-    run = client.runs.create("llm.generate", {"objective": f"Line {number} on tides"})
+    asked = {"objective": f"Line {number} on tides"}
+    run = client.runs.create("llm.generate", asked, tags=["tides"])
     run.wait(progress=False)
 card = client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
 draft = Workflow("tides")
@@ -69,6 +70,14 @@ ROWS = [
     ('client.connections.connect("el', ["elevenlabs"]),
     ('client.connections.create("op', ["openai"]),
     ('client.usage.list(["d', ["day"]),
+    ("client.runs.list(min", ["min_cost_usd="]),
+    ('client.runs.list(status="comp', ["completed"]),
+    ('client.tasks.list(5, status="', ["planning", "blocked"]),
+    ('client.workflows.iterate(capability="comp', ["composition.layout"]),
+    ('client.runs.list(provider="open', ["openai"]),
+    ('client.runs.list(tag="ti', ["tides"]),
+    (f'{ASK}, tags=["ti', ["tides"]),
+    (f"{ASK}, no", ["note="]),
     ('client.tasks.create("x", planner="', ["rules", "auto", "llm"]),
     ('client.tasks.create("x", review="ju', ["judge"]),
     ('other.runs.create("llm', ["llm.generate"]),

@@ -18,6 +18,7 @@ from toolkit.notebook.completion.feeds import (
     list_field_values,
     shorten,
 )
+from toolkit.notebook.completion.filters import complete_filter, list_comparable
 
 # The paths of the resources whose records are completed, by the client's name of each.
 PATHS = {
@@ -71,7 +72,7 @@ class CallCompleter:
         self, feed: ClientFeed, client: Any, called: str, site: CallSite
     ) -> list[Proposal] | None:
         area, _, method = called.partition(".")
-        if called in _TAKES_RUN:
+        if called in _TAKES_RUN and site.keyword != "tags":
             return self._complete_run(feed, site)
         if area == "capabilities":
             return self._complete_capabilities(feed, method, site)
@@ -79,6 +80,15 @@ class CallCompleter:
             called == "connections.create" and is_argument(site, 0, "provider")
         ):
             return feed.list_providers()
+        if called == "compare" and site.position in (0, 1):
+            return list_comparable(feed, site.texts.get(1 - site.position, ""))
+        if method in ("list", "iterate") and site.keyword:
+            names = list_capability_names(feed) if site.keyword == "capability" else []
+            found = complete_filter(feed, area, site.keyword, names)
+            if found is not None:
+                return found
+        if site.keyword == "tags":
+            return complete_filter(feed, area, "tags", [])
         if called == "usage.list" and is_argument(site, 0, "group_by"):
             return [Proposal(name) for name in USAGE_GROUPS]
         if called == "events" and is_argument(site, 0, "resource_id"):
@@ -104,7 +114,9 @@ class CallCompleter:
         if site.keyword:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
-            others = [Proposal("version="), Proposal("input="), Proposal("target=")]
+            others = [
+                Proposal(f"{name}=") for name in ("version", "input", "target", "tags", "note")
+            ]
             return [
                 Proposal(f"{name}=", shorten(words)) for name, words in RUN_OPTIONS.items()
             ] + others
