@@ -17,6 +17,7 @@ from benchmarks import (
     filtered_lists,
     gateway,
     large_workflow,
+    live_graph,
     long_day,
     many_clients,
     many_workflows,
@@ -46,6 +47,15 @@ def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys)
     assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
     assert "large_workflow.fan.40.growth" in found
+
+
+def test_live_graph(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a moment to watch and no browser, then what the kernel takes of a core is told."""
+    monkeypatch.setattr(live_graph, "NODES", 40)
+    monkeypatch.setattr(live_graph, "WARM_S", 0.1)
+    monkeypatch.setattr(live_graph, "find_browser", lambda: None)
+    live_graph.main(1, 0.3)
+    assert set(figures(capsys)) == {"live_graph.kernel"}
 
 
 def test_a_wide_fan_is_gathered_in_groups() -> None:
