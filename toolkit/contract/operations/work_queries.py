@@ -21,8 +21,8 @@ MAX_NAME_LENGTH = 200  # of a capability or provider
 MAX_TIME_LENGTH = 64
 _MONEY_SCHEMA: JsonObject = {"type": "number", "minimum": 0}
 _MOMENT_SCHEMA: JsonObject = {
-    "anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}]
-}
+    "type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]
+}  # fmt: skip
 # As RFC 3339 has it, where 60 is a second, too.
 _TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
