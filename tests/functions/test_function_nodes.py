@@ -47,7 +47,7 @@ def test_results_pass_from_node_to_node(client: Client) -> None:
     )
 
     async def describe(count: dict[str, int]) -> str:
-        await asyncio.sleep(0)
+        await asyncio.to_thread(str)
         return f"There are {count['n']} rows."
 
     told = wf.add("told", describe, depends_on=[count])
