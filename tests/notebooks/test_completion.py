@@ -81,6 +81,7 @@ ROWS = [
     ('client.tasks.create("x", planner="', ["rules", "auto", "llm"]),
     ('client.tasks.create("x", review="ju', ["judge"]),
     ('other.runs.create("llm', ["llm.generate"]),
+    ("%%run llm.generate --tag ti", ["tides"]),
     ("%%run ", ["image.generate", "research.gather"]),
     ("%%run llm.generate ", ["objective=", "context="]),
     ("%%run llm.generate --", ["--optimize-for", "--provider"]),

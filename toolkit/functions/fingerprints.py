@@ -170,7 +170,7 @@ class _Reader:
         is_own = is_own_module(function.__module__)
         if not is_own:  # what it calls is as its version says; what it closes over is the caller's
             self._add_installed(function.__module__, function.__qualname__)
-        self._add("function")
+        self._add("function", function.__module__)  # whose globals it reads
         self.add_value("", function.__code__)
         self._add_all("a default", function.__defaults__ or ())
         self.add_value("a default", dict(function.__kwdefaults__ or {}))

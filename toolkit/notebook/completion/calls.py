@@ -164,8 +164,9 @@ class CallCompleter:
             return complete_arguments(find_attribute(workflow, method), site)
         feed = self.find_any_feed()
         if is_argument(site, 1, "capability"):
-            # A word without quotes is a function's, which others complete.
-            return None if site.prefix and not site.in_string else list_capability_names(feed)
+            if site.prefix and not site.in_string:  # a word without quotes is a function's
+                return self._list_functions(site.prefix) or None
+            return list_capability_names(feed)
         if site.keyword == "depends_on" or (site.keyword and site.keyword == "depends"):
             own = site.texts.get(0) or site.texts.get("id")
             return [one for one in nodes if one.text != own]
@@ -176,6 +177,14 @@ class CallCompleter:
         if capability is None and not (site.keyword or site.in_string):
             others = self._list_parameters(name) + others
         return self._complete_keywords(feed, capability, site, others)
+
+    def _list_functions(self, prefix: str) -> list[Proposal]:
+        """List the notebook's own functions whose names begin so."""
+        return [
+            Proposal(name, "function")
+            for name, value in list(self._names.items())
+            if name.startswith(prefix) and inspect.isfunction(value)
+        ]
 
     def _list_parameters(self, name: str) -> list[str]:
         """List the parameters of the function that a node of a workflow is being made of."""

@@ -102,15 +102,22 @@ class GraphView {
 
   // States as they were last sent whole, then what changed since.
   paintAll() {
-    this.states = { ...this.model.get("drawn_states"), ...this.model.get("changed_states") };
+    const changed = this.model.get("changed_states");
+    this.states = { ...this.model.get("drawn_states"), ...changed };
+    this.changedIds = Object.keys(changed);
     this.drawing.paint(this.states, this.graph.nodes, this.graph.nodes);
     this.viewport.drawMap();
   }
 
   paintChanged() {
+    const drawn = this.model.get("drawn_states");
     const changed = this.model.get("changed_states");
+    // What is as it was drawn again, such as a node that was run once more, is not among them.
+    const ids = new Set([...this.changedIds, ...Object.keys(changed)]);
+    this.changedIds = Object.keys(changed);
     const news = [];
-    for (const [id, state] of Object.entries(changed)) {
+    for (const id of ids) {
+      const state = changed[id] ?? drawn[id] ?? ["pending", ""];
       const known = this.states[id];
       if (known?.[0] === state[0] && known?.[1] === state[1]) continue;
       this.states[id] = state;
