@@ -37,6 +37,7 @@ NAMES = (
     "transfers",
     "long_day",
     "batch",
+    "progress",
     "live_graph",
     "server_frameworks",
     "planning",

@@ -22,6 +22,7 @@ from benchmarks import (
     many_clients,
     many_workflows,
     planning,
+    progress,
     review,
     server_frameworks,
     startup,
@@ -47,6 +48,15 @@ def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys)
     assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
     assert "large_workflow.fan.40.growth" in found
+
+
+def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a moment to wait, then what a kernel that shows it takes of a core is told."""
+    monkeypatch.setattr(progress, "CHAINS", 2)
+    monkeypatch.setattr(progress, "WARM_S", 0.1)
+    progress.main(0.5)
+    (line,) = figures(capsys).values()
+    assert line["drawn_per_s"] > 0
 
 
 def test_live_graph(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

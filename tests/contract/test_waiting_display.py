@@ -71,6 +71,19 @@ def test_a_terminal_shows_rows_and_keeps_one_line(
     assert "✓ tides completed: 2 nodes in" in shown.splitlines()[-1]
 
 
+def test_a_task_shows_the_nodes_of_its_workflow(
+    client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a task at a terminal, then the nodes that it runs are shown, and one line is left."""
+    screen = open_terminal(monkeypatch)
+    faults.latency("minimax", 400)
+    task = client.tasks.create("Write a poem about the sea.").wait()
+    shown = screen.getvalue()
+    assert task.workflow().nodes[0].id in shown
+    assert "1 running" in shown
+    assert "✓ Write a poem about the sea. completed: 1 node in" in shown.splitlines()[-1]
+
+
 def test_a_log_has_a_line_for_each_change(
     client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
