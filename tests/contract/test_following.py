@@ -99,6 +99,19 @@ def test_texts_of_nodes_come_as_they_are_written(client: Client, faults: Faults)
         assert not any(piece.restarts for piece in those)
 
 
+def test_texts_of_a_task_come_from_its_first_node_on(client: Client, faults: Faults) -> None:
+    """Given a task that streams, then its first node's text is told whole, and in pieces."""
+    faults.pace("*", piece_ms=10)
+    task = client.tasks.create("Write two sentences about tides", max_cost_usd=0.1, stream=True)
+    told = [piece for batch in task.follow(texts=True) for piece in batch]
+    pieces = [piece for piece in told if isinstance(piece, TextPiece)]
+    first = client.workflows.get(task.refresh().workflow_id or "").record.nodes[0]
+    assert "".join(one for one in pieces if one.node_id == first.id) == (
+        client.jobs.get(first.job_id or "").text
+    )
+    assert len(pieces) > 1
+
+
 @pytest.mark.parametrize("texts", [False, True], ids=["beside events", "beside texts"])
 def test_who_comes_late_gets_the_text_from_its_beginning(
     client: Client, faults: Faults, texts: bool

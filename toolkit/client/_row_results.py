@@ -4,7 +4,7 @@ import types
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,12 +16,15 @@ _COLUMN_TYPES: dict[Any, str] = {
 }  # fmt: skip
 
 
+NOT_BEGUN: Final = "not begun"  # the status of a row without a run
+
+
 @dataclass(slots=True)
 class RowResult:
     """What one row came to.
 
     Attributes:
-        status: that of its run, or `not begun`.
+        status: that of its run, or `NOT_BEGUN`.
         value: the answer: an instance of the output model, or the output.
         cost_usd: the cost of the result, whenever it was paid; none if unknown.
         cached: whether it was there already, and nothing was paid for it now.

@@ -10,7 +10,7 @@ from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import RowBudget, RowResult
+from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates, make_map_tag
 from toolkit.client._wait_interruption import WaitInterruptedError
 from toolkit.client._wire.messages import make_annotation, make_run_body
@@ -155,7 +155,7 @@ class AsyncRowMapper:
         """Begin the run of a row, unless it lacks what it needs or the budget may not cover it."""
         given, empty = self._inputs[row]
         if empty:
-            self._end(row, RowResult("not begun", error=f"The column `{empty}` is empty here."))
+            self._end(row, RowResult(NOT_BEGUN, error=f"The column `{empty}` is empty here."))
             return
         options: dict[str, Any] = dict(self._options)
         try:
@@ -165,7 +165,7 @@ class AsyncRowMapper:
                     await self._keep_ended()
                 lacking = self._explain_lack(bound_usd)
                 if bound_usd is None or lacking:
-                    self._end(row, RowResult("not begun", error=lacking))
+                    self._end(row, RowResult(NOT_BEGUN, error=lacking))
                     return
                 self._budget.hold(row, bound_usd)
                 options["max_cost_usd"] = bound_usd
@@ -177,7 +177,7 @@ class AsyncRowMapper:
                 raise
             self._refusal = self._refusal or error
             self._budget.settle(row, 0.0)
-            self._end(row, RowResult("not begun", error=str(error)))
+            self._end(row, RowResult(NOT_BEGUN, error=str(error)))
             return
         self._watch(row, run)
 
@@ -269,5 +269,6 @@ class AsyncRowMapper:
         self._progress.add(
             self._budget.spent_usd,
             failed=result.error is not None,
+            begun=result.status != NOT_BEGUN,
             paced=result.run_id is not None and not result.cached,
         )

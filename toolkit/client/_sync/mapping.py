@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import RowBudget, RowResult
+from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates, make_map_tag
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.jobs import Job, Jobs
@@ -156,7 +156,7 @@ class RowMapper:
         """Begin the run of a row, unless it lacks what it needs or the budget may not cover it."""
         given, empty = self._inputs[row]
         if empty:
-            self._end(row, RowResult("not begun", error=f"The column `{empty}` is empty here."))
+            self._end(row, RowResult(NOT_BEGUN, error=f"The column `{empty}` is empty here."))
             return
         options: dict[str, Any] = dict(self._options)
         try:
@@ -166,7 +166,7 @@ class RowMapper:
                     self._keep_ended()
                 lacking = self._explain_lack(bound_usd)
                 if bound_usd is None or lacking:
-                    self._end(row, RowResult("not begun", error=lacking))
+                    self._end(row, RowResult(NOT_BEGUN, error=lacking))
                     return
                 self._budget.hold(row, bound_usd)
                 options["max_cost_usd"] = bound_usd
@@ -176,7 +176,7 @@ class RowMapper:
                 raise
             self._refusal = self._refusal or error
             self._budget.settle(row, 0.0)
-            self._end(row, RowResult("not begun", error=str(error)))
+            self._end(row, RowResult(NOT_BEGUN, error=str(error)))
             return
         self._watch(row, run)
 
@@ -266,5 +266,6 @@ class RowMapper:
         self._progress.add(
             self._budget.spent_usd,
             failed=result.error is not None,
+            begun=result.status != NOT_BEGUN,
             paced=result.run_id is not None and not result.cached,
         )

@@ -29,18 +29,21 @@ class RowProgress:
         self._screen = NotebookScreen()
         self.done = 0
         self.failed = 0
+        self.not_begun = 0
         self._paced = 0
 
-    def add(self, spent_usd: float, *, failed: bool, paced: bool) -> None:
+    def add(self, spent_usd: float, *, failed: bool, begun: bool, paced: bool) -> None:
         """Count one row that is done.
 
         Args:
             spent_usd: what all rows cost so far.
             failed: whether it failed.
+            begun: whether it was begun at all.
             paced: whether it took its time: a result that was there says nothing of the rest.
         """
         self.done += 1
-        self.failed += failed
+        self.failed += failed and begun
+        self.not_begun += not begun
         self._paced += paced
         at = time.monotonic()
         if self._is_shown and (self.done == self._total or at - self._drawn_at > REDRAW_INTERVAL_S):
@@ -56,6 +59,8 @@ class RowProgress:
         parts = [f"{self.done} of {self._total} rows"]
         if self.failed:
             parts.append(f"{self.failed} failed")
+        if self.not_begun:
+            parts.append(f"{self.not_begun} not begun")
         budget = "" if self._limit_usd is None else f" of {format_money(self._limit_usd)}"
         parts.append(f"{format_money(round(spent_usd, 9))}{budget}")
         if self._paced and self.done < self._total:

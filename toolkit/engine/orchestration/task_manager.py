@@ -151,6 +151,9 @@ class TaskManager:
         workflow = self._workflows.draft(request, checked, task_id=task.id)
         task.workflow_id = workflow.id
         task.workflow_ids.append(workflow.id)
+        if self._core.texts.is_wanted(task.id):
+            # Its first node may be called before who watches the task learns of it.
+            self._core.texts.expect(workflow.id)
         spec = make_spec(checked.options, kept)
         return self._workflows.to_changes(workflow, lease.account_id, task.id, spec)
 

@@ -98,6 +98,8 @@ class Tasks:
             [inserted, *planned, stored, make_task_event(task), *noted],
             shown(task),
         )
+        if context.watches_text:
+            self._core.texts.expect(task.id)
         self._leases.start(lease)
         return task
 

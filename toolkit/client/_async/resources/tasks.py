@@ -228,6 +228,7 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
         review: ReviewMode | None = None,
         tags: Sequence[str] | None = None,
         note: str | None = None,
+        stream: bool = False,
     ) -> AsyncTask:
         """Have an objective planned, run and reviewed.
 
@@ -243,6 +244,8 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
             review: `checks`, or `judge`: a language model as well.
             tags: words to find it by in lists; those of a workflow that is its plan, by default.
             note: a remark on it, in your own words; likewise.
+            stream: have the texts of its nodes come as they are written, from the first on:
+                `wait()` shows them.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -258,7 +261,9 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
         )
         record = plan.record if isinstance(plan, AsyncPlan) else plan
         body = make_task_body(objective, constraints, record)
-        return await self._create(body | make_annotation(tags, note))
+        task = await self._create(body | make_annotation(tags, note), watches_text=stream)
+        task.is_streamed = stream
+        return task
 
     async def review(
         self,

@@ -229,6 +229,7 @@ class Tasks(AnnotatedResource[Task]):
         review: ReviewMode | None = None,
         tags: Sequence[str] | None = None,
         note: str | None = None,
+        stream: bool = False,
     ) -> Task:
         """Have an objective planned, run and reviewed.
 
@@ -244,6 +245,8 @@ class Tasks(AnnotatedResource[Task]):
             review: `checks`, or `judge`: a language model as well.
             tags: words to find it by in lists; those of a workflow that is its plan, by default.
             note: a remark on it, in your own words; likewise.
+            stream: have the texts of its nodes come as they are written, from the first on:
+                `wait()` shows them.
 
         Raises:
             RequestError: `INVALID_WORKFLOW` with every fault of a plan.
@@ -259,7 +262,9 @@ class Tasks(AnnotatedResource[Task]):
         )
         record = plan.record if isinstance(plan, Plan) else plan
         body = make_task_body(objective, constraints, record)
-        return self._create(body | make_annotation(tags, note))
+        task = self._create(body | make_annotation(tags, note), watches_text=stream)
+        task.is_streamed = stream
+        return task
 
     def review(
         self,
