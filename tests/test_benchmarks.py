@@ -14,12 +14,15 @@ from benchmarks import (
     batch,
     cpu_steps,
     embedded,
+    filtered_lists,
     gateway,
     large_workflow,
+    live_graph,
     long_day,
     many_clients,
     many_workflows,
     planning,
+    progress,
     review,
     server_frameworks,
     startup,
@@ -45,6 +48,24 @@ def test_large_workflow(capsys: pytest.CaptureFixture[str]) -> None:
     found = figures(capsys)
     assert {"large_workflow.fan.40", "large_workflow.fan.40.memory"} <= set(found)
     assert "large_workflow.fan.40.growth" in found
+
+
+def test_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a moment to wait, then what a kernel that shows it takes of a core is told."""
+    monkeypatch.setattr(progress, "CHAINS", 2)
+    monkeypatch.setattr(progress, "WARM_S", 0.1)
+    progress.main(0.5)
+    (line,) = figures(capsys).values()
+    assert line["drawn_per_s"] > 0
+
+
+def test_live_graph(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given a moment to watch and no browser, then what the kernel takes of a core is told."""
+    monkeypatch.setattr(live_graph, "NODES", 40)
+    monkeypatch.setattr(live_graph, "WARM_S", 0.1)
+    monkeypatch.setattr(live_graph, "find_browser", lambda: None)
+    live_graph.main(1, 0.3)
+    assert set(figures(capsys)) == {"live_graph.kernel"}
 
 
 def test_a_wide_fan_is_gathered_in_groups() -> None:
@@ -233,6 +254,14 @@ def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(server_frameworks.main(1, 4, 1)) == 0
     names = ("read", "accept", "import", "lines")
     assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
+
+
+def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given some runs, then each filter is told beside SQL alone, and how long others wait."""
+    asyncio.run(filtered_lists.main(1_200, 1))
+    found = figures(capsys)
+    assert set(found) == {f"filtered_lists.{name}" for name in (*filtered_lists.FILTERS, "hold")}
+    assert found["filtered_lists.tag"]["found"] == 1
 
 
 def test_store_growth(capsys: pytest.CaptureFixture[str]) -> None:

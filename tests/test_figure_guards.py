@@ -22,6 +22,7 @@ from benchmarks import (
     critical_path,
     dag_overhead,
     embedded,
+    filtered_lists,
     gateway,
     large_workflow,
     startup,
@@ -73,6 +74,11 @@ async def compare_sizes() -> Ratios:
         many = await large_workflow.measure(shape, 1_200, time.process_time)
         found[f"large_workflow.{shape}.growth"] = many["ms"] / few["ms"]
     return found
+
+
+def measure_lists() -> None:
+    """Measure lists among a few runs, by CPU time."""
+    asyncio.run(filtered_lists.main(3_000, 3, time.process_time))
 
 
 def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
@@ -153,6 +159,17 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
             lambda: read_ratios(lambda: asyncio.run(store_growth.report_growth("llm", 60, 0))),
             {"store_growth.bytes.llm": 72, "store_growth.again.llm": 1.1},
             id="store_growth",
+        ),
+        pytest.param(
+            lambda: read_ratios(measure_lists),
+            {
+                "filtered_lists.page": 14,
+                "filtered_lists.tag": 3,
+                "filtered_lists.status": 4,
+                "filtered_lists.cost": 4,
+                "filtered_lists.text": 4,
+            },
+            id="filtered_lists",
         ),
         pytest.param(
             count_start_ratios,

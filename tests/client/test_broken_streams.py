@@ -51,11 +51,19 @@ def test_a_text_is_streamed_on_where_the_stream_broke() -> None:
     assert not any(piece.restarts for piece in pieces)
 
 
-def test_who_follows_is_told_a_text_from_its_beginning() -> None:
-    """Given a stream that breaks, then who follows is told that the text begins anew."""
+def test_who_follows_is_told_a_text_once() -> None:
+    """Given a stream that breaks, then who follows is told what is new of the text, and its end."""
     first = stream(event(1, "run.running"), delta("Hi"), delta("gh"), breaks=True)
-    second = stream(delta("High ti"), delta("de"), event(2, "run.completed"))
-    service = ListedService(envelope(RUN), events(), envelope(RUN), first, second, envelope(DONE))
+    second = stream(delta("High ti"), delta("de"), delta("Low", attempt=2))
+    third = stream(delta("Low", attempt=2), delta(" tide", attempt=2), event(2, "run.completed"))
+    service = ListedService(
+        *(envelope(RUN), events(), envelope(RUN), first, second, envelope(RUN), events()),
+        *(envelope(RUN), third, envelope(DONE)),
+    )
     told = [one for batch in service.client().runs.get("run_1").follow(texts=True) for one in batch]
     pieces = [(str(one), one.restarts) for one in told if isinstance(one, TextPiece)]
-    assert pieces == [("Hi", False), ("gh", False), ("High ti", True), ("de", False)]
+    assert pieces == [
+        ("Hi", False), ("gh", False), (" ti", False), ("de", False),
+        ("Low", True), (" tide", False),
+    ]  # fmt: skip
+    assert service.answers == []

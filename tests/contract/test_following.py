@@ -99,23 +99,27 @@ def test_texts_of_nodes_come_as_they_are_written(client: Client, faults: Faults)
         assert not any(piece.restarts for piece in those)
 
 
-def test_who_comes_late_gets_the_text_from_its_beginning(client: Client, faults: Faults) -> None:
+@pytest.mark.parametrize("texts", [False, True], ids=["beside events", "beside texts"])
+def test_who_comes_late_gets_the_text_from_its_beginning(
+    client: Client, faults: Faults, texts: bool
+) -> None:
     """Given a text that is being written, then who begins to look at texts is told it all."""
-    faults.pace("openai", piece_ms=20)
-    work = submit_two(client)
-    early = work.follow()
-    while not any(event.data.get("provider") for event in list_events([early.take()])):
-        pass
-    texts: dict[str, str] = {}
-    for batch in work.follow(texts=True):
-        for change in batch:
-            if isinstance(change, TextPiece):
-                before = "" if change.restarts else texts.get(change.node_id, "")
-                texts[change.node_id] = before + change
+    faults.pace("openai", piece_ms=30)
+    work = submit_two(client, stream=True, provider="openai")
+    with work.follow(texts=texts) as early:
+        begun = False
+        while not begun:
+            changes = early.take()
+            begun = any(isinstance(change, TextPiece) for change in changes) if texts else True
+        told: dict[str, str] = {}
+        for batch in work.follow(texts=True):
+            for change in batch:
+                if isinstance(change, TextPiece):
+                    before = "" if change.restarts else told.get(change.node_id, "")
+                    told[change.node_id] = before + change
     work.refresh()
-    for node_id, text in texts.items():
-        assert text == work[node_id].text
-    early.close()
+    assert told["second"] == work["second"].text
+    assert told.get("first", work["first"].text) == work["first"].text
 
 
 def test_a_task_is_told_of_with_its_workflow(client: Client) -> None:

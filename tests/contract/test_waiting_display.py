@@ -1,5 +1,6 @@
 """What a wait shows: at a terminal, in a log, and where it is interrupted."""
 
+import asyncio
 import io
 import signal
 import sys
@@ -8,10 +9,11 @@ import traceback
 
 import pytest
 
-from tests.support.timing import wait_until
-from toolkit import Client, Workflow
+from tests.support.timing import wait_until, yield_turns
+from toolkit import AsyncClient, Client, Workflow
 from toolkit.client import WorkflowRun
 from toolkit.sandbox import Faults
+from toolkit.settings import Settings
 
 ASKED = {"objective": "Write two sentences about tides."}
 
@@ -69,6 +71,19 @@ def test_a_terminal_shows_rows_and_keeps_one_line(
     assert "✓ tides completed: 2 nodes in" in shown.splitlines()[-1]
 
 
+def test_a_task_shows_the_nodes_of_its_workflow(
+    client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a task at a terminal, then the nodes that it runs are shown, and one line is left."""
+    screen = open_terminal(monkeypatch)
+    faults.latency("minimax", 400)
+    task = client.tasks.create("Write a poem about the sea.").wait()
+    shown = screen.getvalue()
+    assert task.workflow().nodes[0].id in shown
+    assert "1 running" in shown
+    assert "✓ Write a poem about the sea. completed: 1 node in" in shown.splitlines()[-1]
+
+
 def test_a_log_has_a_line_for_each_change(
     client: Client, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,3 +133,26 @@ def test_an_interrupt_says_in_one_line_how_to_go_on(
     assert len(interrupted.value._render_traceback_()) == 1  # type: ignore[attr-defined]
     assert ("tides goes on: 0 of 2 nodes done, $0" in screen.getvalue()) is progress
     assert client.workflows.get(work.id).cancel().status == "cancelled"
+
+
+async def test_a_cell_that_awaits_is_interrupted_in_one_line_too(
+    settings: Settings, faults: Faults
+) -> None:
+    """Given an await that is cancelled, as Jupyter does it, then that is one line, too.
+
+    Whoever bounds the wait by asyncio's own means gets what asyncio promises.
+    """
+    faults.latency("openai", 60_000)
+    async with AsyncClient.local(settings=settings, faults=faults) as client:
+        run = await client.runs.create("llm.generate@1", ASKED, provider="openai")
+        waiting = asyncio.create_task(run.wait(progress=False))
+        await yield_turns(3)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError) as interrupted:
+            await waiting
+        line = f'Interrupted; the work goes on. To wait again: client.runs.get("{run.id}").wait()'
+        assert interrupted.value._render_traceback_() == [line]  # type: ignore[attr-defined]
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await run.wait(progress=False)
+        assert (await run.cancel()).status == "cancelled"

@@ -96,6 +96,16 @@ def test_of_many_nodes_those_that_run_or_failed_are_shown() -> None:
     assert html.count("<tr") == MAX_ROWS
 
 
+def test_what_all_of_it_waits_for_is_said() -> None:
+    """Given a workflow that waits for a function, then the line says so until it goes on."""
+    work = make_workflow({"a": [], "b": []})
+    tell(work, 1, "workflow.running", status_detail="waiting_function")
+    assert "2 pending · waiting function · 2.0 s" in format_headline(work, at(2))
+    assert format_end(work, at(2)).startswith("… tides goes on, waiting function: 0 of 2 nodes")
+    tell(work, 3, "workflow.running")
+    assert "waiting" not in format_headline(work, at(3))
+
+
 def test_one_line_is_left() -> None:
     """Given work that is over, or goes on, then one line says what it has come to."""
     work = make_workflow({"a": [], "b": ["a"]})

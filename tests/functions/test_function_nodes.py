@@ -1,7 +1,9 @@
 """A function of the caller's process is a node: `wf.add("clean", clean, depends_on=[…])`."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import AsyncClient, Client, Workflow
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.functions.table import MAX_RECENT
+from toolkit.settings import Settings
 
 FRAME = pd.DataFrame({"text": ["tea", None, "salt"], "share": [0.1 + 0.2, 1.0, np.nan]})
 
@@ -43,7 +47,7 @@ def test_results_pass_from_node_to_node(client: Client) -> None:
     )
 
     async def describe(count: dict[str, int]) -> str:
-        await asyncio.sleep(0)
+        await asyncio.to_thread(str)
         return f"There are {count['n']} rows."
 
     told = wf.add("told", describe, depends_on=[count])
@@ -111,6 +115,24 @@ def test_it_runs_in_a_thread_beside_others(client: Client) -> None:
 
     assert done.status == "completed"
     assert "toolkit-engine" not in {str(node.value) for node in map(done.__getitem__, ["n0", "n1"])}
+
+
+def test_functions_may_wait_for_runs_of_their_own(tmp_path: Path) -> None:
+    """Given one job at a time, when many functions ask for runs, then none waits for ever."""
+    settings = Settings(max_concurrent_jobs=1)
+    with Client.local(tmp_path, sandbox=True, settings=settings) as client:
+
+        def ask(n: int) -> str:
+            run = client.runs.create("llm.generate", {"objective": f"Line {n}"})
+            return str(run.wait(progress=False).text)
+
+        wf = Workflow("asking")
+        for n in range(3):
+            wf.add(f"n{n}", ask, n=n)
+        done = _submit(client, wf)
+
+        assert done.status == "completed"
+        assert len({node.job_id for node in done.nodes}) == 3
 
 
 def test_an_error_is_told_with_where_it_came_from(client: Client) -> None:
@@ -278,6 +300,28 @@ def test_an_optional_node_that_failed_leaves_its_parameter_out(client: Client) -
     done = _submit(client, wf)
 
     assert (done.status, done["kept"].value) == ("completed", [None, "default"])
+
+
+def test_functions_are_held_while_they_may_be_called_and_no_longer(client: Client) -> None:
+    """Given many functions that nobody else holds, then each is called, and few of them stay."""
+    release = threading.Event()
+
+    def build() -> tuple[Workflow, list[Any]]:
+        wf, values = Workflow("held"), [FRAME.copy() for _ in range(100)]
+        first = wf.add("first", lambda: release.wait(PATIENCE_S))
+        for n, value in enumerate(values):
+            wf.add(f"n{n}", lambda first, n=n, value=value: n, depends_on=[first])
+        return wf, [weakref.ref(value) for value in values]
+
+    wf, values = build()
+    run = client.workflows.submit(wf)
+    del wf
+    gc.collect()
+    release.set()
+
+    assert run.wait(progress=False, check=False).status == "completed"
+    gc.collect()
+    wait_until(lambda: sum(value() is not None for value in values) <= MAX_RECENT)
 
 
 def test_a_server_calls_no_functions(server: Server, tmp_path: Path) -> None:

@@ -92,6 +92,12 @@ def test_a_value_comes_back_as_its_type_has_it(value: object, media_type: str, r
     assert pass_on(value) == read
 
 
+def test_a_text_that_no_file_can_hold_is_refused() -> None:
+    """Given half of a character, then it is refused, and not changed in silence."""
+    with pytest.raises(UnwritableValueError, match="a str"):
+        write_value("\ud800")
+
+
 @pytest.mark.parametrize("module", ["polars", "pyarrow"])
 def test_tables_of_others_pass_by_arrow(module: str) -> None:
     """Given a table of polars or pyarrow, then it is read as a table of the same."""

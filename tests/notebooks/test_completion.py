@@ -12,7 +12,8 @@ MAX_SECONDS = 0.05
 NO_BREAK = "\N{NO-BREAK SPACE}"
 SETUP = """\
 for number in range(3):
-    run = client.runs.create("llm.generate", {"objective": f"Line {number} on tides"})
+    asked = {"objective": f"Line {number} on tides"}
+    run = client.runs.create("llm.generate", asked, tags=["tides"])
     run.wait(progress=False)
 card = client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
 draft = Workflow("tides")
@@ -20,6 +21,8 @@ facts = draft.add("facts", "research.gather", topic="tides")
 draft.add("text", "llm.generate", objective="Tides", depends_on=[facts])
 flow = client.workflows.submit(draft).wait(progress=False)
 other = AsyncClient.local()
+def clean(table, limit=1):
+    return table[:limit]
 """
 DRAFT = 'new = Workflow("new")\nnew.add("one", "llm.generate", objective="x")\n'
 YAML = "%%workflow\nname: x\nnodes:\n  - id: facts\n    capability: research.gather\n"
@@ -53,6 +56,9 @@ ROWS = [
     ('draft.add("more", "llm.generate", depends_on=["', ["facts", "text"]),
     ('draft.add("text", "llm.generate", depends_on=["', ["facts"]),
     ('draft.add("more", "llm.generate", options={"provider": "min', ["minimax"]),
+    ('draft.add("more", clean, ', ["table=", "limit=", "depends_on="]),
+    ('draft.add("more", clean, table=facts, li', ["limit="]),
+    ('draft.add("more", cle', ["clean"]),
     ('draft["', ["facts", "text"]),
     (DRAFT + 'new.add("two", "speech.generate", depends_on=["', ["one"]),
     (DRAFT + 'new.add("two", "spe', ["speech.generate"]),
@@ -64,9 +70,18 @@ ROWS = [
     ('client.connections.connect("el', ["elevenlabs"]),
     ('client.connections.create("op', ["openai"]),
     ('client.usage.list(["d', ["day"]),
+    ("client.runs.list(min", ["min_cost_usd="]),
+    ('client.runs.list(status="comp', ["completed"]),
+    ('client.tasks.list(5, status="', ["planning", "blocked"]),
+    ('client.workflows.iterate(capability="comp', ["composition.layout"]),
+    ('client.runs.list(provider="open', ["openai"]),
+    ('client.runs.list(tag="ti', ["tides"]),
+    (f'{ASK}, tags=["ti', ["tides"]),
+    (f"{ASK}, no", ["note="]),
     ('client.tasks.create("x", planner="', ["rules", "auto", "llm"]),
     ('client.tasks.create("x", review="ju', ["judge"]),
     ('other.runs.create("llm', ["llm.generate"]),
+    ("%%run llm.generate --tag ti", ["tides"]),
     ("%%run ", ["image.generate", "research.gather"]),
     ("%%run llm.generate ", ["objective=", "context="]),
     ("%%run llm.generate --", ["--optimize-for", "--provider"]),

@@ -86,7 +86,9 @@ def test_a_run_is_a_cell(shell: Shell) -> None:
         "max_tokens": 60,
         "system": "On tea.",
     }
-    spoken = shell("%%run speech.generate -q\nTea is served.")
+    noted = "--tag tea --tag said --note 'Too fast.'"
+    spoken = shell(f"%%run speech.generate -q {noted}\nTea is served.")
+    assert (spoken.tags, spoken.note) == (["tea", "said"], "Too fast.")
     assert spoken.record.input == {"text": "Tea is served."}
     card = shell("%%run composition.layout format=svg --no-wait\nTea").wait()
     assert card.record.input == {"title": "Tea", "format": "svg"}

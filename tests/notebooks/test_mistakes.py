@@ -140,6 +140,20 @@ GRAPHS: list[Row] = [
     ),
     ('wf.add(1, "llm.generate")', ["1 is no text", "quotes"]),
     ("client.workflows.submit(Workflow('x'))", ["at least one node"]),
+    ('Workflow("x").add("a", len("tea"))', ["`a`", "a int", "without calling it"]),
+    ('Workflow("x").add("a", sorted, iterabel=[1])', ["`iterabel`", "`iterable`"]),
+    ('Workflow("x").add("a", sorted)', ["`sorted`", "`iterable`"]),
+    ('Workflow("x").add("a", sorted, iterable=client)', ["`iterable` is a Client", "no JSON"]),
+    (
+        'wf7 = Workflow("x")\nwf7.add("a", lambda: {1: object()})\n'
+        "client.workflows.submit(wf7).wait(progress=False)",
+        ["`lambda` returned a dict", "what JSON can hold"],
+    ),
+    (
+        'def halve(n):\n    return 1 / n\nwf8 = Workflow("x")\nwf8.add("a", halve, n=0)\n'
+        "client.workflows.submit(wf8).wait(progress=False)",
+        ["`halve` raised ZeroDivisionError: division by zero", "halve, line 2: return 1 / n"],
+    ),
     (
         'wf6 = Workflow("x")\nwf6.add("b", "llm.generat", objective="x")\n'
         "client.workflows.submit(wf6)",

@@ -69,7 +69,8 @@ class Route:
     @property
     def paged(self) -> bool:
         """Tell whether it is a list that is read page by page."""
-        return self.operation.query is PageQuery
+        query = self.operation.query
+        return query is not None and issubclass(query, PageQuery)
 
     @property
     def streamed(self) -> bool:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound=RecordView[Any])
 COLUMNS = (
     "id", "name", "capability", "input", "version", "title", "fields", "objective", "status",
-    "provider", "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd",
-    "latency_ms", "created_at", "variable", "set", "connected", "pool", "memory_gb", "size_gb",
-    "data_center", "quality", "day", "connection_id", "agent_id", "key_id", "jobs", "failed",
-    "cached", "calls",
+    "tags", "note", "provider", "connection_type", "secret_ref", "media_type", "size_bytes",
+    "cost_usd", "latency_ms", "created_at", "variable", "set", "connected", "pool", "memory_gb",
+    "size_gb", "data_center", "quality", "day", "connection_id", "agent_id", "key_id", "jobs",
+    "failed", "cached", "calls",
 )  # fmt: skip
 LEFT_OUT_OF_RUNS = ("connection_id", "cached", "agent_id", "key_id")
 MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
@@ -102,7 +102,7 @@ class Collection(Generic[H]):
 
     def _repr_html_(self) -> str:
         rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._items)]
-        columns = [c for c in COLUMNS if any(row.get(c) is not None for row in rows)]
+        columns = [c for c in COLUMNS if any(row.get(c) not in (None, []) for row in rows)]
         if all(row.get("name") == row.get("id") for row in rows):
             columns = [c for c in columns if c != "name"]
         if "input" in columns:  # the page of a run has the rest

@@ -50,6 +50,11 @@ def make_function_node(
         RequestError: `INVALID_WORKFLOW` for a parameter that there is not, that nothing fills, or
             whose value is no JSON.
     """
+    if not callable(function):
+        kind = type(function).__name__
+        raise _make_error(
+            id, f"it is made of a {kind}: name a capability, or give a function without calling it"
+        )
     registered = RegisteredFunction.of(function)
     try:
         parameters = inspect.signature(function).parameters

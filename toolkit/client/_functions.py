@@ -1,6 +1,6 @@
 """`client.functions`: the functions of this process that its workflows may call."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeVar
 
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -40,14 +40,15 @@ class Functions:
         self._require_table().register(RegisteredFunction.of(function, name))
         return function
 
-    def _add_submitted(self, submitted: Iterable[RegisteredFunction]) -> None:
-        """Add the functions that a workflow is about to be submitted with.
+    def _add_submitted(self, submitted: dict[str, RegisteredFunction]) -> None:
+        """Add the functions that a workflow is about to be submitted with, by node.
 
         Raises:
             RequestError: `FUNCTION_UNAVAILABLE` for a client of a server.
         """
-        for one in submitted:
-            self._require_table().add(one)
+        table = self._require_table()
+        for node_id, one in submitted.items():
+            submitted[node_id] = table.add(one)
 
     def _require_table(self) -> FunctionTable:
         if self._table is None:

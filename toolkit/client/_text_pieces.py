@@ -34,6 +34,7 @@ class TextAssembler:
         self._seen = ""
         self._attempt = 0
         self._begins = False
+        self._job_id = self._node_id = ""
 
     def begin(self) -> None:
         """Take the next delta as the text from its beginning: a stream that begins gives that."""
@@ -42,12 +43,17 @@ class TextAssembler:
     def add(self, delta: TextDelta) -> TextPiece:
         """Return the piece that was written, which is empty where nothing of it is new."""
         begins, self._begins = self._begins, False
+        self._job_id, self._node_id = delta.job_id, delta.node_id or ""
         if begins and delta.attempt == self._attempt:
-            return self.complete(delta.text) or TextPiece.of("")
+            return self.complete(delta.text) or self._make_piece("")
         restarts = bool(self._seen) and delta.attempt != self._attempt
         self._seen = delta.text if restarts else self._seen + delta.text
         self._attempt = delta.attempt
-        return TextPiece.of(delta.text, restarts=restarts)
+        return self._make_piece(delta.text, restarts=restarts)
+
+    def repeat(self) -> TextPiece:
+        """Return all that was written so far, for who has seen nothing of it."""
+        return self._make_piece(self._seen)
 
     def complete(self, text: str) -> TextPiece | None:
         """Return what is left of the text that was stored; none where all of it was seen."""
@@ -56,4 +62,7 @@ class TextAssembler:
         is_more = text.startswith(self._seen)
         left = text.removeprefix(self._seen) if is_more else text
         self._seen = text
-        return TextPiece.of(left, restarts=not is_more)
+        return self._make_piece(left, restarts=not is_more)
+
+    def _make_piece(self, text: str, *, restarts: bool = False) -> TextPiece:
+        return TextPiece.of(text, restarts=restarts, job_id=self._job_id, node_id=self._node_id)

@@ -29,6 +29,7 @@ from toolkit.engine.routing.model_offers import list_offered_models
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.ranking_cache import RankingCache
 from toolkit.engine.text_streams import TextStreams
+from toolkit.engine.transport.driver import MAX_FUNCTION_THREADS
 from toolkit.functions import FunctionTable
 from toolkit.plugins import Capability, Model, Vendor
 from toolkit.store import ConfigurationCache, Row, Store
@@ -47,6 +48,8 @@ class EngineContext(ProviderContext):
         observer: watches workflows, jobs and calls.
         texts: the texts that vendors are writing.
         functions: the functions of this process that workflows may call; none calls none.
+        function_limits: how many of them are called at once; not counted among other jobs, as they
+            may wait for these.
     """
 
     store: Store
@@ -62,6 +65,9 @@ class EngineContext(ProviderContext):
     in_flight: set[str] = field(default_factory=set)
     texts: TextStreams = field(default_factory=TextStreams)
     functions: FunctionTable | None = None
+    function_limits: ConcurrencyLimits = field(
+        default_factory=lambda: ConcurrencyLimits(MAX_FUNCTION_THREADS, MAX_FUNCTION_THREADS)
+    )
     _rankings: RankingCache = field(default_factory=RankingCache)
     _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
 

@@ -6,7 +6,7 @@ the wire, as the specification says: so a node's input stays what its capability
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Annotated, Any
 
 from pydantic import (
@@ -113,7 +113,12 @@ class JobRecord:
 
     def to_json(self) -> str:
         """Write the document that is stored, without what is at its default."""
-        return _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True).decode()
+        if self.options.model_fields_set:
+            return _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True).decode()
+        # Most have no options. To be compared by the serializer takes as long as all the rest.
+        left_out = {name for name, default in _DEFAULTS if getattr(self, name) == default}
+        left_out.add("options")
+        return _STORED_JOB.dump_json(self, exclude_none=True, exclude=left_out).decode()
 
     @property
     def packed_ranking(self) -> bytes | None:
@@ -135,7 +140,18 @@ class JobRecord:
         return _make_wire_members(members)
 
 
+def _list_defaults() -> list[tuple[str, object]]:
+    """List the members of a job that have a plain default, other than none, and that default."""
+    found = []
+    for each in fields(JobRecord):
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        if default is not MISSING and default is not None and each.name != "options":
+            found.append((each.name, default))
+    return found
+
+
 _STORED_JOB = TypeAdapter(JobRecord)
+_DEFAULTS = _list_defaults()
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:

@@ -11,6 +11,7 @@ import dis
 import enum
 import functools
 import hashlib
+import os
 import re
 import sys
 import types
@@ -24,7 +25,8 @@ from pydantic import BaseModel
 
 from toolkit.functions.own_code import is_own_module
 
-PROCESS_TOKEN = uuid.uuid4().hex  # what counts as itself is the same in this process alone
+# What counts as itself is the same in this process alone, and in none that is forked from it.
+PROCESS_TOKEN = uuid.uuid4().hex
 _GLOBAL_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
 # Values of these are equal where their `repr` is.
 _TOLD_BY_REPR = (
@@ -168,7 +170,7 @@ class _Reader:
         is_own = is_own_module(function.__module__)
         if not is_own:  # what it calls is as its version says; what it closes over is the caller's
             self._add_installed(function.__module__, function.__qualname__)
-        self._add("function")
+        self._add("function", function.__module__)  # whose globals it reads
         self.add_value("", function.__code__)
         self._add_all("a default", function.__defaults__ or ())
         self.add_value("a default", dict(function.__kwdefaults__ or {}))
@@ -234,7 +236,7 @@ class _Reader:
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
             self._add(getattr(value, "__module__", ""), value.__qualname__)
         elif not any(told(self, value) for told in (_add_frame, _add_array)):
-            self._add(PROCESS_TOKEN, id(value))
+            self._add(PROCESS_TOKEN, os.getpid(), id(value))
             self.unseen.append(f"`{name}` ({kind.__name__})" if name else f"a {kind.__name__}")
 
     def add_bytes(self, *parts: object) -> None:

@@ -7,10 +7,10 @@ from pydantic import Field
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.suggestions import truncate_text
-from toolkit.contract.workflows import FUNCTION_CAPABILITY, NodeCreate
+from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate
 from toolkit.functions.calls import FunctionCall
 from toolkit.functions.fingerprints import fingerprint_function
-from toolkit.functions.table import MAX_NAME_CHARS, FunctionTable
+from toolkit.functions.table import MAX_NAME_CHARS, FunctionTable, RegisteredFunction
 from toolkit.functions.values import describe_value
 from toolkit.plugins import Blob, Call, Capability, Flow, Result
 from toolkit.plugins.capability import ANY_MEDIA
@@ -78,6 +78,7 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
         flow=call_function,
         produces=ANY_MEDIA,
         reads_upstream=True,
+        calls_back=True,
         state=tell_state,
     )
 
@@ -101,10 +102,21 @@ def refuse_missing_functions(nodes: Iterable[NodeCreate], table: FunctionTable |
             )
 
 
+def find_functions(nodes: Iterable[Node], table: FunctionTable) -> list[RegisteredFunction]:
+    """Find the functions of a workflow that are there; whoever has the list holds them."""
+    asked = (node.input for node in nodes if node.capability == FUNCTION_CAPABILITY)
+    found = (_find_function(given, table) for given in asked)
+    return [one for one in found if one is not None]
+
+
 def find_missing_function(given: JsonObject, table: FunctionTable | None) -> str | None:
     """Return the name of the function that an input asks for and this process does not have."""
-    name, digest = str(given.get("function", "")), str(given.get("digest", ""))
-    return name if table is None or table.find(name, digest) is None else None
+    found = None if table is None else _find_function(given, table)
+    return str(given.get("function", "")) if found is None else None
+
+
+def _find_function(given: JsonObject, table: FunctionTable) -> RegisteredFunction | None:
+    return table.find(str(given.get("function", "")), str(given.get("digest", "")))
 
 
 def explain_missing(names: Iterable[str], table: FunctionTable | None) -> str:

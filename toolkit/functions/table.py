@@ -1,19 +1,19 @@
 """The functions that this process can call for its workflows, by name and by what they are."""
 
 import functools
-import inspect
 import re
 import threading
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
-MAX_FUNCTIONS = 50_000  # as many as fifty workflows of the largest size have nodes
+MAX_RECENT = 64  # functions that stay though nobody holds them
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class RegisteredFunction:
     """A function and the name and digest that records know it by."""
 
@@ -33,52 +33,53 @@ class FunctionTable:
     """The functions of this process that a workflow may call: any thread may use it.
 
     A function that was submitted stands for itself: work that asks for another one of its name
-    does not get it. One that was registered by its name stands for every version of that name
-    that was there before, too, so that a corrected one takes the place of the one that failed.
-    Beyond `MAX_FUNCTIONS` the one that was used least lately is forgotten; what still asks for it
-    waits, or fails, as in a process that never had it.
+    does not get it. It is there for as long as somebody holds it, as the workflow that was built
+    with it, one that runs, or its being one of the last `MAX_RECENT`: what a function closes over
+    may be large. One that was registered by its name stays, and stands for every version of that
+    name that was there before, so that a corrected one takes the place of the one that failed.
 
     Attributes:
         account_id: whose process it is: no other account's work calls its functions.
+        version: grows with each function that comes.
     """
 
     def __init__(self) -> None:
         self.account_id: str | None = None
+        self.version = 0
         self._lock = threading.Lock()
-        self._by_digest: OrderedDict[tuple[str, str], RegisteredFunction] = OrderedDict()
+        self._by_digest: WeakValueDictionary[tuple[str, str], RegisteredFunction] = (
+            WeakValueDictionary()
+        )
+        self._recent: deque[RegisteredFunction] = deque(maxlen=MAX_RECENT)
         self._by_name: dict[str, RegisteredFunction] = {}
-        self.version = 0  # grows with each function that comes
 
-    def add(self, one: RegisteredFunction) -> None:
-        """Add a function that a workflow is about to be submitted with."""
+    def add(self, one: RegisteredFunction) -> RegisteredFunction:
+        """Add a function that a workflow is about to be submitted with.
+
+        Returns:
+            what is to be held for as long as the function may be called: it, or an equal one.
+        """
         with self._lock:
-            self._keep(one)
+            kept = self._by_digest.setdefault((one.name, one.digest), one)
+            self._recent.append(kept)
+            self.version += 1
+            return kept
 
     def register(self, one: RegisteredFunction) -> None:
         """Have a function stand for its name, whatever stood for it before."""
         with self._lock:
             for key in [key for key in self._by_digest if key[0] == one.name]:
                 del self._by_digest[key]
-            self._by_name[one.name] = one
-            self._keep(one)
-
-    def _keep(self, one: RegisteredFunction) -> None:
-        self._by_digest[one.name, one.digest] = one
-        self._by_digest.move_to_end((one.name, one.digest))
-        if len(self._by_digest) > MAX_FUNCTIONS:
-            self._by_digest.popitem(last=False)
-        self.version += 1
+            self._by_name[one.name] = self._by_digest[one.name, one.digest] = one
+            self.version += 1
 
     def find(self, name: str, digest: str) -> RegisteredFunction | None:
         """Find the function that a node asks for; none if this process does not have it."""
         with self._lock:
-            found = self._by_digest.get((name, digest))
-            if found is not None:
-                self._by_digest.move_to_end((name, digest))
-            return found or self._by_name.get(name)
+            return self._by_digest.get((name, digest)) or self._by_name.get(name)
 
     def __iter__(self) -> Iterator[RegisteredFunction]:
-        """Yield every function, those that were used last at the end."""
+        """Yield every function that is there."""
         with self._lock:
             return iter(list(self._by_digest.values()))
 
@@ -93,8 +94,3 @@ def name_function(function: Callable[..., object]) -> str:
         function = function.func
     name = getattr(function, "__name__", None) or type(function).__name__
     return _NO_NAME.sub("", str(name)).strip("<>")[:MAX_NAME_CHARS] or "function"
-
-
-def is_function(value: object) -> bool:
-    """Tell whether something is to be called: a function, a method, a partial or the like."""
-    return callable(value) and not inspect.isclass(value)

@@ -35,12 +35,12 @@ def write_value(value: object) -> Blob:
     """
     if isinstance(value, Blob):
         return value
-    if isinstance(value, str):
-        return Blob(value.encode("utf-8", "surrogatepass"), "text/plain")
     if isinstance(value, (bytes, bytearray, memoryview)):
         data = bytes(value)
         return Blob(data, match_signature(data) or BYTES_MEDIA_TYPE)
     try:
+        if isinstance(value, str):
+            return Blob(value.encode(), "text/plain")
         if is_frame(value):
             return write_frame(value)
         return Blob(
@@ -63,7 +63,7 @@ def read_value(data: bytes, media_type: str, metadata: Mapping[str, object]) -> 
     if media_type == "application/json":
         return json.loads(data)
     if media_type.startswith("text/"):
-        return data.decode("utf-8", "surrogatepass")
+        return data.decode("utf-8", "replace")
     return data
 
 

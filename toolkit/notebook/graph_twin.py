@@ -10,6 +10,12 @@ from toolkit.display.workflow.svg import draw_workflow_svg
 
 MIN_PAUSE_S = 5.0  # between two pictures of a workflow that runs
 MAX_SHARE = 0.01  # of the time that drawing them may take
+# The picture is hidden beside a live widget, and so is what JupyterLab says where none is.
+STYLE = (
+    "body:has(.{live}) .{twin}{{display:none}}"
+    ".jp-OutputArea-child:has(+.jp-OutputArea-child .{twin})"
+    " .jp-OutputArea-output:not(:has(*)){{display:none}}"
+)
 
 
 class GraphTwin:
@@ -64,10 +70,10 @@ class GraphTwin:
             return {"text/html": f'<div class="{self._id}"></div>'}
         record, nodes = found
         cost = format_workflow_cost(record)
-        hides = f"body:has(.{self.live_class}) .{self._id}{{display:none}}"
+        hides = STYLE.format(live=self.live_class, twin=self._id)
         picture = draw_workflow_svg(record.name, nodes, cost=cost)
         bundle = {
-            "text/html": f'<style>{hides}</style><div class="{self._id}" '
+            "text/html": f'<style>{hides}</style><div class="{self._id} mathjax_ignore" '
             f'style="overflow-x:auto">{picture}</div>'
         }
         if has_png:

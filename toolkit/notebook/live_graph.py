@@ -266,7 +266,7 @@ class LiveGraph(Panel):
             if task is not None:
                 told["missing"] = format_missing(task.missing)
                 told["question"] = task.question or ""
-            self.headline.value = widget_html.render_facts(told)
+            self.headline.value = widget_html.render_literally(widget_html.render_facts(told))
             for one in (self.cancel, self.retry, self.fork):
                 one.disabled = True
             return
@@ -280,7 +280,7 @@ class LiveGraph(Panel):
         words = {"status": self.status, "done": f"{done} of {len(record.nodes)} nodes"}
         warned = {"warnings": "; ".join(record.warnings)} if record.warnings else {}
         line = widget_html.render_line({**words, **cost, **took, **warned, **error})
-        self.headline.value = f"<h4>{escape(record.name)}</h4>{line}"
+        self.headline.value = widget_html.render_literally(f"<h4>{escape(record.name)}</h4>{line}")
         self.view.label = f"Workflow {record.name}: {self.status}, {done} of {len(record.nodes)}"
         self.cancel.disabled = over
         self.retry.disabled = self.status not in ("failed", "cancelled") or self._task is not None

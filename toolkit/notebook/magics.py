@@ -66,6 +66,8 @@ _endpoint = _make_argument("endpoint_id")
 _compute = _make_argument("compute_id")
 _no_wait = argument("--no-wait", action="store_true", help="only start it")
 _quiet = argument("-q", "--quiet", action="store_true", help="show no progress")
+_tag = argument("--tag", action="append", help="a word to find it by in lists; repeatable")
+_note = argument("--note", help="a remark on it")
 _to = argument("--to", metavar="NAME", help="also put the result into this variable")
 
 
@@ -118,6 +120,8 @@ class ToolkitMagics(Magics):
     @argument("capability", help="such as llm.generate or llm.generate@1")
     @argument("fields", nargs="*", help="more of its input: name=text, or name:=JSON")
     @_take_run_options
+    @_tag
+    @_note
     @_no_wait
     @_quiet
     @_to
@@ -144,7 +148,14 @@ class ToolkitMagics(Magics):
             values[main] = text
         options = cast("RunOptions", {name: getattr(given, name) for name in RUN_OPTIONS})
         watched = not given.no_wait and not given.quiet
-        return client.runs.create(given.capability, values, stream=watched, **options)
+        return client.runs.create(
+            given.capability,
+            values,
+            stream=watched,
+            tags=given.tag,
+            note=given.note,
+            **options,
+        )
 
     @no_var_expand
     @magic_arguments()
@@ -155,6 +166,8 @@ class ToolkitMagics(Magics):
     @_compute
     @argument("--planner", choices=get_args(PlannerChoice), help="rules, a language model, or auto")
     @argument("--review", choices=get_args(ReviewMode), help="checks, or a language model as well")
+    @_tag
+    @_note
     @_no_wait
     @_quiet
     @_to
@@ -184,6 +197,8 @@ class ToolkitMagics(Magics):
             review=given.review,
             endpoint_id=given.endpoint_id,
             compute_id=given.compute_id,
+            tags=given.tag,
+            note=given.note,
         )
 
     @no_var_expand

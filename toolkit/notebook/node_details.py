@@ -83,4 +83,6 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
             cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
     shown = "".join(widget_html.render_card(title, content) for title, content in cards)
     facts = widget_html.render_facts(known)
-    return f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"
+    return widget_html.render_literally(
+        f"<h4>{escape(node.id)}</h4>{facts}<div class='tk-columns'>{shown}</div>"
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import ipywidgets
 
 from toolkit.notebook.background import Background
+from toolkit.notebook.widget_html import render_literally
 
 STATIC = Path(__file__).parent / "static"
 
@@ -36,7 +37,8 @@ class Panel(ipywidgets.VBox):
     def show_message(self, sentence: str, *, fault: bool = True) -> None:
         """Show one sentence, as a fault or as news; an empty one removes the last."""
         kind = "alert" if fault else "status"
-        self.message.value = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
+        told = f'<div role="{kind}" class="tk-{kind}">{escape(sentence)}</div>'
+        self.message.value = render_literally(told)
 
     def settle(self, timeout_s: float = 10.0) -> bool:
         """Wait until no work is under way in the background, and tell if it ended in time."""
@@ -57,7 +59,7 @@ class Panel(ipywidgets.VBox):
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        twin = f'{load_style()}<div class="toolkit-panel">{self.snapshot()}</div>'
+        twin = f'{load_style()}<div class="toolkit-panel mathjax_ignore">{self.snapshot()}</div>'
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": twin}
         if self._view_name is not None and self.comm is not None:
             bundle["application/vnd.jupyter.widget-view+json"] = {

@@ -70,6 +70,15 @@ def render_line(pairs: Mapping[str, object]) -> str:
     )
 
 
+def render_literally(html: str) -> str:
+    """Wrap HTML whose dollar signs are money: front ends typeset what stands between two.
+
+    >>> render_literally("$1 or $2")
+    '<div class="mathjax_ignore">$1 or $2</div>'
+    """
+    return f'<div class="mathjax_ignore">{html}</div>'
+
+
 def render_card(title: str, content: str) -> str:
     """Render some HTML under a title."""
     return f'<section class="tk-card"><h4>{escape(title)}</h4>{content}</section>'

@@ -17,6 +17,32 @@ _WORD = re.compile(r"[^\s\"'`,;:()\[\]{}<>=&?|]+")
 _OWN_ID = re.compile(rf"(?:{'|'.join(Prefix)})_[0-7][0-9a-hjkmnp-tv-z]{{25}}")
 # One word that is no address: most values of our own lines, such as states and paths.
 _SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
+_MAX_CLEAN_TEXTS, _MAX_CLEAN_CHARS = 1_000, 64
+
+
+class _CleanTexts:
+    """Short texts in which there was nothing to redact: lines say the same few again and again.
+
+    A full one starts anew. Nothing else makes an entry wrong, as a text is always redacted alike;
+    one that held a secret is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._texts: set[str] = set()
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._texts
+
+    def add(self, text: str) -> None:
+        """Remember a text, if it is short."""
+        if len(text) > _MAX_CLEAN_CHARS:
+            return
+        if len(self._texts) >= _MAX_CLEAN_TEXTS:
+            self._texts.clear()
+        self._texts.add(text)
+
+
+_clean_texts = _CleanTexts()
 
 
 def redact_text(text: str) -> str:
@@ -25,8 +51,15 @@ def redact_text(text: str) -> str:
     >>> redact_text("the key sk-abc123 of ada@example.org was refused")
     'the key [redacted] of [redacted] was refused'
     """
-    if _OWN_ID.fullmatch(text):
+    if text in _clean_texts or _OWN_ID.fullmatch(text):
         return text
+    redacted = _redact_anew(text)
+    if redacted == text:
+        _clean_texts.add(text)
+    return redacted
+
+
+def _redact_anew(text: str) -> str:
     if _SINGLE_WORD.fullmatch(text):
         return REDACTED if looks_like_key(text) else text
     text = _EMAIL.sub(REDACTED, _BEARER.sub(REDACTED, text))

@@ -112,6 +112,8 @@ class Capability:
         accepts: the fields that upstream artifacts can fill.
         produces: the media type of its artifact; `ANY_MEDIA` where nobody can say beforehand.
         reads_upstream: whether its flow reads the upstream artifacts that fill no field, too.
+        calls_back: whether it calls the caller's own code, which may wait for other jobs, and so is
+            not counted among them.
         state: what its result depends on beside the input, for the cache of results: something that
             JSON can hold, told in a thread before each call; none for nothing.
         cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
@@ -135,6 +137,7 @@ class Capability:
     accepts: Mapping[str, InputBinding] = field(default_factory=dict)
     produces: str = "application/json"
     reads_upstream: bool = False
+    calls_back: bool = False
     state: Callable[[Any], object] | None = None
     cpu_steps: tuple[Callable[..., object], ...] = ()
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None

@@ -24,7 +24,7 @@ M = TypeVar("M", bound="BaseModel")
 class AsyncExecution(AsyncWaitable[J]):
     """A capability being executed."""
 
-    facts = (
+    facts: tuple[str, ...] = (
         "capability", "status", "status_detail", "provider", "model", "output", "artifact_id",
         "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
     )  # fmt: skip

@@ -7,12 +7,13 @@ from contextlib import closing
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from weakref import WeakSet
 
 from pydantic import BaseModel
 
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._sync.http import HttpClient
-from toolkit.client._text_pieces import TextPiece
+from toolkit.client._text_pieces import TextAssembler, TextPiece
 from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.workflows import WorkflowRecord
@@ -40,13 +41,13 @@ class Follower:
         self._http = http
         self._model = model
         self._path = path
-        self._looking: list[Following] = []
+        self._looking: WeakSet[Following] = WeakSet()  # who forgets to close is not read for
         self._reader = Reader()
         self._alarm: Mailbox[None] = Mailbox()  # rings where the work may go on again
         self._turn = 0  # of the reader that reads now
         self._reads_texts: bool | None = None  # none while nobody reads
         self._after = 0
-        self._writing: set[str] = set()  # jobs of whose texts something was told
+        self._texts: dict[str, TextAssembler] = {}  # that are being written, by job
 
     def follow(
         self, after: int = 0, *, texts: bool = False, beyond_end: bool = False
@@ -67,10 +68,13 @@ class Follower:
     def join(self, one: "Following", after: int) -> Sequence[Change]:
         """Tell one of all that changes, and return what it has missed by then."""
         with self._reader.guard:
-            self._looking.append(one)
             is_late = self._reads_texts is not None
             if not is_late:
                 self._after = after
+                self._texts.clear()
+            self._looking.add(one)
+            if one.texts:
+                one.put([texts.repeat() for texts in self._texts.values()])
             if not is_late or (one.texts and not self._reads_texts):
                 self._reader.cancel()
                 self._turn += 1
@@ -90,8 +94,7 @@ class Follower:
     def leave(self, one: "Following") -> None:
         """Tell one of nothing more."""
         with self._reader.guard:
-            if one in self._looking:
-                self._looking.remove(one)
+            self._looking.discard(one)
             if not self._looking and self._reader.cancel():
                 self._reads_texts = None
         self._alarm.put()
@@ -115,7 +118,7 @@ class Follower:
             with self._reader.guard:
                 if turn == self._turn:
                     self._reads_texts = None
-                    for one in self._looking:
+                    for one in list(self._looking):
                         one.fail(error)
 
     def _has_turn(self, turn: int, *, is_over: bool = False) -> bool:
@@ -123,9 +126,9 @@ class Follower:
         with self._reader.guard:
             if turn != self._turn:
                 return False
-            for one in self._looking if is_over else ():
+            for one in list(self._looking) if is_over else ():
                 one.end()
-            if any(one.beyond_end or not is_over for one in self._looking):
+            if any(one.beyond_end or not is_over for one in list(self._looking)):
                 return True
             self._reads_texts = None
             return False
@@ -143,12 +146,11 @@ class Follower:
         if self._read_list(turn, 0):
             return True
         until = time.monotonic() + WINDOW_S
-        attempts: dict[str, int] = {}  # by job: each text comes from its beginning in each stream
-        stream = self._http.stream_events(self._path, self._after, until, attempts.clear)
+        stream = self._http.stream_events(self._path, self._after, until, self._begin_texts)
         with closing(stream):
             for item in stream:
                 if isinstance(item, TextDelta):
-                    self._tell(turn, self._make_piece(item, attempts))
+                    self._tell_text(turn, item)
                 else:
                     self._tell_events(turn, [item])
                     if may_end([item]):
@@ -176,28 +178,34 @@ class Follower:
         self._tell_events(turn, last)
         return not last
 
-    def _make_piece(self, delta: TextDelta, attempts: dict[str, int]) -> TextPiece:
-        continues = attempts.get(delta.job_id) == delta.attempt
-        attempts[delta.job_id] = delta.attempt
-        restarts = not continues and delta.job_id in self._writing
-        self._writing.add(delta.job_id)
-        return TextPiece.of(
-            delta.text, restarts=restarts, job_id=delta.job_id, node_id=delta.node_id or ""
-        )
+    def _begin_texts(self) -> None:
+        """Take what a stream tells first of each text as its beginning."""
+        for texts in self._texts.values():
+            texts.begin()
+
+    def _tell_text(self, turn: int, delta: TextDelta) -> None:
+        with self._reader.guard:
+            if turn == self._turn:
+                piece = self._texts.setdefault(delta.job_id, TextAssembler()).add(delta)
+                for one in list(self._looking):
+                    if piece and one.texts:
+                        one.put([piece])
 
     def _tell_events(self, turn: int, found: Sequence[Event]) -> None:
-        new = [event for event in found if event.n > self._after]
-        self._tell(turn, *new)
-        for event in new:
-            if turn == self._turn:
+        with self._reader.guard:
+            if turn != self._turn:
+                return
+            new = [event for event in found if event.n > self._after]
+            self._tell(turn, *new)
+            for event in new:
                 self._after = event.n
-            if ends_text(event):
-                self._writing.discard(str(event.data.get("job_id") or event.data.get("id")))
+                if ends_text(event):
+                    self._texts.pop(str(event.data.get("job_id") or event.data.get("id")), None)
 
     def _tell(self, turn: int, *changes: Change) -> None:
         with self._reader.guard:
             if turn == self._turn and changes:
-                for one in self._looking:
+                for one in list(self._looking):
                     one.put(changes)
 
 

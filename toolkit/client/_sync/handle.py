@@ -20,7 +20,7 @@ from toolkit.client._sync.follower import (
 )
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._text_pieces import TextPiece
-from toolkit.client._wait_interruption import WaitInterruptedError
+from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S
 from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
@@ -130,19 +130,15 @@ class Waitable(Handle[R]):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         try:
-            if progress is False:
-                self._await_end(deadline)
-            else:
-                self._watch(deadline, progress)
+            with explain_interrupts(self.resource, self.id):
+                if progress is False:
+                    self._await_end(deadline)
+                else:
+                    self._watch(deadline, progress)
         except ServiceError as error:
             # A server that is away is reported as that only where it was given up before the time.
             if deadline is None or not error.is_away or time.monotonic() < deadline:
                 raise
-        except KeyboardInterrupt:
-            raise WaitInterruptedError(
-                "Interrupted; the work goes on. To wait again:"
-                f' client.{self.resource}.get("{self.id}").wait()'
-            ) from None
         if not self.done:
             raise ServiceTimeoutError(
                 ErrorCode.UNAVAILABLE,

@@ -12,6 +12,15 @@ CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;vertical-align
 QUIET = "color:var(--jp-ui-font-color2,#616161)"
 
 
+def escape_text(text: str) -> str:
+    """Escape a text; two signs of dollars in one element would be a formula to a notebook.
+
+    >>> escape_text("$1 of <$2>")
+    '<span>$</span>1 of &lt;<span>$</span>2&gt;'
+    """
+    return escape(text).replace("$", "<span>$</span>")
+
+
 def render_progress(work: WorkProgress, now: datetime) -> str:
     """Render how far work is: its line, its bar, a row a node, and the texts being written."""
     done = sum(node.is_over for node in work.nodes.values())
@@ -27,26 +36,26 @@ def render_progress(work: WorkProgress, now: datetime) -> str:
     )
     return (
         f'<div class="toolkit-progress" style="max-width:60em">'
-        f"<div>{escape(format_headline(work, now))}</div>{bar}{table}</div>"
+        f"<div>{escape_text(format_headline(work, now))}</div>{bar}{table}</div>"
     )
 
 
 def render_line(line: str) -> str:
     """Render the line that is left in the end."""
-    return f'<div class="toolkit-progress">{escape(line)}</div>'
+    return f'<div class="toolkit-progress">{escape_text(line)}</div>'
 
 
 def _render_row(row: ProgressRow, *, alone: bool) -> str:
     bar = render_bar(row.part, row.status, row.status, width="9em")
     cells = [escape(row.name), escape(format_row(row)), bar, row.seconds, row.cost]
     shown = "".join(f'<td style="{CELL}">{cell}</td>' for cell in cells)
-    note = f'<td style="{CELL};{QUIET};white-space:normal">{escape(row.note)}</td>'
+    note = f'<td style="{CELL};{QUIET};white-space:normal">{escape_text(row.note)}</td>'
     written = ""
     if row.text:
         text = row.text if alone else row.text[-MAX_LINE_CHARACTERS:]
         # It fills the width that the other rows make, and makes none itself.
         style = "white-space:pre-wrap;text-align:left;width:0;min-width:100%;padding-bottom:4px"
-        written = f'<tr><td colspan="6"><div style="{style}">{escape(text)}</div></td></tr>'
+        written = f'<tr><td colspan="6"><div style="{style}">{escape_text(text)}</div></td></tr>'
     return f'<tr data-node="{escape(row.name)}">{shown}{note}</tr>{written}'
 
 

@@ -2,11 +2,14 @@
 
 import sys
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO, TypeAlias
 
 from toolkit.display.progress.html import render_line, render_progress
-from toolkit.display.progress.words import format_headline
+from toolkit.display.progress.words import escape_line, format_headline
 from toolkit.display.progress.work_progress import WorkProgress
+
+if TYPE_CHECKING:
+    from toolkit.display.progress.terminal import TerminalRows
 
 Place: TypeAlias = Literal["notebook", "batch", "terminal", "log"]
 
@@ -47,6 +50,32 @@ class NotebookScreen:
             self._display.update(shown, raw=True)
 
 
+class TerminalScreen:
+    """Rows in a terminal, written over; what draws them is loaded for the first drawing.
+
+    Args:
+        stream: of the terminal.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._rows: TerminalRows | None = None
+
+    def draw(self, work: WorkProgress) -> None:
+        """Draw how far work is."""
+        if self._rows is None:
+            from toolkit.display.progress.terminal import TerminalRows
+
+            self._rows = TerminalRows(self._stream)
+        self._rows.draw(work)
+
+    def end(self, line: str) -> None:
+        """Leave one line in place of what was drawn."""
+        if self._rows is not None:
+            self._rows.remove()
+        print(escape_line(line), file=self._stream, flush=True)
+
+
 class BatchScreen:
     """The output of a cell that nobody looks at while it runs: its last line alone."""
 
@@ -79,9 +108,7 @@ def open_screen(place: Place, stream: TextIO | None = None) -> Screen | None:
         case "batch":
             return BatchScreen()
         case "terminal":
-            from toolkit.display.progress.terminal import TerminalProgress
-
-            return TerminalProgress(stream or sys.stderr)
+            return TerminalScreen(stream or sys.stderr)
         case "log":
             return None
 

@@ -68,8 +68,8 @@ class ProgressDisplay:
         """True if texts are to be told as they are written: there is room, or it was asked."""
         if self._lines is not None:
             return self._is_streamed and self._lines_have_text
-        few = self.work.is_single or 0 < len(self.work.nodes) <= MAX_ROWS
-        return self._is_drawn and (self._is_streamed or (few and not self.work.is_single))
+        has_room = not self.work.is_single and len(self.work.nodes) <= MAX_ROWS
+        return self._is_drawn and (self._is_streamed or has_room)
 
     def add_event(self, event: Event) -> None:
         """Take in what has happened."""

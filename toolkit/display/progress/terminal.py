@@ -9,7 +9,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.display.progress.words import choose_rows, format_headline, format_row
+from toolkit.display.progress.words import (
+    choose_rows,
+    escape_line,
+    format_headline,
+    format_row,
+)
 from toolkit.display.progress.work_progress import WorkProgress
 
 COLOURS = {"completed": "green", "failed": "red", "running": "yellow"}
@@ -17,7 +22,7 @@ BAR_WIDTH = 16
 MAX_LINE_CHARACTERS = 160  # of a text that is being written: its end
 
 
-class TerminalProgress:
+class TerminalRows:
     """Rows on a terminal's screen.
 
     Args:
@@ -25,18 +30,17 @@ class TerminalProgress:
     """
 
     def __init__(self, stream: TextIO) -> None:
-        self._console = Console(file=stream, highlight=False)
-        self._live = Live(console=self._console, auto_refresh=False, transient=True)
+        console = Console(file=stream, highlight=False)
+        self._live = Live(console=console, auto_refresh=False, transient=True)
         self._live.start()
 
     def draw(self, work: WorkProgress) -> None:
         """Draw how far work is."""
         self._live.update(_render_work(work, datetime.now(UTC)), refresh=True)
 
-    def end(self, line: str) -> None:
-        """Leave one line in place of the rows."""
+    def remove(self) -> None:
+        """Take the rows off the screen."""
         self._live.stop()
-        self._console.print(Text(escape_line(line)), soft_wrap=True)
 
 
 def _render_work(work: WorkProgress, now: datetime) -> RenderableType:
@@ -61,12 +65,3 @@ def _render_work(work: WorkProgress, now: datetime) -> RenderableType:
             texts.append(Text(f"{row.name}: {end}", overflow="ellipsis", style="italic"))
     headline = Text(escape_line(format_headline(work, now)), style="bold")
     return Group(headline, table, *texts)
-
-
-def escape_line(text: str) -> str:
-    """Return a text without what controls a terminal.
-
-    >>> escape_line("a\\x1b[2Jb")
-    'a�[2Jb'
-    """
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -59,6 +59,8 @@ def format_headline(work: WorkProgress, now: datetime) -> str:
         parts += [f"{counts[state]} {state}" for state in COUNTED if state in counts]
     if work.is_single or not work.nodes:
         parts.append(work.status)
+    if work.detail and not work.is_single:
+        parts.append(work.detail)
     parts.append(_format_counted_seconds(work.measure_s(now)))
     parts.append(_format_money(work))
     left_s = Pace(work.nodes, now).estimate_left_s(work.width) if work.nodes else None
@@ -73,7 +75,9 @@ def format_end(work: WorkProgress, now: datetime) -> str:
     done = f"{counts.get('completed', 0)} of {format_count(len(work.nodes), 'node')}"
     if not work.is_over:
         so_far = "" if work.is_single or not work.nodes else f": {done} done"
-        return f"{SYMBOLS['running']} {_name_work(work)} goes on{so_far}, {_format_money(work)}"
+        waits = f", {work.detail}" if work.detail else ""
+        symbol = SYMBOLS["running"]
+        return f"{symbol} {_name_work(work)} goes on{waits}{so_far}, {_format_money(work)}"
     if work.is_single:
         provider = work.nodes[work.id].provider
         said = f" by {provider}" if provider else ""
@@ -132,3 +136,12 @@ def _find_outcome(work: WorkProgress) -> str:
     failed: Sequence[NodeState] = [node for node in work.nodes.values() if node.error]
     same = [node.id for node in failed if node.error.partition(":")[0] in work.outcome]
     return f"{truncate_line(same[0], MAX_ID_CHARACTERS)}: {work.outcome}" if same else work.outcome
+
+
+def escape_line(text: str) -> str:
+    """Return a text without what controls a terminal.
+
+    >>> escape_line("a\\x1b[2Jb")
+    'a�[2Jb'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -28,6 +28,7 @@ class WorkProgress:
         nodes: the state of each node, by its id; of a run there is one.
         budget_usd: what it may cost in all; none for no limit.
         outcome: what else is to be said of its end: an error, a question, or what it lacks.
+        detail: what all of it waits for, such as `waiting secret`; empty where nothing is.
         width: how many nodes have run at once so far, at most.
     """
 
@@ -36,6 +37,7 @@ class WorkProgress:
         self.title = ""
         self.status = ""
         self.outcome = ""
+        self.detail = ""
         self.nodes: dict[str, NodeState] = {}
         self.budget_usd: float | None = None
         self.width = 0
@@ -90,6 +92,7 @@ class WorkProgress:
             self.status = record.status
             self._created_at, self._ended_at = record.created_at, record.completed_at
             self.outcome = ""
+            self.detail = _format_detail(record.status_detail)
             if record.error is not None:
                 self.outcome = f"{record.error.code}: {truncate_line(record.error.message, 200)}"
             final = format_spending(record.cost_usd, record.cost_incurred_usd)
@@ -112,13 +115,14 @@ class WorkProgress:
             self._note_running(node_id, is_running=state == "running")
         elif event.resource_id == self.id:
             self.status, self.outcome = state, ""
+            self.detail = _format_detail(event.data.get("status_detail"))
             self._ended_at = event.at if self.is_over else None
             if self.id in self.nodes:
                 self.nodes[self.id].apply_event(event)
 
     def add_text(self, node_id: str, piece: str, *, restarts: bool) -> None:
         """Add a piece of the text that a node is writing; of a run, the id is its own."""
-        if node_id in self.nodes:
+        if node_id in self.nodes and not self.nodes[node_id].is_over:
             self.nodes[node_id].add_text(piece, restarts=restarts)
 
     def _note_running(self, node_id: str, *, is_running: bool) -> None:
@@ -136,3 +140,7 @@ class WorkProgress:
     def _describe_block(self, question: str | None, missing: list[Missing]) -> None:
         if self.status == "blocked":
             self.outcome = question or format_missing(missing)
+
+
+def _format_detail(detail: object) -> str:
+    return str(detail or "").replace("_", " ")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOM = 120  # characters of a line
+MAX_OPEN_TEXTS = 3  # of more, each is opened by who looks at it
 MAX_CELL_CHARACTERS = 80  # longer values are shown word by word
 _MEASURES = ("cost_usd", "latency_ms", "queue_ms")  # hardly ever the same, and so no difference
 Facts = Mapping[str, object]
@@ -140,10 +141,12 @@ class WorkComparison:
     def _repr_html_(self) -> str:
         rows, columns = self._list_rows()
         table = html.render_table(rows, columns, repr(self)[1:-1], most=html.MAX_ROWS)
+        found = list(self._list_texts())
+        is_open = " open" if len(found) <= MAX_OPEN_TEXTS else ""
         texts = "".join(
-            f"<details{'' if one.node else ' open'}><summary>{escape(one.title)}</summary>"
+            f"<details{is_open}><summary>{escape(one.title)}</summary>"
             f"{render_parts(shorten_parts(parts))}</details>"
-            for one, parts in self._list_texts()
+            for one, parts in found
         )
         return html.fit_cell(table) + texts
 

@@ -78,9 +78,11 @@ class JobExecutor:
 
     async def _run_with_slot(self, job_run: JobRun) -> JobOutcome:
         """Run a job once a concurrency slot is free for it."""
-        if job_run.is_new and self._core.concurrency.is_full(job_run.account_id):
-            self._core.store.write(job_run.collect_changes(), lease=job_run.lease)
-        async with self._core.concurrency.hold_slot(job_run.account_id, job_run.lease.root_id):
+        core = self._core
+        limits = core.function_limits if job_run.capability.calls_back else core.concurrency
+        if job_run.is_new and limits.is_full(job_run.account_id):
+            core.store.write(job_run.collect_changes(), lease=job_run.lease)
+        async with limits.hold_slot(job_run.account_id, job_run.lease.root_id):
             is_node = job_run.job.workflow_id is not None
             if is_node and self._shares.has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)

@@ -22,6 +22,7 @@ from toolkit.engine.execution.node_states import (
     find_optional,
 )
 from toolkit.engine.execution.scheduler import DEFAULT_OPTIONS, Scheduler
+from toolkit.engine.execution.workflow_functions import WorkflowFunctions
 from toolkit.engine.execution.workflow_graph import (
     check_graph,
     find_node_capabilities,
@@ -75,6 +76,7 @@ class Workflows(WorkflowReader):
         self._admission = admission
         # Accepted by this process and not begun yet: these need not be read from the store.
         self._fresh: dict[str, tuple[WorkflowRecord, Mapping[str, Any]]] = {}
+        self._functions = WorkflowFunctions(core)
         leases.register_handler("workflow", self._run_leased)
 
     async def create(self, context: RequestContext, request: WorkflowCreate) -> WorkflowRecord:
@@ -113,6 +115,7 @@ class Workflows(WorkflowReader):
         await commit_accepted(self._core, context, [inserted, *changes, *noted], workflow)
         if not kept:
             self._fresh[workflow.id] = workflow, spec
+        self._functions.hold(workflow)
         if context.watches_text:
             self._core.texts.expect(workflow.id)
         self._leases.start(lease)
@@ -144,7 +147,7 @@ class Workflows(WorkflowReader):
             check_graph(request.nodes, max_nodes=settings.max_nodes, max_edges=settings.max_edges)
             await pacer.pause()
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
-            self._refuse_missing_functions(account_id, request, kept)
+            self._functions.refuse_missing(account_id, request.nodes, kept)
             optional = find_optional(request.nodes)
             await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
             gate = self._admission.start_check(account_id)
@@ -199,18 +202,6 @@ class Workflows(WorkflowReader):
         return CheckedGraph(
             options, estimates, {asked: found.name for asked, found in names.items()}
         )
-
-    def _refuse_missing_functions(
-        self, account_id: str, request: WorkflowCreate, kept: Collection[str]
-    ) -> None:
-        asked = [node for node in request.nodes if node.capability == FUNCTION_CAPABILITY]
-        if asked:
-            from toolkit.functions.node_capability import refuse_missing_functions
-
-            again = [node for node in asked if node.id not in kept]
-            table = self._core.functions
-            is_owner = table is not None and table.account_id == account_id
-            refuse_missing_functions(again, table if is_owner else None)
 
     async def check_allowance(
         self,
@@ -335,8 +326,12 @@ class Workflows(WorkflowReader):
             for budget in budgets:
                 budget.spent += recovered.interruptions
         watched = WatchedWorkflow(lease.account_id, workflow)
-        with self._core.observer.watch_workflow(watched):
-            watched.workflow = await scheduler.run()
+        self._functions.hold(workflow)
+        try:
+            with self._core.observer.watch_workflow(watched):
+                watched.workflow = await scheduler.run()
+        finally:
+            self._functions.release(workflow_id)
         if watched.workflow.task_id is None:  # a task goes on with its own
             self._ended.add(watched.workflow, scheduler.document)
         return watched.workflow

@@ -18,6 +18,7 @@ from toolkit.notebook.completion.feeds import (
     list_field_values,
     shorten,
 )
+from toolkit.notebook.completion.filters import complete_filter, list_comparable
 
 # The paths of the resources whose records are completed, by the client's name of each.
 PATHS = {
@@ -71,7 +72,7 @@ class CallCompleter:
         self, feed: ClientFeed, client: Any, called: str, site: CallSite
     ) -> list[Proposal] | None:
         area, _, method = called.partition(".")
-        if called in _TAKES_RUN:
+        if called in _TAKES_RUN and site.keyword != "tags":
             return self._complete_run(feed, site)
         if area == "capabilities":
             return self._complete_capabilities(feed, method, site)
@@ -79,6 +80,15 @@ class CallCompleter:
             called == "connections.create" and is_argument(site, 0, "provider")
         ):
             return feed.list_providers()
+        if called == "compare" and site.position in (0, 1):
+            return list_comparable(feed, site.texts.get(1 - site.position, ""))
+        if method in ("list", "iterate") and site.keyword:
+            names = list_capability_names(feed) if site.keyword == "capability" else []
+            found = complete_filter(feed, area, site.keyword, names)
+            if found is not None:
+                return found
+        if site.keyword == "tags":
+            return complete_filter(feed, area, "tags", [])
         if called == "usage.list" and is_argument(site, 0, "group_by"):
             return [Proposal(name) for name in USAGE_GROUPS]
         if called == "events" and is_argument(site, 0, "resource_id"):
@@ -104,7 +114,9 @@ class CallCompleter:
         if site.keyword:
             return complete_option(feed, capability, site.keyword)
         if not site.in_string:
-            others = [Proposal("version="), Proposal("input="), Proposal("target=")]
+            others = [
+                Proposal(f"{name}=") for name in ("version", "input", "target", "tags", "note")
+            ]
             return [
                 Proposal(f"{name}=", shorten(words)) for name, words in RUN_OPTIONS.items()
             ] + others
@@ -152,6 +164,8 @@ class CallCompleter:
             return complete_arguments(find_attribute(workflow, method), site)
         feed = self.find_any_feed()
         if is_argument(site, 1, "capability"):
+            if site.prefix and not site.in_string:  # a word without quotes is a function's
+                return self._list_functions(site.prefix) or None
             return list_capability_names(feed)
         if site.keyword == "depends_on" or (site.keyword and site.keyword == "depends"):
             own = site.texts.get(0) or site.texts.get("id")
@@ -159,8 +173,27 @@ class CallCompleter:
         if site.position == 0:
             return None
         capability = find_capability(feed, site.texts.get(1) or site.texts.get("capability"))
-        others = ["depends_on", "input", "options", "optional"]
+        others = ["depends_on", "input", "options", "optional", "cache"]
+        if capability is None and not (site.keyword or site.in_string):
+            others = self._list_parameters(name) + others
         return self._complete_keywords(feed, capability, site, others)
+
+    def _list_functions(self, prefix: str) -> list[Proposal]:
+        """List the notebook's own functions whose names begin so."""
+        return [
+            Proposal(name, "function")
+            for name, value in list(self._names.items())
+            if name.startswith(prefix) and inspect.isfunction(value)
+        ]
+
+    def _list_parameters(self, name: str) -> list[str]:
+        """List the parameters of the function that a node of a workflow is being made of."""
+        called = re.search(
+            rf"(?<!\w){re.escape(name)}\.add\(\s*['\"][^'\"]*['\"]\s*,\s*([^\W\d]\w*)\s*,[^()]*\Z",
+            self._code,
+        )
+        function = None if called is None else self._names.get(called[1])
+        return list(inspect.signature(function).parameters) if inspect.isfunction(function) else []
 
     def _list_drafted(self, name: str, workflow: Workflow | None) -> list[Proposal]:
         added = re.compile(

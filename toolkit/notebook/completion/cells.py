@@ -20,10 +20,10 @@ from toolkit.notebook.completion.feeds import ClientFeed, Proposal, list_field_p
 _COMMON = ("no-wait", "quiet", "to")
 # The options of each magic, beside those of a run.
 MAGIC_OPTIONS: Mapping[str, tuple[str, ...]] = {
-    "run": (*RUN_OPTIONS, *_COMMON),
+    "run": (*RUN_OPTIONS, "tag", "note", *_COMMON),
     "task": (
         "plan_only", "optimize_for", "max_cost_usd", "endpoint_id", "compute_id", "planner",
-        "review", *_COMMON,
+        "review", "tag", "note", *_COMMON,
     ),
     "workflow": ("draw", *_COMMON),
     "connect": ("client", "sandbox", "data_dir", "base_url", "profile", "api_key_env"),
@@ -109,6 +109,8 @@ def _complete_magic_option(
         return [Proposal(word) for word in get_args(PlannerChoice)]
     if option == "review":
         return [Proposal(word) for word in get_args(ReviewMode)]
+    if option == "tag" and feed is not None:
+        return feed.list_tags(f"/{magic}s")
     if option == "client":
         return [Proposal(name) for name, one in names.items() if type(one).__name__ == "Client"]
     capability = find_capability(feed, words[0]) if magic == "run" and words else None

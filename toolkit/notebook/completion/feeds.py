@@ -93,6 +93,12 @@ class ClientFeed:
         found = self._list(path, {"limit": MAX_RECORDS})
         return [Proposal(str(one["id"]), describe_record(one)) for one in found if one.get("id")]
 
+    def list_tags(self, path: str) -> list[Proposal]:
+        """List the tags of the newest records of a resource, the newest first."""
+        found = self._list(path, {"limit": MAX_RECORDS})
+        tags = dict.fromkeys(str(tag) for one in found for tag in one.get("tags") or ())
+        return [Proposal(tag) for tag in tags]
+
     def list_nodes(self, workflow_id: str) -> list[Proposal]:
         """List the nodes of a workflow."""
         if not workflow_id:

@@ -10,10 +10,12 @@ try:
 except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
-LARGE_WAL_BYTES = 4 * 1024 * 1024
+# The longer, the fewer times a page that changes often is moved: at 4 MB it takes twice the CPU. To
+# read a log of this length, which a crash leaves, takes less than 0.1 s.
+LARGE_WAL_BYTES = 16 * 1024 * 1024
 # A log that is always being written to is never moved as a whole, so never reset: past this size,
 # writers wait until all of it is moved.
-HUGE_WAL_BYTES = 4 * LARGE_WAL_BYTES
+HUGE_WAL_BYTES = 2 * LARGE_WAL_BYTES
 COMMITS_PER_CHECK = 20
 
 

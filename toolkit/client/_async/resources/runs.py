@@ -22,6 +22,7 @@ class AsyncRun(AsyncExecution[runs.Run], AsyncAnnotated[runs.Run]):
     """A run."""
 
     kind, resource, model = "Run", "runs", runs.Run
+    facts = (*AsyncExecution.facts, "tags", "note")
 
     @property
     def task_id(self) -> str:

@@ -26,7 +26,7 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
     facts = (
         "objective", "status", "missing", "question", "artifact_ids",
         "final_artifact_id", "best_artifact_id", "workflow_id", "review_attempts", "warnings",
-        "cost_usd", "error",
+        "cost_usd", "error", "tags", "note",
     )  # fmt: skip
 
     @property

@@ -201,7 +201,7 @@ class AsyncWorkflows(AsyncAnnotatedResource[AsyncWorkflowRun]):
             from toolkit.client._functions import Functions
 
             functions = Functions(self._http.functions, self._http.url)
-            functions._add_submitted(workflow.functions.values())
+            functions._add_submitted(workflow.functions)
         return await self.create(workflow.to_dict(), stream=stream)
 
     async def create(self, body: Mapping[str, object], *, stream: bool = False) -> AsyncWorkflowRun:

@@ -23,6 +23,7 @@ class Run(Execution[runs.Run], Annotated[runs.Run]):
     """A run."""
 
     kind, resource, model = "Run", "runs", runs.Run
+    facts = (*Execution.facts, "tags", "note")
 
     @property
     def task_id(self) -> str:

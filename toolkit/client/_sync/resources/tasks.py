@@ -27,7 +27,7 @@ class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
     facts = (
         "objective", "status", "missing", "question", "artifact_ids",
         "final_artifact_id", "best_artifact_id", "workflow_id", "review_attempts", "warnings",
-        "cost_usd", "error",
+        "cost_usd", "error", "tags", "note",
     )  # fmt: skip
 
     @property

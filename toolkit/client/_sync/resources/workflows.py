@@ -202,7 +202,7 @@ class Workflows(AnnotatedResource[WorkflowRun]):
             from toolkit.client._functions import Functions
 
             functions = Functions(self._http.functions, self._http.url)
-            functions._add_submitted(workflow.functions.values())
+            functions._add_submitted(workflow.functions)
         return self.create(workflow.to_dict(), stream=stream)
 
     def create(self, body: Mapping[str, object], *, stream: bool = False) -> WorkflowRun:

@@ -4,7 +4,7 @@
 // layers right of it and the rows below it move away, so that what was straight stays straight.
 const PAD = 12;
 const MEMBER_GAP = 10;
-const MAX_COLUMN = 50; // members below each other in a group whose members have lines of their own
+const MAX_COLUMN = 25; // members below each other in a group whose members have lines of their own
 
 // The columns and rows of an open group, and its size.
 function measureGroup(group, [wide, high]) {

@@ -102,15 +102,22 @@ class GraphView {
 
   // States as they were last sent whole, then what changed since.
   paintAll() {
-    this.states = { ...this.model.get("drawn_states"), ...this.model.get("changed_states") };
+    const changed = this.model.get("changed_states");
+    this.states = { ...this.model.get("drawn_states"), ...changed };
+    this.changedIds = Object.keys(changed);
     this.drawing.paint(this.states, this.graph.nodes, this.graph.nodes);
     this.viewport.drawMap();
   }
 
   paintChanged() {
+    const drawn = this.model.get("drawn_states");
     const changed = this.model.get("changed_states");
+    // What is as it was drawn again, such as a node that was run once more, is not among them.
+    const ids = new Set([...this.changedIds, ...Object.keys(changed)]);
+    this.changedIds = Object.keys(changed);
     const news = [];
-    for (const [id, state] of Object.entries(changed)) {
+    for (const id of ids) {
+      const state = changed[id] ?? drawn[id] ?? ["pending", ""];
       const known = this.states[id];
       if (known?.[0] === state[0] && known?.[1] === state[1]) continue;
       this.states[id] = state;
@@ -167,9 +174,20 @@ class GraphView {
     const box = this.drawing.arrangement.boxes.get(key);
     if (!box) return;
     this.reach(key);
-    const { x, y, wide } = box;
-    this.viewport.reveal(box.open ? { x, y, wide, high: 56 } : box);
+    this.show(box);
     box.element.focus({ preventScroll: true });
+  }
+
+  // Zoom, and keep the box that the keyboard is at where it is.
+  zoom(factor, key) {
+    const box = this.drawing.arrangement.boxes.get(key);
+    this.viewport.zoomBy(factor, box && [box.x + box.wide / 2, box.y + this.graph.box[1] / 2]);
+  }
+
+  // Bring a box into view, of an open group its head, and the page to where the box is.
+  show(box) {
+    this.viewport.reveal(box.open ? { ...box, high: this.graph.box[1] } : box);
+    box.title.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   toggle(key) {
@@ -214,8 +232,8 @@ class GraphView {
 
   onGraphKey({ key, target }) {
     const at = target.dataset?.key;
-    if (key === "+" || key === "=") this.viewport.zoomBy(ZOOM_STEP);
-    else if (key === "-") this.viewport.zoomBy(1 / ZOOM_STEP);
+    if (key === "+" || key === "=") this.zoom(ZOOM_STEP, at);
+    else if (key === "-") this.zoom(1 / ZOOM_STEP, at);
     else if (key === "0") this.viewport.fit();
     else if (key === "/" && !this.tools.hidden) this.search.select();
     else if (!at) return false;
@@ -308,7 +326,7 @@ class GraphView {
     }
     this.markFound();
     this.reach(node.key);
-    this.viewport.reveal(this.drawing.arrangement.boxes.get(node.key));
+    this.show(this.drawing.arrangement.boxes.get(node.key));
     this.found.textContent = `${this.matchAt + 1} of ${count}`;
   }
 }
