@@ -3,13 +3,17 @@
 import base64
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.workflow.boxes import format_workflow_cost
 from toolkit.display.workflow.svg import draw_workflow_svg
 
-MIN_PAUSE_S = 5.0  # between two pictures of a workflow that runs
-MAX_SHARE = 0.01  # of the time that drawing them may take
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MIN_PAUSE_S, MAX_PAUSE_S = 5.0, 30.0  # between two pictures of a workflow that runs
+MAX_SHARE = 0.01  # of a core that drawing them may take
 # The picture is hidden beside a live widget, and so is what JupyterLab says where none is.
 STYLE = (
     "body:has(.{live}) .{twin}{{display:none}}"
@@ -44,7 +48,7 @@ class GraphTwin:
         """Display it; what still runs gets its PNG later, as that takes a moment."""
         from IPython.display import display
 
-        display(self._draw(has_png=is_over), raw=True, display_id=self._id)
+        display(self._draw(load_plot() if is_over else None), raw=True, display_id=self._id)
         self._is_shown, self._is_stale = True, not is_over
 
     def note_change(self) -> None:
@@ -53,18 +57,20 @@ class GraphTwin:
 
     def update(self, *, is_over: bool) -> None:
         """Display what changed, now and then while the workflow runs and at once at its end."""
-        began = time.monotonic()
-        if not self._is_shown or not self._is_stale or (began < self._due_at and not is_over):
+        is_early = time.monotonic() < self._due_at and not is_over
+        if not self._is_shown or not self._is_stale or is_early:
             return
         from IPython.display import update_display
 
+        plot = load_plot()  # slow once, which says nothing of the next picture
         self._is_stale = False
-        update_display(self._draw(has_png=True), raw=True, display_id=self._id)
-        took = time.monotonic() - began
-        self._due_at = began + max(MIN_PAUSE_S, took / MAX_SHARE)
+        began = time.thread_time()
+        update_display(self._draw(plot), raw=True, display_id=self._id)
+        pause_s = (time.thread_time() - began) / MAX_SHARE
+        self._due_at = time.monotonic() + min(MAX_PAUSE_S, max(MIN_PAUSE_S, pause_s))
 
-    def _draw(self, *, has_png: bool) -> dict[str, str]:
-        """Draw it; without a text, as the widget's output has one."""
+    def _draw(self, plot: "Callable[..., Figure] | None") -> dict[str, str]:
+        """Draw it, as PNG too if that can be plotted; without a text, which the widget has."""
         found = self._read()
         if found is None:
             return {"text/html": f'<div class="{self._id}"></div>'}
@@ -76,10 +82,14 @@ class GraphTwin:
             "text/html": f'<style>{hides}</style><div class="{self._id} mathjax_ignore" '
             f'style="overflow-x:auto">{picture}</div>'
         }
-        if has_png:
-            from toolkit.display.plots.workflow import draw_workflow_figure
-
-            figure = draw_workflow_figure(record.name, nodes, cost=cost)
-            png: bytes = figure._repr_png_()  # type: ignore[attr-defined]
+        if plot is not None:
+            png: bytes = plot(record.name, nodes, cost=cost)._repr_png_()  # type: ignore[attr-defined]
             bundle["image/png"] = base64.b64encode(png).decode("ascii")
         return bundle
+
+
+def load_plot() -> "Callable[..., Figure]":
+    """Load what plots a workflow; matplotlib takes a while to import."""
+    from toolkit.display.plots.workflow import draw_workflow_figure
+
+    return draw_workflow_figure

@@ -18,10 +18,16 @@ from toolkit.contract.workflows import WorkflowStatus
 
 MAX_TEXT_LENGTH = 200
 MAX_NAME_LENGTH = 200  # of a capability or provider
+MAX_TIME_LENGTH = 64
 _MONEY_SCHEMA: JsonObject = {"type": "number", "minimum": 0}
-_TIME_PATTERN = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(T[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2}))?"
+_MOMENT_SCHEMA: JsonObject = {
+    "type": "string", "anyOf": [{"format": "date-time"}, {"format": "date"}]
+}  # fmt: skip
+# As RFC 3339 has it, where 60 is a second, too.
+_TIME = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)"
+    r"([Tt](?P<minute>\d\d:\d\d):(?P<second>\d\d)(?P<part>\.\d+)?(?P<zone>[Zz]|[+-]\d\d:\d\d))?",
+    re.ASCII,
 )
 _AMOUNT_PATTERN = r"[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?"
 
@@ -61,7 +67,6 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
         of_nodes: what is said of its nodes; "" where it has none.
     """
     limits: JsonObject = {"type": "string", "minLength": 1}
-    moment: JsonObject = {"type": "string", "pattern": f"^{_TIME_PATTERN}$"}
     return (
         *PageQuery.PARAMETERS,
         QueryParameter(
@@ -85,9 +90,9 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
         QueryParameter(
             "since",
             "only that asked for at this time or later: 2026-11-20, or 2026-11-20T08:30:00Z",
-            moment,
+            _MOMENT_SCHEMA,
         ),
-        QueryParameter("until", "only that asked for before this time", moment),
+        QueryParameter("until", "only that asked for before this time", _MOMENT_SCHEMA),
         QueryParameter("min_cost_usd", "only what cost this or more", _MONEY_SCHEMA),
         QueryParameter("max_cost_usd", "only what cost this or less", _MONEY_SCHEMA),
         QueryParameter(
@@ -186,15 +191,31 @@ def _parse_time(given: Mapping[str, str], name: str) -> datetime | None:
     text = given.get(name)
     if text is None:
         return None
+    found = _TIME.fullmatch(text) if len(text) <= MAX_TIME_LENGTH else None
+    moment = _make_moment(found) if found else None
+    if moment is None:
+        raise make_query_error(
+            name, "is not a time such as 2026-11-20T08:30:00Z, or a day such as 2026-11-20"
+        )
+    return moment
+
+
+def _make_moment(found: re.Match[str]) -> datetime | None:
+    """Make the moment that a text names, in UTC; none for one that no calendar has."""
+    second = "59" if found["second"] == "60" else found["second"] or "00"
+    part = (found["part"] or "")[:7]
+    zone = (found["zone"] or "Z").upper()
     try:
-        if re.fullmatch(_TIME_PATTERN, text):
-            moment = datetime.fromisoformat(text)
-            return moment.replace(tzinfo=moment.tzinfo or UTC).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise make_query_error(
-        name, "is not a time such as 2026-11-20T08:30:00Z, or a day such as 2026-11-20"
-    )
+        moment = datetime.fromisoformat(
+            f"{found['day']}T{found['minute'] or '00:00'}:{second}{part}"
+        )
+        offset = datetime.fromisoformat(f"2000-01-01T00:00:00{zone}").tzinfo
+    except ValueError:
+        return None
+    try:
+        return moment.replace(tzinfo=offset).astimezone(UTC)
+    except OverflowError:  # at the edge of what there is, where its zone makes no difference
+        return moment.replace(tzinfo=UTC)
 
 
 def _parse_amount(given: Mapping[str, str], name: str) -> float | None:
