@@ -52,6 +52,18 @@ async def wait_until_ended(
     return workflow
 
 
+async def test_nodes_that_fail_at_once_do_not_end_what_has_not_begun(
+    engine: Engine, context: RequestContext
+) -> None:
+    """Given more nodes than begin at once, when each fails at once, then all run in one go."""
+    nodes = [build_nap_node(str(n), fails=True) for n in range(9)]
+    workflow = await engine.workflows.create(context, WorkflowCreate(name="w", nodes=nodes))
+    ended = await wait_until_ended(engine, context, workflow)
+    assert [node.status for node in ended.nodes] == ["failed"] * 9
+    events = await engine.core.store.list_events(workflow.id, after=0)
+    assert [event["type"] for event in events].count("workflow.running") == 1
+
+
 async def test_an_end_reads_the_same_at_first_and_later(
     engine: Engine, context: RequestContext
 ) -> None:

@@ -19,7 +19,7 @@ IDLE_TURN_S, MAX_WAIT_S = 0.0004, 0.05
 NODE_COST_S = 0.004  # the loop's time that one node takes
 
 
-class _LoopShares:
+class LoopShares:
     """The shares of one event loop.
 
     Attributes:
@@ -95,30 +95,26 @@ def _put_time(times: OrderedDict[str, float], account_id: str, at: float) -> Non
         times.popitem(last=False)
 
 
-_SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopShares]" = WeakKeyDictionary()
+_SHARES: "WeakKeyDictionary[asyncio.AbstractEventLoop, LoopShares]" = WeakKeyDictionary()
 
 
-def _get_shares() -> _LoopShares:
+def get_loop_shares() -> LoopShares:
+    """Return the shares of the running event loop."""
     loop = asyncio.get_running_loop()
     found = _SHARES.get(loop)
     if found is None:
-        found = _SHARES[loop] = _LoopShares()
+        found = _SHARES[loop] = LoopShares()
     return found
 
 
 def note_activity(account_id: str) -> None:
     """Note that an account has made a request: the long work of others makes way for it."""
-    _get_shares().note(account_id)
-
-
-def has_others(account_id: str) -> bool:
-    """Tell whether an account other than this one is active."""
-    return _get_shares().has_others(account_id)
+    get_loop_shares().note(account_id)
 
 
 async def yield_to_others(account_id: str) -> None:
     """Wait before one of many steps of an account's work, as long as others are active."""
-    loop = _get_shares()
+    loop = get_loop_shares()
     if loop.has_others(account_id):
         await loop.acquire_turn(account_id)
         loop.charge(account_id, NODE_COST_S)
@@ -148,7 +144,7 @@ class Pacer:
     def __init__(self, account_id: str | None = None) -> None:
         self._account_id = account_id
         self._began = time.perf_counter()
-        self._shares = _get_shares()
+        self._shares = get_loop_shares()
         self._has_turn = False
 
     async def __aenter__(self) -> Self:

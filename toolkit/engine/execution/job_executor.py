@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -15,7 +15,7 @@ from toolkit.contract.base import ErrorInfo, now
 from toolkit.contract.errors import ErrorCode, ToolkitError, WorkError
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD
-from toolkit.engine.concurrency.pacing import has_others, yield_to_others
+from toolkit.engine.concurrency.pacing import LoopShares, get_loop_shares, yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun
@@ -40,6 +40,11 @@ class JobExecutor:
         self._artifacts = artifacts
         self._attempt_loop = AttemptLoop(core)
         self._cache = ResultCache(core)
+
+    @cached_property
+    def _shares(self) -> LoopShares:
+        """The shares of the loop that the engine lives on."""
+        return get_loop_shares()
 
     async def execute(self, job_run: JobRun) -> JobOutcome:
         """Execute a job until it is in a final state.
@@ -78,7 +83,8 @@ class JobExecutor:
         if job_run.is_new and limits.is_full(job_run.account_id):
             core.store.write(job_run.collect_changes(), lease=job_run.lease)
         async with limits.hold_slot(job_run.account_id, job_run.lease.root_id):
-            if job_run.job.workflow_id is not None and has_others(job_run.account_id):
+            is_node = job_run.job.workflow_id is not None
+            if is_node and self._shares.has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)
             self._mark_started(job_run)
             return await self._run_with_retries(job_run)

@@ -16,6 +16,8 @@ from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.job_record import JobRecord
 from toolkit.engine.money.amounts import sum_costs
 
+NODES_BETWEEN_PAUSES = 32  # which take a tenth of a millisecond
+
 
 @dataclass(frozen=True, slots=True)
 class SkippedNode:
@@ -77,9 +79,10 @@ async def materialize_nodes(
         pacer: whose slices it is made in.
     """
     nodes = []
-    for node in workflow.nodes:
+    for i, node in enumerate(workflow.nodes):
         nodes.append(_materialize_node(node, jobs.get(node.id), skipped.get(node.id)))
-        await pacer.pause()
+        if i % NODES_BETWEEN_PAUSES == 0:
+            await pacer.pause()
     own = [job for job in jobs.values() if job.workflow_id == workflow.id]
     failed = [node for node in nodes if node.optional and node.status == "failed"]
     cost = sum_costs(job.cost_usd for job in own if job.status == "completed")

@@ -107,7 +107,8 @@ class Scheduler:
             await self._start_chains(
                 [node_id for node_id in self._nodes if self._is_ready(node_id)]
             )
-            if self._tasks:
+            if self._tasks and self._failure is None:
+                self._idle.clear()  # the first may have ended before the others were begun
                 async with asyncio.timeout(self._workflow.options.deadline_s) as deadline:
                     await self._idle.wait()
             if self._failure is not None:

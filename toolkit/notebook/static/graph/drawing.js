@@ -36,8 +36,8 @@ class Drawing {
     const parts = document.createDocumentFragment();
     const marker = element(
       "marker",
-      { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7,
-        orient: "auto" },
+      { id: this.arrow, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 10, markerHeight: 10,
+        markerUnits: "userSpaceOnUse", orient: "auto" },
       element("defs", {}, parts),
     );
     element("path", { d: "M0 0 8 4 0 8z", class: "tk-arrow" }, marker);
