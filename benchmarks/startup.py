@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +91,18 @@ def find_longest_chain_s(nodes: Sequence[Mapping[str, Any]]) -> float:
     """Find the longest time of vendors along dependencies, in seconds."""
     ends: dict[str, float] = {}
     for node in nodes:  # each stands behind those that it depends on
-        own = node["seconds"] or 0.0 if node["provider"] else 0.0
+        own = find_time_s(node) if node["provider"] else 0.0
         ends[node["id"]] = own + max((ends[up] for up in node["depends_on"]), default=0.0)
     return max(ends.values())
+
+
+def find_time_s(node: Mapping[str, Any]) -> float:
+    """Find the seconds that a node took; 0 for one that never ran."""
+    times = [node["started_at"], node["completed_at"]]
+    if None in times:
+        return 0.0
+    started, ended = map(datetime.fromisoformat, times)
+    return (ended - started).total_seconds()
 
 
 def count_cpu_s(work: Callable[[], object]) -> float:

@@ -5,33 +5,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class WaitInterruptedError(KeyboardInterrupt):
-    """An interrupt of a wait: what was waited for goes on."""
-
-    def _render_traceback_(self) -> list[str]:
-        """Return what IPython shows instead of a traceback."""
-        return [str(self)]
-
-
 @contextmanager
 def explain_interrupts(resource: str, id: str) -> Iterator[None]:
     """Have an interrupt of a wait say that the work goes on, and how to wait again.
-
-    A cell that awaits is cancelled instead, by an error that asyncio has to get as it is: only
-    what IPython shows of that is another.
 
     Args:
         resource: the name of what is waited for on the client, such as `runs`.
         id: of that.
 
     Raises:
-        WaitInterruptedError: in place of an interrupt.
+        KeyboardInterrupt: the interrupt, or `asyncio.CancelledError` in a cell that awaits.
     """
-    line = f'Interrupted; the work goes on. To wait again: client.{resource}.get("{id}").wait()'
     try:
         yield
-    except KeyboardInterrupt:
-        raise WaitInterruptedError(line) from None
-    except asyncio.CancelledError as error:
-        vars(error)["_render_traceback_"] = lambda: [line]
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        again = f'client.{resource}.get("{id}").wait()'
+        explain_interrupt(error, f"Interrupted; the work goes on. To wait again: {again}")
         raise
+
+
+def explain_interrupt(error: BaseException, line: str) -> None:
+    """Have an interrupt be shown as one line, by IPython and at the end of a program.
+
+    It stays the error that it is: asyncio and the interpreter, which ends by the signal then, tell
+    it by its class.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        error.args = (line,)
+    vars(error)["_render_traceback_"] = lambda: [line]

@@ -14,6 +14,7 @@ from tests.server.route_table import ROUTES, UNKNOWN, Route, name_parameters
 from tests.support.embedded import make_transport
 from toolkit import Client
 from toolkit import Client as Local
+from toolkit.settings import Settings
 
 LONG = "x" * 5_000
 DIGITS = "9" * 5_000
@@ -29,6 +30,12 @@ VALUES = [
 ]  # fmt: skip
 QUERIED = [route for route in ROUTES if "in': 'query" in str(route.told.get("parameters"))]
 ECHO = 400  # so many equal characters of a caller's in a row, and an answer would be his
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Those of a server whose keys may ask as often as these tests do."""
+    return settings.model_copy(update={"rate_limit_burst": 10_000})
 
 
 @pytest.mark.parametrize("route", name_parameters(QUERIED))

@@ -12,7 +12,7 @@ from toolkit.client._feeds import AsyncMailbox, AsyncReader
 from toolkit.client._output_model import parse_output
 from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates, make_map_tag
-from toolkit.client._wait_interruption import WaitInterruptedError
+from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
@@ -98,7 +98,7 @@ class AsyncRowMapper:
 
         Raises:
             RequestError: what is refused is no row but the call; or every row was refused.
-            WaitInterruptedError: the caller interrupted it; work under way goes on.
+            KeyboardInterrupt: the caller interrupted it; work under way goes on.
         """
         try:
             await self._take_up_earlier()
@@ -108,11 +108,14 @@ class AsyncRowMapper:
                     await self._begin(row)
             while self._open:
                 await self._keep_ended()
-        except KeyboardInterrupt:
-            raise WaitInterruptedError(
-                f"Interrupted: {self._progress.describe(self._budget.spent_usd)};"
-                f" {len(self._open)} under way go on. The same call takes it up again."
-            ) from None
+        except KeyboardInterrupt as error:
+            reached = self._progress.describe(self._budget.spent_usd)
+            explain_interrupt(
+                error,
+                f"Interrupted: {reached}; {len(self._open)} under way go on."
+                " The same call takes it up again.",
+            )
+            raise
         finally:
             for _, reader in self._open.values():
                 reader.cancel()

@@ -13,7 +13,7 @@ from toolkit.client._row_templates import fill_templates, make_map_tag
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
-from toolkit.client._wait_interruption import WaitInterruptedError
+from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import make_annotation, make_run_body
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
@@ -99,7 +99,7 @@ class RowMapper:
 
         Raises:
             RequestError: what is refused is no row but the call; or every row was refused.
-            WaitInterruptedError: the caller interrupted it; work under way goes on.
+            KeyboardInterrupt: the caller interrupted it; work under way goes on.
         """
         try:
             self._take_up_earlier()
@@ -109,11 +109,14 @@ class RowMapper:
                     self._begin(row)
             while self._open:
                 self._keep_ended()
-        except KeyboardInterrupt:
-            raise WaitInterruptedError(
-                f"Interrupted: {self._progress.describe(self._budget.spent_usd)};"
-                f" {len(self._open)} under way go on. The same call takes it up again."
-            ) from None
+        except KeyboardInterrupt as error:
+            reached = self._progress.describe(self._budget.spent_usd)
+            explain_interrupt(
+                error,
+                f"Interrupted: {reached}; {len(self._open)} under way go on."
+                " The same call takes it up again.",
+            )
+            raise
         finally:
             for _, reader in self._open.values():
                 reader.cancel()

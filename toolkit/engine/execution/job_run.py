@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
-from toolkit.contract.jobs import FinalStatus
+from toolkit.contract.jobs import FINAL_STATUSES, FinalStatus
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.money.amounts import sum_costs
@@ -220,9 +220,13 @@ class JobRun:
 def requeue_interrupted(job: JobRecord) -> JobRecord:
     """Queue a job whose process died, with its attempt marked as interrupted.
 
-    A vendor that was being called may have done the work, so what the call could cost is counted
-    as spent (decisions, "Unknown outcome").
+    A document is written as it is then, so it may tell of an end whose artifact and event were to
+    be written next: of that nothing is kept but what was paid. A vendor that was being called may
+    have done the work, so what the call could cost is counted as spent (decisions, "Unknown
+    outcome").
     """
+    if job.status in FINAL_STATUSES and job.attempts:
+        job.attempts[-1].is_counted = False
     for attempt in job.attempts:
         if attempt.status == "running":
             attempt.status = "interrupted"
@@ -232,6 +236,8 @@ def requeue_interrupted(job: JobRecord) -> JobRecord:
                 job.cost_incurred_usd += attempt.reservation_usd
     job.status = "queued"
     job.status_detail = None
+    job.output = job.artifact_id = job.error = None
+    job.cost_usd = job.latency_ms = job.completed_at = None
     return job
 
 

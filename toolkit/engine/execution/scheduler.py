@@ -155,7 +155,7 @@ class Scheduler:
         for row in rows:
             job = read_job(row)
             node_id = kept.get(job.id, job.node_id or "")
-            if job.status not in FINAL_STATUSES:
+            if row["status"] not in FINAL_STATUSES:  # the document may be ahead of it
                 known = job.cost_incurred_usd
                 self._interrupted[node_id] = job = requeue_interrupted(job)
                 interruptions += job.cost_incurred_usd - known

@@ -106,7 +106,7 @@ class TaskModelCalls:
             if job.status in FINAL_STATUSES - {"completed"}:
                 continue
             self._unused.remove(job_id)
-            if job.status not in FINAL_STATUSES:
+            if row["status"] not in FINAL_STATUSES:  # the document may be ahead of it
                 known = job.cost_incurred_usd
                 job = requeue_interrupted(job)
                 self._budget.spent += job.cost_incurred_usd - known
