@@ -145,16 +145,25 @@ def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
 
 def test_vendors_take_as_long_as_their_longest_chain() -> None:
     """Given nodes of which one is this machine's, then the others' longest chain is what counts."""
-    ends = {
-        "a": ("x", 1.0, []),
-        "b": ("x", 2.0, ["a"]),
-        "c": (None, 9.0, ["a"]),
-        "d": ("x", 2.5, []),
+    spans = {
+        "a": ("x", "00.000", "01.000", []),
+        "b": ("x", "01.000", "03.000", ["a"]),
+        "c": (None, "01.000", "10.000", ["a"]),
+        "d": ("x", "00.000", "02.500", []),
     }
-    nodes = [
-        {"id": name, "provider": provider, "seconds": seconds, "depends_on": upstream}
-        for name, (provider, seconds, upstream) in ends.items()
+    minute = "2026-11-20T08:00:"
+    nodes: list[dict[str, object]] = [
+        {
+            "id": name,
+            "provider": provider,
+            "started_at": f"{minute}{started}Z",
+            "completed_at": f"{minute}{completed}Z",
+            "depends_on": upstream,
+        }
+        for name, (provider, started, completed, upstream) in spans.items()
     ]
+    never = {"started_at": None, "completed_at": None}
+    nodes.append({"id": "e", "provider": "x", "depends_on": ["b"], **never})
     assert startup.find_longest_chain_s(nodes) == 3.0
 
 

@@ -123,7 +123,7 @@ def test_a_script_that_closes_nothing_ends_in_silence(tmp_path: Path, name: str)
 
 def test_ctrl_c_ends_the_wait_and_not_the_work(tmp_path: Path) -> None:
     """Given a script that waits, when it is interrupted, then it says that, and work goes on."""
-    script = OPEN + "running = work(client); ends(); running.wait(progress=False)"
+    script = OPEN + "work(client).wait(progress='lines')"
     with subprocess.Popen(
         command(tmp_path, script),
         cwd=tmp_path,
@@ -132,8 +132,8 @@ def test_ctrl_c_ends_the_wait_and_not_the_work(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()  # it waits from here on
+        assert process.stderr is not None
+        process.stderr.readline()  # of what happens while it waits
         process.send_signal(signal.SIGINT)
         sent = time.monotonic()
         _, stderr = process.communicate(timeout=60)
