@@ -50,7 +50,7 @@ NAMES: list[Row] = [
     ("client.runs.get(flow.id)", ["`client.workflows`"]),
     ("client.workflows.get(run.id)", ["`client.runs`"]),
     ("client.tasks.get(run.artifact_id)", ["`client.artifacts`"]),
-    ("client.runs.get(run.id[:-1] + '0')", ["Did you mean `run_"]),
+    ("client.runs.get(run.id[:-1] + '01'[run.id[-1] == '0'])", ["Did you mean `run_"]),
     ("list(client.events('x'))", ["run, job, workflow or task `x`"]),
 ]
 FIELDS: list[Row] = [
