@@ -76,9 +76,8 @@ for (let round = 0; round <= %(rounds)d; round += 1) {
   }
 }
 </script>"""
-SHOW = """
+SUBMIT = """
 from toolkit import Client, Workflow
-from toolkit.notebook import WorkflowGraph
 client = Client({url!r}, {key!r})
 wf = Workflow("large")
 for chain in range({chains}):
@@ -86,7 +85,11 @@ for chain in range({chains}):
     for place in range({length}):
         before = wf.add(f"n{{chain}}-{{place}}", "llm.generate@1", objective="Say one line",
                         max_tokens=32, depends_on=[before] if before else [])
-graph = WorkflowGraph(client.workflows.submit(wf))
+submitted = client.workflows.submit(wf)
+"""
+SHOW = """
+from toolkit.notebook import WorkflowGraph
+graph = WorkflowGraph(submitted)
 graph
 """
 COUNT = "sum(one['status'] == 'completed' for one in graph.view.states.values())"
@@ -183,7 +186,7 @@ def measure_kernel(seconds: float) -> bool:
         (key,) = open_accounts(url, 1, ("openai",))
         run_cell(idle, "import toolkit.notebook")
         length = NODES // CHAINS
-        run_cell(client, SHOW.format(url=url, key=key, chains=CHAINS, length=length))
+        run_cell(client, SUBMIT.format(url=url, key=key, chains=CHAINS, length=length) + SHOW)
         time.sleep(WARM_S)
         done = int(run_cell(client, COUNT))
         began, before, base = time.monotonic(), read_cpu_s(pid), read_cpu_s(idle_pid)

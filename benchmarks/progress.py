@@ -19,24 +19,13 @@ from benchmarks._cloud import serve_cloud
 from benchmarks._process import read_cpu_s
 from benchmarks._report import report
 from benchmarks._server import find_cloud_urls, open_accounts, serve_toolkit
-from benchmarks.live_graph import REPLY_S, run_cell, start_kernel
+from benchmarks.live_graph import REPLY_S, SUBMIT, run_cell, start_kernel
 
 LIMIT_SHARE = 0.05  # of a core, as for the live graph
 WARM_S, MEASURE_S = 5.0, 60.0
 CHAINS, SPARE_NODES = 10, 10  # in each chain, beyond those that are done while it is measured
-SUBMIT = """
-from toolkit import Client, Workflow
-from toolkit.contract.errors import ServiceTimeoutError
-client = Client({url!r}, {key!r})
-wf = Workflow("large")
-for chain in range({chains}):
-    before = None
-    for place in range({length}):
-        before = wf.add(f"n{{chain}}-{{place}}", "llm.generate@1", objective="Say one line",
-                        max_tokens=32, depends_on=[before] if before else [])
-submitted = client.workflows.submit(wf)
-"""
 WAIT = """
+from toolkit.contract.errors import ServiceTimeoutError
 try:
     submitted.wait(timeout={seconds}, progress={progress})
 except ServiceTimeoutError:
