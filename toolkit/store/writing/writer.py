@@ -23,6 +23,7 @@ from toolkit.store.changes import (
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.sqlite.connections import RETRY_AFTER_S, translate_errors
 from toolkit.store.writing import statements
+from toolkit.store.writing.backlog import Backlog
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
 
@@ -86,7 +87,7 @@ class ChangeWriter:
         self._is_synced = is_synced
         self._on_commit = committed
         self._on_commit_time = timed
-        self._pending: list[Submission] = []
+        self._backlog = Backlog()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
         self._in_thread: asyncio.Task[None] | None = None
         self._scheduled = False
@@ -116,15 +117,17 @@ class ChangeWriter:
             eager: write it at once.
             max_wait_s: the longest to wait for a database that others have locked.
         """
-        if not eager and self._pending and self._pending[-1].take(changes, lease):
-            return self._pending[-1].done
+        if not eager and lease is not None:
+            joined = self._backlog.join(changes, lease)
+            if joined is not None:
+                return joined
         loop = asyncio.get_running_loop()
         if max_wait_s is None:
             max_wait_s = REQUEST_WAIT_S if lease is None else WORK_WAIT_S
         submission = Submission(
             changes, lease, loop.create_future(), loop.time() + max_wait_s, is_awaited=eager
         )
-        self._pending.append(submission)
+        self._backlog.append(submission)
         if self._in_thread is not None:
             return submission.done
         if eager and not self._scheduled:
@@ -141,15 +144,16 @@ class ChangeWriter:
         if self._lingering is not None:
             self._lingering.cancel()
             self._lingering = None
-        if self._in_thread is not None or not self._pending:
+        if self._in_thread is not None or not self._backlog:
             return
         in_thread = self._is_slow()
-        group = self._take_group(MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT)
+        most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
+        group = SubmissionGroup(self._backlog.pop_group(most))
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, LOOP_WAIT_MS))
         if group.submissions:
             self._in_thread = asyncio.create_task(self._flush_in_thread(group))
-        elif self._pending:
+        elif self._backlog:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
@@ -157,20 +161,6 @@ class ChangeWriter:
         """Tell whether commits hold up the loop for longer than a hop to the thread takes."""
         took = sorted(self._commit_times_s)
         return took[len(took) // 2] > SLOW_SYNC_S if self._is_synced else took[0] > SLOW_COMMIT_S
-
-    def _take_group(self, most: int) -> SubmissionGroup:
-        """Take submissions of so much weight at most, or else one."""
-        if sum([submission.weight for submission in self._pending]) > most:
-            # A new request waits for one group of what a large workflow writes, not for all.
-            self._pending.sort(key=lambda submission: not submission.is_new)
-        taken, left = 0, most
-        for submission in self._pending:
-            left -= submission.weight
-            if left < 0 and taken:
-                break
-            taken += 1
-        group, self._pending = SubmissionGroup(self._pending[:taken]), self._pending[taken:]
-        return group
 
     async def _flush_in_thread(self, group: SubmissionGroup) -> None:
         loop = asyncio.get_running_loop()
@@ -186,14 +176,16 @@ class ChangeWriter:
                 if group.submissions:
                     self._refuse_overdue(group)
                 if not group.submissions:
-                    group = self._take_group(MAX_THREAD_WEIGHT)
+                    group = SubmissionGroup(self._backlog.pop_group(MAX_THREAD_WEIGHT))
         finally:
             self._in_thread = None
 
     def _refuse_overdue(self, group: SubmissionGroup) -> None:
         """Refuse the submissions that have waited too long for a locked database."""
         at = asyncio.get_running_loop().time()
-        late = [s for s in (*group.submissions, *self._pending) if s.deadline <= at]
+        late = [s for s in group.submissions if s.deadline <= at]
+        kept = [s for s in group.submissions if s.deadline > at]
+        late += self._backlog.pop_where(lambda s: s.deadline <= at)
         if not late:
             return
         error = ServiceError(
@@ -201,10 +193,8 @@ class ChangeWriter:
             "The store is locked by another process: ask again in a moment.",
             retry_after=RETRY_AFTER_S,
         )
-        gone = {id(submission) for submission in late}
         failed = {id(s): self._fail_lease(s, error) for s in late}
-        group.submissions = [s for s in group.submissions if id(s) not in gone]
-        self._pending = [s for s in self._pending if id(s) not in gone]
+        group.submissions = kept
         for submission in late:
             _fail_submission(submission, failed[id(submission)])
 

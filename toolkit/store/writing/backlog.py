@@ -1,0 +1,80 @@
+"""Submissions that wait to be written, in the order in which they go."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from toolkit.store.changes import Change, Lease
+from toolkit.store.writing.submissions import Submission
+
+
+class Backlog:
+    """A queue of submissions, in which new requests go first when there are more than fit a group.
+
+    Each submission is looked at a fixed number of times, however many wait: a workflow whose nodes
+    never wait is ahead of the disk by tens of thousands of them.
+    """
+
+    def __init__(self) -> None:
+        self._arrived: deque[Submission] = deque()
+        # What did not fit a group, told apart: what only inserts new rows, and all else.
+        self._new: deque[Submission] = deque()
+        self._others: deque[Submission] = deque()
+        self._weight = 0
+
+    def __bool__(self) -> bool:
+        """True if something waits."""
+        return bool(self._arrived or self._new or self._others)
+
+    def append(self, submission: Submission) -> None:
+        """Put a submission behind all others."""
+        self._arrived.append(submission)
+        self._weight += submission.weight
+
+    def join(self, changes: Sequence[Change], lease: Lease) -> "asyncio.Future[None] | None":
+        """Have the last submission take changes that nobody waits for.
+
+        Returns:
+            the future of that submission, or none if it cannot take them.
+        """
+        if not self._arrived:
+            return None
+        last = self._arrived[-1]
+        before = last.weight
+        if not last.take(changes, lease):
+            return None
+        self._weight += last.weight - before
+        return last.done
+
+    def pop_group(self, most: int) -> list[Submission]:
+        """Take out the submissions to write next: of so much weight at most, or else one."""
+        if self._weight > most:
+            # A new request waits for one group of what a large workflow writes, not for all.
+            while self._arrived:
+                submission = self._arrived.popleft()
+                (self._new if submission.is_new else self._others).append(submission)
+        group: list[Submission] = []
+        left = most
+        for queue in (self._new, self._others, self._arrived):
+            while queue and (queue[0].weight <= left or not group):
+                submission = queue.popleft()
+                left -= submission.weight
+                group.append(submission)
+            if queue:
+                break
+        self._weight -= most - left
+        return group
+
+    def pop_where(self, holds: Callable[[Submission], bool]) -> list[Submission]:
+        """Take out all the submissions for which something holds, in order."""
+        found: list[Submission] = []
+        for queue in (self._new, self._others, self._arrived):
+            matching = [submission for submission in queue if holds(submission)]
+            if matching:
+                found += matching
+                gone = {id(submission) for submission in matching}
+                kept = [submission for submission in queue if id(submission) not in gone]
+                queue.clear()
+                queue.extend(kept)
+        self._weight -= sum(submission.weight for submission in found)
+        return found
