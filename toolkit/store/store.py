@@ -157,6 +157,10 @@ class Store:
         """
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
+    async def wait_for_room(self) -> None:
+        """Wait while far more is submitted than is written: work goes on no faster than the disk."""
+        await self._writer.backlog.wait_for_room()
+
     @cached_property
     def _turn(self) -> TurnMemo:
         return TurnMemo()

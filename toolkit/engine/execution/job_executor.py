@@ -86,6 +86,8 @@ class JobExecutor:
             is_node = job_run.job.workflow_id is not None
             if is_node and self._shares.has_others(job_run.account_id):
                 await yield_to_others(job_run.account_id)
+            if is_node:
+                await core.store.wait_for_room()
             self._mark_started(job_run)
             return await self._run_with_retries(job_run)
 

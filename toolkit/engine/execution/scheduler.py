@@ -209,6 +209,7 @@ class Scheduler:
             self._start_chain(node_id)
             if i % START_BATCH_SIZE == START_BATCH_SIZE - 1:
                 await asyncio.sleep(0)
+                await self._core.store.wait_for_room()
 
     async def _run_chain(self, first: str) -> None:
         """Run a node and then, for as long as there is one, a node that waited for it.

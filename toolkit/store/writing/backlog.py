@@ -8,6 +8,10 @@ from toolkit.store.changes import Change, Lease
 from toolkit.store.writing.submissions import Submission
 
 
+# A few groups: what waits is held in memory, and everything else queues behind it.
+MAX_WEIGHT = 1_024
+
+
 class Backlog:
     """A queue of submissions, in which new requests go first when there are more than fit a group.
 
@@ -21,15 +25,22 @@ class Backlog:
         self._new: deque[Submission] = deque()
         self._others: deque[Submission] = deque()
         self._weight = 0
+        self._room = asyncio.Event()
+        self._room.set()
 
     def __bool__(self) -> bool:
         """True if something waits."""
         return bool(self._arrived or self._new or self._others)
 
+    async def wait_for_room(self) -> None:
+        """Wait until no more is waiting to be written than a few groups."""
+        if self._weight > MAX_WEIGHT:
+            await self._room.wait()
+
     def append(self, submission: Submission) -> None:
         """Put a submission behind all others."""
         self._arrived.append(submission)
-        self._weight += submission.weight
+        self._add_weight(submission.weight)
 
     def join(self, changes: Sequence[Change], lease: Lease) -> "asyncio.Future[None] | None":
         """Have the last submission take changes that nobody waits for.
@@ -43,7 +54,7 @@ class Backlog:
         before = last.weight
         if not last.take(changes, lease):
             return None
-        self._weight += last.weight - before
+        self._add_weight(last.weight - before)
         return last.done
 
     def pop_group(self, most: int) -> list[Submission]:
@@ -62,7 +73,7 @@ class Backlog:
                 group.append(submission)
             if queue:
                 break
-        self._weight -= most - left
+        self._add_weight(left - most)
         return group
 
     def pop_where(self, holds: Callable[[Submission], bool]) -> list[Submission]:
@@ -76,5 +87,12 @@ class Backlog:
                 kept = [submission for submission in queue if id(submission) not in gone]
                 queue.clear()
                 queue.extend(kept)
-        self._weight -= sum(submission.weight for submission in found)
+        self._add_weight(-sum(submission.weight for submission in found))
         return found
+
+    def _add_weight(self, weight: int) -> None:
+        self._weight += weight
+        if self._weight > MAX_WEIGHT:
+            self._room.clear()
+        else:
+            self._room.set()

@@ -70,6 +70,9 @@ class ChangeWriter:
         is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
+
+    Attributes:
+        backlog: what waits to be written.
     """
 
     def __init__(
@@ -87,7 +90,7 @@ class ChangeWriter:
         self._is_synced = is_synced
         self._on_commit = committed
         self._on_commit_time = timed
-        self._backlog = Backlog()
+        self.backlog = Backlog()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
         self._in_thread: asyncio.Task[None] | None = None
         self._scheduled = False
@@ -118,7 +121,7 @@ class ChangeWriter:
             max_wait_s: the longest to wait for a database that others have locked.
         """
         if not eager and lease is not None:
-            joined = self._backlog.join(changes, lease)
+            joined = self.backlog.join(changes, lease)
             if joined is not None:
                 return joined
         loop = asyncio.get_running_loop()
@@ -127,7 +130,7 @@ class ChangeWriter:
         submission = Submission(
             changes, lease, loop.create_future(), loop.time() + max_wait_s, is_awaited=eager
         )
-        self._backlog.append(submission)
+        self.backlog.append(submission)
         if self._in_thread is not None:
             return submission.done
         if eager and not self._scheduled:
@@ -144,16 +147,16 @@ class ChangeWriter:
         if self._lingering is not None:
             self._lingering.cancel()
             self._lingering = None
-        if self._in_thread is not None or not self._backlog:
+        if self._in_thread is not None or not self.backlog:
             return
         in_thread = self._is_slow()
         most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
-        group = SubmissionGroup(self._backlog.pop_group(most))
+        group = SubmissionGroup(self.backlog.pop_group(most))
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, LOOP_WAIT_MS))
         if group.submissions:
             self._in_thread = asyncio.create_task(self._flush_in_thread(group))
-        elif self._backlog:
+        elif self.backlog:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
@@ -176,7 +179,7 @@ class ChangeWriter:
                 if group.submissions:
                     self._refuse_overdue(group)
                 if not group.submissions:
-                    group = SubmissionGroup(self._backlog.pop_group(MAX_THREAD_WEIGHT))
+                    group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
         finally:
             self._in_thread = None
 
@@ -185,7 +188,7 @@ class ChangeWriter:
         at = asyncio.get_running_loop().time()
         late = [s for s in group.submissions if s.deadline <= at]
         kept = [s for s in group.submissions if s.deadline > at]
-        late += self._backlog.pop_where(lambda s: s.deadline <= at)
+        late += self.backlog.pop_where(lambda s: s.deadline <= at)
         if not late:
             return
         error = ServiceError(
