@@ -118,10 +118,10 @@ def test_a_database_that_turns_read_only(settings: Settings) -> None:
     with Client.local(settings=settings) as client:
         done = client.runs.create("llm.generate", ASKED).wait()
         store = get_thread(client).engine.core.store
-        store._writer._connection.execute("PRAGMA query_only=ON")
+        store._write_connection.exec_driver_sql("PRAGMA query_only=ON")
         assert get_refusal(client).code is ErrorCode.UNAVAILABLE
         assert client.runs.get(done.id).output == done.output
-        store._writer._connection.execute("PRAGMA query_only=OFF")
+        store._write_connection.exec_driver_sql("PRAGMA query_only=OFF")
         assert client.runs.create("llm.generate", ASKED).wait().status == "completed"
 
 

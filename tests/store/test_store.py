@@ -36,6 +36,7 @@ from toolkit.store import (
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine
+from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
 
 AT = "2026-11-20T08:00:00.000Z"
@@ -452,8 +453,7 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
 async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
     """Given durability=full, then SQLite syncs each commit, and nothing else changes."""
     store = await Store.open(tmp_path, durability="full")
-    mode = store._writer._connection.execute("PRAGMA synchronous").fetchone()
-    assert mode == (2,)
+    assert store._write_connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
     await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
     assert len(await store.find_rows("jobs")) == 50
     await store.close()
@@ -483,7 +483,9 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
         assert [event["n"] for event in await store.list_events(f"job_{i}", after=0)] == list(
             range(1, 7)
         )
-    assert len(store._writer._numbers) <= 10
+    connection = store._writer._connection
+    assert isinstance(connection, SqliteWriteConnection)
+    assert len(connection._numbers) <= 10
 
 
 async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(

@@ -2,8 +2,8 @@
 
 import asyncio
 import contextlib
-import sqlite3
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 
 
@@ -11,10 +11,10 @@ async def kill_engine(engine: Engine) -> None:
     """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
     store, roots = engine.core.store, engine.leases
 
-    def nothing_more(*_: object) -> None:
-        raise sqlite3.OperationalError("this process is dead")
+    def nothing_more(*_: object) -> Exception:
+        return ServiceError(ErrorCode.UNAVAILABLE, "this process is dead")
 
-    store._writer._run_transaction = nothing_more  # type: ignore[method-assign]
+    store._writer._try_write = nothing_more  # type: ignore[method-assign]
     engine.drain()
     roots._heartbeat.close()
     kept = [

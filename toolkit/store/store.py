@@ -24,6 +24,7 @@ from toolkit.store.reader import Row, RowReader
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
+from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.work_lists import WorkList, make_list_query
@@ -79,8 +80,7 @@ class Store:
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
         )
         self._writer = ChangeWriter(
-            _get_driver_connection(self._write_connection),
-            self._owner.id,
+            SqliteWriteConnection(_get_driver_connection(self._write_connection), self._owner.id),
             is_synced=durability == "full",
             committed=self._report_commit,
             timed=timed,

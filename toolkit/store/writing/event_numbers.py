@@ -1,7 +1,6 @@
 """The rows of events: each gets the next number of its resource, and of its job."""
 
-import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 
 from pydantic_core import to_json
@@ -20,11 +19,12 @@ class EventNumbers:
     transaction fails.
 
     Args:
-        connection: to the database, in whose open transaction numbers are looked up.
+        find_last: finds the greatest number in the open transaction, 0 if there is none: by the
+            column of the resource or job, the column of the number, and the id.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, find_last: Callable[[str, str, str], int]) -> None:
+        self._find_last = find_last
         self._last_n: dict[str, int] = {}
         # What this transaction inserts, which has no events yet.
         self._new_ids: set[str] = set()
@@ -61,13 +61,6 @@ class EventNumbers:
             last = 0 if value in self._new_ids else self._find_last(key, column, value)
         self._last_n[value] = last + 1
         return last + 1
-
-    def _find_last(self, key: str, column: str, value: str) -> int:
-        row = self._connection.execute(
-            f"SELECT max({column}) FROM events WHERE {key} = ?",  # noqa: S608 - our names
-            (value,),
-        ).fetchone()
-        return (row[0] if row else None) or 0
 
     def trim(self) -> None:
         """Forget the oldest of too many numbers.

@@ -1,31 +1,18 @@
 """The one writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
-import sqlite3
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import (
-    AddSpending,
-    AppendEvent,
-    Change,
-    Conflict,
-    Lease,
-    LeaseLost,
-    OverLimit,
-)
-from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.sqlite.connections import RETRY_AFTER_S, translate_errors
-from toolkit.store.writing import statements
+from toolkit.store.changes import AppendEvent, Change, Lease, LeaseLost
+from toolkit.store.sqlite.connections import RETRY_AFTER_S
 from toolkit.store.writing.backlog import Backlog
-from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
-from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
+from toolkit.store.writing.submissions import Submission, SubmissionGroup
+from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
@@ -34,8 +21,6 @@ SLOW_COMMIT_S = 0.002
 SLOW_SYNC_S = 0.001
 # The largest groups, by weight: in the loop they block it, and a slow commit is worth a larger one.
 MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
-PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
-ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
 LINGER_S = 0.01
 # How long to wait for another connection's transaction in the loop, and then in the thread, again
 # and again: submissions that have waited too long are refused in between.
@@ -57,16 +42,11 @@ class WriteResult:
     to_retry: Sequence[Submission] = ()
 
 
-class DatabaseLocked(Exception):  # noqa: N818 - names what happened
-    """Another connection is writing; nothing was written, and the same may be tried again."""
-
-
 class ChangeWriter:
     """A writer of submissions, in transactions and in order.
 
     Args:
         connection: to the database; the writer alone uses it.
-        owner: the id of this opening of the store.
         is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
@@ -77,16 +57,13 @@ class ChangeWriter:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
-        owner: str,
+        connection: WriteConnection,
         *,
         is_synced: bool,
         committed: Callable[[Sequence[AppendEvent]], None],
         timed: Callable[[float], None] | None = None,
     ) -> None:
         self._connection = connection
-        self._wait_ms: int | None = None
-        self._owner = owner
         self._is_synced = is_synced
         self._on_commit = committed
         self._on_commit_time = timed
@@ -97,9 +74,7 @@ class ChangeWriter:
         self._lingering: asyncio.TimerHandle | None = None
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
-        self._numbers = EventNumbers(connection)
         self._failed_leases: dict[Lease, Exception] = {}
-        self._crash = find_crash_point("commit")
 
     def submit(
         self,
@@ -149,7 +124,7 @@ class ChangeWriter:
             self._lingering = None
         if self._in_thread is not None or not self.backlog:
             return
-        in_thread = self._is_slow()
+        in_thread = self._connection.is_remote or self._is_slow()
         most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
         group = SubmissionGroup(self.backlog.pop_group(most))
         if not in_thread:
@@ -236,19 +211,16 @@ class ChangeWriter:
             group: what to write.
             wait_ms: the longest to wait for another connection's transaction.
         """
-        if wait_ms != self._wait_ms:
-            self._connection.execute(f"PRAGMA busy_timeout={wait_ms}")
-            self._wait_ms = wait_ms
         parts = group.split_by_lease()
         if len(parts) > 1:
-            fault = self._try_write(group, group.submissions)
+            fault = self._try_write(group, group.submissions, wait_ms)
             if fault is None:
                 return WriteResult()
             if isinstance(fault, DatabaseLocked):
                 return WriteResult(to_retry=group.submissions)
         errors: dict[int, Exception] = {}
         for i, part in enumerate(parts):
-            fault = self._try_write(group, part)
+            fault = self._try_write(group, part, wait_ms)
             if isinstance(fault, DatabaseLocked):
                 return WriteResult(errors, [each for later in parts[i:] for each in later])
             if fault is not None:
@@ -271,129 +243,30 @@ class ChangeWriter:
             return error
         return self._failed_leases.setdefault(lease, error)
 
-    def _try_write(self, group: SubmissionGroup, part: Sequence[Submission]) -> Exception | None:
+    def _try_write(
+        self, group: SubmissionGroup, part: Sequence[Submission], wait_ms: int
+    ) -> Exception | None:
         """Try to write a part of a group in one transaction; return the error, if any."""
-        try:
-            with translate_errors():
-                self._run_transaction({s.lease for s in part if s.lease}, group.merge_changes(part))
-        except Exception as error:
-            self._numbers.forget()
-            return error
-        return None
-
-    def _run_transaction(self, leases: set[Lease], batch: MergedChanges) -> None:
+        leases = {s.lease for s in part if s.lease}
         for lease in leases:
             if lease in self._failed_leases:
                 # Writes under a lease must have no gaps: after a failed one, all others fail, too.
-                raise self._failed_leases[lease]
-        run = self._connection.execute
+                return self._failed_leases[lease]
         try:
-            run("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & PRIMARY_CODE_MASK == sqlite3.SQLITE_BUSY:
-                raise DatabaseLocked from error
-            raise
-        self._numbers.begin()
-        try:
-            self._check_leases(leases)
-            self._apply_changes(batch)
-            if self._crash is not None:
-                self._crash("before")
-            started = time.perf_counter()
-            run("COMMIT")
-            took_s = time.perf_counter() - started
-            self._commit_times_s.append(took_s)
-            if self._crash is not None:
-                self._crash("after")
-        except BaseException:
-            self._connection.rollback()
-            raise
+            took_s = self._connection.write(leases, group.merge_changes(part), wait_ms)
+        except Exception as error:
+            return error
+        self._commit_times_s.append(took_s)
         if self._on_commit_time is not None:
             self._on_commit_time(took_s)
-        self._numbers.trim()
-
-    def _apply_changes(self, batch: MergedChanges) -> None:
-        """Run a batch's changes in the open transaction."""
-        many = self._connection.executemany
-        for table, rows in batch.inserts.items():
-            self._insert_rows(table, list(rows.values()))
-            self._numbers.add_new(rows)
-        for table, rows in batch.updates.items():
-            for columns, values in statements.group_by_columns(rows).items():
-                self._execute_in_chunks(partial(statements.build_update, table, columns), values)
-        for each in batch.patches:
-            statement = statements.build_patch(each.table, tuple(each.values))
-            self._connection.execute(statement, {**each.values, "id_": each.id})
-        for table, rows in batch.replacements.items():
-            put = list(rows.values())
-            many(statements.build_replace(table, tuple(put[0])), put)
-        for table, row_ids in batch.deletes.items():
-            many(statements.build_delete(table), [(row_id,) for row_id in row_ids])
-        for spend in batch.spendings:
-            self._add_spending(spend)
-        for count, sums in batch.increments.values():
-            statement = statements.build_increment(count.table, tuple(count.values), tuple(sums))
-            self._connection.execute(statement, {**count.values, **sums})
-        if batch.events:
-            self._insert_values("events", EVENT_COLUMNS, self._numbers.make_rows(batch.events))
-
-    def _insert_rows(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
-        columns = tuple(rows[0])
-        self._insert_values(table, columns, [[row[name] for name in columns] for row in rows])
-
-    def _insert_values(
-        self, table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]]
-    ) -> None:
-        self._execute_in_chunks(partial(statements.build_insert, table, columns), rows)
-
-    def _execute_in_chunks(
-        self, text: Callable[[int], str], rows: Sequence[Sequence[object]]
-    ) -> None:
-        """Run a statement for many rows, several of them at once.
-
-        A thread lets go of the interpreter for each statement, and waits for it after each: beside
-        a busy loop, a thousand of them took a tenth of a second.
-
-        Args:
-            text: the statement's, for a number of rows.
-            rows: the values of each.
-        """
-        whole = len(rows) - len(rows) % ROWS_PER_STATEMENT
-        for start in range(0, whole, ROWS_PER_STATEMENT):
-            several = rows[start : start + ROWS_PER_STATEMENT]
-            self._connection.execute(text(ROWS_PER_STATEMENT), [v for row in several for v in row])
-        self._connection.executemany(text(1), rows[whole:])
-
-    def _check_leases(self, leases: set[Lease]) -> None:
-        """Refuse to write for a lease that was lost without its holder knowing (promise P8)."""
-        for lease in leases:
-            row = self._connection.execute(
-                "SELECT owner, fence FROM roots WHERE id = ?", (lease.root_id,)
-            ).fetchone()
-            if row is not None and (row[0] != self._owner or row[1] != lease.fence):
-                raise LeaseLost(lease.root_id)
-
-    def _add_spending(self, spend: AddSpending) -> None:
-        """Add to the money spent in the database itself, which all processes share."""
-        run = self._connection.execute
-        run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
-        counted = run(
-            "UPDATE spending SET nano = nano + :nano"
-            " WHERE id = :id AND (:most IS NULL OR nano + :nano <= :most)",
-            {"nano": spend.nano_usd, "id": spend.id, "most": spend.limit},
-        )
-        if not counted.rowcount:
-            raise OverLimit(spend.id)
+        return None
 
     def invalidate_numbers(self) -> None:
         """Forget the remembered numbers: another process may have added events."""
-        self._numbers.forget()
+        self._connection.forget_numbers()
 
 
 def _fail_submission(submission: Submission, error: Exception) -> None:
     if not submission.done.done():  # else the waiting caller was cancelled
         submission.done.set_exception(error)
         submission.done.exception()  # marks it as retrieved, as a caller need not look
-
-
-__all__ = ["ChangeWriter", "Conflict"]

@@ -1,0 +1,42 @@
+"""The connection that the writer has to a database: one transaction at a time, all or nothing."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from toolkit.store.changes import Lease
+from toolkit.store.writing.submissions import MergedChanges
+
+
+class DatabaseLocked(Exception):  # noqa: N818 - names what happened
+    """Another connection is writing; nothing was written, and the same may be tried again."""
+
+
+class WriteConnection(Protocol):
+    """A database as the writer sees it; used on one thread at a time.
+
+    Attributes:
+        is_remote: whether each transaction waits for a network, so that none is made in the loop.
+    """
+
+    is_remote: bool
+
+    def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
+        """Write a batch in one transaction, and return the seconds that its commit took.
+
+        Args:
+            leases: those that it is written under.
+            batch: what to write.
+            wait_ms: the longest to wait for another connection's transaction.
+
+        Raises:
+            Conflict: a value that must be unique is taken.
+            DatabaseLocked: it may be tried again.
+            LeaseLost: another process holds one of the leases.
+            OverLimit: more would be spent than a limit allows.
+            ServiceError: `UNAVAILABLE` for everything else.
+        """
+        ...
+
+    def forget_numbers(self) -> None:
+        """Forget the remembered numbers of events: another process may have added some."""
+        ...
