@@ -24,6 +24,7 @@ from toolkit.store.reader import Row, RowReader
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
+from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
@@ -75,18 +76,21 @@ class Store:
             self._reader = RowReader(reads)
             self._owner = LeaseOwner(data_dir)
             opened.pop_all()
+        turns = WriteTurns()
         self._checkpoints = WalCheckpointer(data_dir / "state.db")
         self._blobs = BlobStore(
             artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
         )
         self._writer = ChangeWriter(
-            SqliteWriteConnection(_get_driver_connection(self._write_connection), self._owner.id),
+            SqliteWriteConnection(
+                _get_driver_connection(self._write_connection), self._owner.id, turns
+            ),
             is_synced=durability == "full",
             committed=self._report_commit,
             timed=timed,
         )
         self._waiters = EventWaiters(self._reader)
-        self._changes = DirectWriter(self._engine)
+        self._changes = DirectWriter(self._engine, turns)
         self.leases = LeaseStore(self._reader, self._writer, self._changes, self._owner, lease_s)
 
     @classmethod
@@ -158,7 +162,7 @@ class Store:
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
     async def wait_for_room(self) -> None:
-        """Wait while far more is submitted than is written: work goes on no faster than the disk."""
+        """Wait while far more is submitted than written: work is no faster than the disk."""
         await self._writer.backlog.wait_for_room()
 
     @cached_property

@@ -8,6 +8,7 @@ from functools import partial
 from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.sqlite.connections import translate_errors
+from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.writing import statements
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
@@ -23,11 +24,13 @@ class SqliteWriteConnection:
     Args:
         connection: to the database; nobody else uses it.
         owner: the id of this opening of the store.
+        turns: shared with the small changes that this process makes beside the writer.
     """
 
     is_remote = False
 
-    def __init__(self, connection: sqlite3.Connection, owner: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, owner: str, turns: WriteTurns) -> None:
+        self._turns = turns
         self._connection = connection
         self._owner = owner
         self._wait_ms: int | None = None
@@ -50,6 +53,7 @@ class SqliteWriteConnection:
         if wait_ms != self._wait_ms:
             run(f"PRAGMA busy_timeout={wait_ms}")
             self._wait_ms = wait_ms
+        self._turns.give_way(wait_ms / 1000)
         try:
             run("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:

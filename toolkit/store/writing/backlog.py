@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from toolkit.store.changes import Change, Lease
 from toolkit.store.writing.submissions import Submission
 
-
 # A few groups: what waits is held in memory, and everything else queues behind it.
 MAX_WEIGHT = 1_024
 

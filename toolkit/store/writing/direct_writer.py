@@ -6,15 +6,22 @@ from sqlalchemy import Delete, Engine, Update
 
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.sqlite.connections import translate_errors
+from toolkit.store.sqlite.write_turns import WriteTurns
 
 CHANGE_TIMEOUT_MS = 2_000
 
 
 class DirectWriter:
-    """A writer of one small change at a time, which waits for nothing that the other has queued."""
+    """A writer of one small change at a time, which waits for nothing that the other has queued.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        engine: of the database.
+        turns: the other's, which gives way.
+    """
+
+    def __init__(self, engine: Engine, turns: WriteTurns) -> None:
         self._engine = engine
+        self._turns = turns
         self._running: set[asyncio.Future[int]] = set()
         self._crash = find_crash_point("lease")
 
@@ -33,7 +40,7 @@ class DirectWriter:
 
         It does not wait long for others: the caller will try again.
         """
-        with translate_errors(), self._engine.connect() as connection:
+        with translate_errors(), self._engine.connect() as connection, self._turns.ask():
             connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             hit = connection.execute(statement).rowcount

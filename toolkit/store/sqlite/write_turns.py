@@ -1,0 +1,39 @@
+"""Turns to write, between the connections of one process to a database of SQLite."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class WriteTurns:
+    """Turns between the writer, which may begin one transaction after another, and small changes.
+
+    Who waits for SQLite's lock sleeps between its tries, ever longer, and whoever tries first after
+    a commit gets it: beside a writer that goes on at once, a lease could not be renewed for
+    seconds.
+    """
+
+    def __init__(self) -> None:
+        self._asking = 0
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def ask(self) -> Iterator[None]:
+        """Have the writer give way until a small change is made."""
+        with self._changed:
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def give_way(self, most_s: float) -> None:
+        """Wait for the small changes that are being made, but not for longer than so many seconds.
+
+        They may be waiting for another process.
+        """
+        if self._asking:
+            with self._changed:
+                self._changed.wait_for(lambda: not self._asking, most_s)
