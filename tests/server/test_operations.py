@@ -10,7 +10,7 @@ from tests.server.conftest import Wire
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations import providers, work
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.queries import EventsQuery, PageQuery
+from toolkit.contract.operations.queries import EventsQuery, HealthQuery, PageQuery
 from toolkit.contract.operations.table import OPERATIONS, find_operation
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine.request_context import RequestContext
@@ -104,7 +104,7 @@ async def test_a_call_needs_the_scope(wire: Wire, context: RequestContext) -> No
         with pytest.raises(RequestError) as refused:
             await dispatch(ApiCall(operation, wire.engine, caller, RUN))
         assert refused.value.code is ErrorCode.FORBIDDEN
-    health = await dispatch(ApiCall(providers.HEALTH_READ, wire.engine, ANONYMOUS, None))
+    health = await dispatch(ApiCall(providers.HEALTH_READ, wire.engine, ANONYMOUS, HealthQuery()))
     assert health.status
 
 

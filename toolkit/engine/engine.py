@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Self, TypeVar, TypeVarTuple, Unpack, cast
+from typing import Literal, Self, TypeVar, TypeVarTuple, Unpack, cast
 
 import httpx
 
@@ -277,11 +277,18 @@ class Engine:
     async def get_health(self) -> Health:
         """Report the status of the engine, and how many jobs it runs."""
         return Health(
-            status="draining" if self.is_draining else "ok",
+            status="draining" if self.is_draining else await self._check_store(),
             version=read_installed_version(),
             sandbox=self.settings.sandbox,
             jobs_running=self.leases.running_count,
         )
+
+    async def _check_store(self) -> Literal["ok", "degraded"]:
+        try:
+            await self.core.store.get_row("configuration", "all")
+        except ServiceError:
+            return "degraded"
+        return "ok"
 
     def list_connection_states(self) -> list[GateState]:
         """List the state of every connection that this process has used."""

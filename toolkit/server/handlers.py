@@ -24,7 +24,7 @@ from toolkit.contract.billing import Billing
 from toolkit.contract.capabilities import CapabilityRecord
 from toolkit.contract.catalog import CatalogModel, Gpu
 from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionShare
-from toolkit.contract.errors import build_not_found
+from toolkit.contract.errors import ErrorCode, ServiceError, build_not_found
 from toolkit.contract.events import Event
 from toolkit.contract.health import Health, Provider
 from toolkit.contract.ids import is_id
@@ -33,6 +33,7 @@ from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.queries import (
     BillingQuery,
     EventsQuery,
+    HealthQuery,
     PageQuery,
     UnshareQuery,
     UsageQuery,
@@ -50,6 +51,7 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
 DRAIN_CHECK_S = 1.0  # how often a request that is held looks at whether the server is to end
+RETRY_AFTER_S = 1.0  # when to ask again whether a server is ready, in seconds
 OWN_HANDLERS: dict[str, Handler[Any, Any]] = {}
 
 
@@ -277,9 +279,14 @@ async def unshare_connection(call: ApiCall[UnshareQuery]) -> Connection:
 
 
 @handles(providers.HEALTH_READ)
-async def read_health(call: ApiCall[None]) -> Health:
-    """Read the state of the service."""
-    return await call.engine.get_health()
+async def read_health(call: ApiCall[HealthQuery]) -> Health:
+    """Read the state of the service; refuse where new work is asked about and not taken."""
+    health = await call.engine.get_health()
+    if call.input.ready and health.status != "ok":
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"The service is {health.status}.", retry_after=RETRY_AFTER_S
+        )
+    return health
 
 
 @handles(providers.PROVIDERS_LIST)

@@ -263,12 +263,16 @@ async def test_a_pasted_key_is_never_echoed_or_stored(wire: Wire, settings: obje
 
 async def test_nothing_new_is_taken_while_stopping(wire: Wire) -> None:
     """Given an engine that drains, then new work is refused, and reading goes on."""
+    assert (await wire.http.get("/v1/health?ready=true")).json()["status"] == "ok"
     wire.engine.drain()
     answer = await wire.send("POST", RUNS, json=RUN)
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")
     assert int(answer.headers["Retry-After"]) > 0
     assert (await wire.send("GET", RUNS)).status_code == 200
     assert (await wire.http.get("/v1/health")).json()["status"] == "draining"
+    probed = await wire.http.get("/v1/health?ready=true")
+    assert (probed.status_code, probed.json()["error"]["code"]) == (503, "UNAVAILABLE")
+    assert (await wire.http.get("/v1/health?ready=1")).status_code == 400
 
 
 async def test_a_held_request_is_answered_when_the_server_ends(settings: Settings) -> None:

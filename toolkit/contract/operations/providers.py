@@ -14,7 +14,7 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.contract.health import Health, Provider
 from toolkit.contract.ids import Prefix
 from toolkit.contract.operations.definitions import ApiOperation, ApiResource
-from toolkit.contract.operations.queries import UnshareQuery
+from toolkit.contract.operations.queries import HealthQuery, UnshareQuery
 
 _CAPABILITY_NAME = r"^[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+(@[0-9]+)?$"
 
@@ -111,13 +111,15 @@ CONNECTIONS_UNSHARE: ApiOperation[UnshareQuery, Connection] = _CONNECTIONS.defin
 )
 
 _HEALTH = ApiResource("health", "/v1/health", "health", "Whether the service is there.")
-HEALTH_READ: ApiOperation[None, Health] = _HEALTH.define(
+HEALTH_READ: ApiOperation[HealthQuery, Health] = _HEALTH.define(
     "read",
     "GET",
     "",
     Health,
-    "Say whether the service is there; needs no key.",
+    "Say whether the service is there, or ready for new work; needs no key.",
+    ErrorCode.UNAVAILABLE,
     scope=None,
+    query=HealthQuery,
     needs_store=False,
 )
 

@@ -206,6 +206,29 @@ class UnshareQuery(OperationQuery):
         return cls(given.get("account"))
 
 
+@dataclass(frozen=True, slots=True)
+class HealthQuery(OperationQuery):
+    """The health that is asked for: of the service, or whether it is ready for new work."""
+
+    ready: bool = False
+
+    PARAMETERS: ClassVar[tuple[QueryParameter, ...]] = (
+        QueryParameter(
+            "ready",
+            "true answers 503 unless new work would be taken, as a load balancer asks",
+            {"type": "boolean", "default": False},
+        ),
+    )
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], prefix: Prefix | None) -> Self:  # noqa: ARG003
+        """Parse `ready`."""
+        asked = given.get("ready", "false")
+        if asked not in ("true", "false"):
+            raise make_query_error("ready", "is not true or false")
+        return cls(asked == "true")
+
+
 def _parse_day(given: Mapping[str, str], name: str) -> date | None:
     text = given.get(name)
     if text is None:
