@@ -18,8 +18,9 @@ from toolkit.store.changes import (
 from toolkit.store.configuration_cache import ConfigurationCache
 from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.leases.heartbeat import Heartbeat
+from toolkit.store.read_connection import Row
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
-from toolkit.store.reader import SHARED_WITH_ALL, Row
+from toolkit.store.reader import SHARED_WITH_ALL
 from toolkit.store.repository import Repository
 from toolkit.store.store import Store
 from toolkit.store.work_lists import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST

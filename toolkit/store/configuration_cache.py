@@ -35,7 +35,7 @@ class ConfigurationCache(Generic[K, T]):
 
     async def find(self, key: K) -> T:
         """Return the value of a key as of now."""
-        version = self._store.get_configuration_version()
+        version = await self._store.get_configuration_version()
         if version != self._version:
             self._entries, self._version = {}, version
         entries = self._entries

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,8 +17,10 @@ from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.event_waiters import EventWaiters
 from toolkit.store.leases.lease_store import LeaseStore
-from toolkit.store.reader import Row, RowReader
+from toolkit.store.read_connection import Row
+from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
+from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.store import Store
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
@@ -45,9 +47,10 @@ class ReadOnlyStore(Store):
         with translate_errors():
             self._connection = open_read_only(database)
             self.is_copy = is_copy(data_dir, self._connection)
-        self._reader = _AllAccountsReader(self._connection)
+        reads = _AllAccountsReadConnection(self._connection)
+        self._reader = RowReader(reads)
         self._blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=False)
-        self._waiters = EventWaiters(self._reader)
+        self._waiters = EventWaiters(self._reader, reads.get_data_version)
         self._writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
         self._owner = _Onlooker(data_dir)
@@ -122,14 +125,14 @@ class _RefusingDirectWriter(DirectWriter):
         raise _make_read_only_error()
 
 
-class _AllAccountsReader(RowReader):
+class _AllAccountsReadConnection(SqliteReadConnection):
     """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s."""
 
-    def _fetch_rows(self, sql: str, given: dict[str, object]) -> list[Row]:
+    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
         if given.get("account_id") == READ_ONLY_ACCOUNT_ID:
-            # Here, as all statements go through this method.
+            # Here, as all statements for rows go through this method.
             sql = _ACCOUNT_CONDITION.sub(":account_id IS NOT NULL", sql)
-        rows = super()._fetch_rows(sql, given)
+        rows = super().read_rows(sql, given)
         return [
             {**row, "account_id": READ_ONLY_ACCOUNT_ID} if "account_id" in row else row
             for row in rows

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.errors import build_not_found
 from toolkit.store.changes import InsertRow, UpdateRow
-from toolkit.store.reader import Row
+from toolkit.store.read_connection import Row
 from toolkit.store.store import Store
 
 

@@ -20,10 +20,12 @@ from toolkit.store.data_dir.owners import LeaseOwner
 from toolkit.store.data_dir.world import claim_world
 from toolkit.store.event_waiters import EventWaiters
 from toolkit.store.leases.lease_store import LeaseStore
-from toolkit.store.reader import Row, RowReader
+from toolkit.store.read_connection import Row
+from toolkit.store.reader import RowReader
 from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
+from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
@@ -73,7 +75,8 @@ class Store:
             reads = _get_driver_connection(self._read_connection)
             # Writers never block readers; the loop does not wait for what does.
             reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
-            self._reader = RowReader(reads)
+            read_connection = SqliteReadConnection(reads)
+            self._reader = RowReader(read_connection)
             self._owner = LeaseOwner(data_dir)
             opened.pop_all()
         turns = WriteTurns()
@@ -89,7 +92,7 @@ class Store:
             committed=self._report_commit,
             timed=timed,
         )
-        self._waiters = EventWaiters(self._reader)
+        self._waiters = EventWaiters(self._reader, read_connection.get_data_version)
         self._changes = DirectWriter(self._engine, turns)
         self.leases = LeaseStore(self._reader, self._writer, self._changes, self._owner, lease_s)
 
@@ -173,13 +176,13 @@ class Store:
         self._waiters.notify(events)
         self._checkpoints.checkpoint_if_due()
 
-    def get_configuration_version(self) -> int:
+    async def get_configuration_version(self) -> int:
         """Return the version of the configuration (`configuration_version`), as of now."""
-        return self._turn.find("configuration", self._reader.get_configuration_version)
+        return await self._turn.find("configuration", self._reader.get_configuration_version)
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
         """Return one row by its id, with all or some of its columns."""
-        return self._reader.get_row(table, row_id, *columns)
+        return await self._reader.get_row(table, row_id, *columns)
 
     async def find_owned_row(
         self,
@@ -195,11 +198,13 @@ class Store:
         Args:
             without: a status that it must not have.
         """
-        return self._reader.find_owned_row(table, account_id, row_id, columns, without, **equals)
+        return await self._reader.find_owned_row(
+            table, account_id, row_id, columns, without, **equals
+        )
 
     async def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
-        return self._reader.find_rows(table, **equals)
+        return await self._reader.find_rows(table, **equals)
 
     async def list_page(
         self,
@@ -218,7 +223,7 @@ class Store:
             by: the column of the id to page by; rows without one are left out.
             without: a status to leave out, too, as filtering later could make a page seem the last.
         """
-        return self._reader.list_page(table, account_id, limit, before, by, without, **equals)
+        return await self._reader.list_page(table, account_id, limit, before, by, without, **equals)
 
     async def sum_rows(
         self,
@@ -241,7 +246,7 @@ class Store:
             through: of all accounts' rows those by the account's connections, instead of its own.
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
-        return self._reader.sum_rows(key, account_id, span)
+        return await self._reader.sum_rows(key, account_id, span)
 
     async def list_work(
         self, work: WorkList, account_id: str, wanted: WorkFilter, limit: int, before: str | None
@@ -258,10 +263,10 @@ class Store:
             before: the id that the page before this one ended with.
         """
         query = make_list_query(work, account_id, wanted, before)
-        found, edge = self._reader.list_work(query, query.highest, limit)
+        found, edge = await self._reader.list_work(query, query.highest, limit)
         while edge != query.lowest and len(found) < limit:
             await asyncio.sleep(0)  # a slice may have taken a while: let other tasks run
-            more, edge = self._reader.list_work(query, edge, limit - len(found))
+            more, edge = await self._reader.list_work(query, edge, limit - len(found))
             found += more
         return found
 
@@ -270,33 +275,33 @@ class Store:
 
         Each row has its owner's document, too, as `owner`.
         """
-        return self._reader.list_shared_connections(account_id)
+        return await self._reader.list_shared_connections(account_id)
 
     async def count_open_roots(self, account_id: str, most: int) -> int:
         """Count the open roots of an account, up to `most`."""
         count = partial(self._reader.count_open_roots, account_id, most)
-        return self._turn.find(("open_roots", account_id, most), count)
+        return await self._turn.find(("open_roots", account_id, most), count)
 
     async def count_rows(self, table: str, account_id: str) -> int:
         """Count an account's rows in a table."""
-        return self._reader.count_rows(table, account_id)
+        return await self._reader.count_rows(table, account_id)
 
     async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""
         read = partial(self._reader.get_stored_bytes, account_id)
-        return self._turn.find(("stored_bytes", account_id), read)
+        return await self._turn.find(("stored_bytes", account_id), read)
 
     async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
         """Return a day's total spending, and the reservations that are part of it."""
-        return self._reader.get_spending(row_id)
+        return await self._reader.get_spending(row_id)
 
     async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """Return the events of a resource, or of a job, numbered above `after`, in order."""
-        return self._reader.list_events(resource_id, after, limit)
+        return await self._reader.list_events(resource_id, after, limit)
 
     async def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource, or of a job; 0 before the first."""
-        return self._reader.get_last_event_number(resource_id)
+        return await self._reader.get_last_event_number(resource_id)
 
     async def wait_for_event(
         self,
@@ -347,7 +352,7 @@ class Store:
             sha256: of the bytes.
             stored_before_s: the least age, in seconds.
         """
-        if self._reader.has_blob_reference(sha256):
+        if await self._reader.has_blob_reference(sha256):
             return True
         return await self._blobs.delete(sha256, stored_before_s)
 

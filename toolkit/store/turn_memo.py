@@ -1,7 +1,7 @@
 """A memory of what was read in the present turn of the event loop."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar, cast
 
 T = TypeVar("T")
@@ -19,18 +19,25 @@ class TurnMemo:
 
     def __init__(self) -> None:
         self._values: dict[Hashable, object] = {}
+        self._turn = 0
+        self._is_ending = False
 
-    def find(self, key: Hashable, read: Callable[[], T]) -> T:
+    async def find(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """Return the value of a key, which is read unless it was in this turn."""
         values = self._values
         if key in values:
             return cast("T", values[key])
-        value = read()
-        if not values:
+        if not self._is_ending:
+            self._is_ending = True
             asyncio.get_running_loop().call_soon(self.forget)
-        values[key] = value
+        turn = self._turn
+        value = await read()
+        if turn == self._turn:  # a read that had to wait is older than what is asked for now
+            values[key] = value
         return value
 
     def forget(self) -> None:
-        """Forget all values."""
+        """Forget all values: the turn is over."""
         self._values.clear()
+        self._turn += 1
+        self._is_ending = False

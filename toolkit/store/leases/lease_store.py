@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.store.changes import InsertRow, Lease, LeaseLost, UpdateRow
 from toolkit.store.data_dir.owners import LeaseOwner
-from toolkit.store.reader import Row, RowReader
+from toolkit.store.read_connection import Row
+from toolkit.store.reader import RowReader
 from toolkit.store.tables import roots
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
@@ -77,7 +78,7 @@ class LeaseStore:
             wanted: tells of each whether to claim it; all are, by default.
         """
         leases: list[Lease] = []
-        for row in self._reader.list_open_roots(self._owner.id):
+        for row in await self._reader.list_open_roots(self._owner.id):
             if len(leases) == limit:
                 break
             if self._is_free(row) and (wanted is None or await wanted(row)):
@@ -87,7 +88,7 @@ class LeaseStore:
 
     async def is_abandoned(self, root_id: str) -> bool:
         """Tell whether a root is open and nobody works on it."""
-        row = self._reader.get_row("roots", root_id)
+        row = await self._reader.get_row("roots", root_id)
         return row is not None and bool(row["open"]) and self._is_free(row)
 
     def _is_free(self, row: Row) -> bool:
@@ -136,7 +137,7 @@ class LeaseStore:
             key_id: the key that more work is asked for with.
         """
         await self._writer.submit([], None)  # it may just be closing
-        row = self._reader.get_row("roots", root_id)
+        row = await self._reader.get_row("roots", root_id)
         return None if row is None or row["open"] else await self._take(row, key_id)
 
     def renew(self) -> None:
@@ -156,7 +157,7 @@ class LeaseStore:
         Raises:
             LeaseLost: another process has taken it.
         """
-        row = self._reader.get_row("roots", lease.root_id, "owner", "fence")
+        row = await self._reader.get_row("roots", lease.root_id, "owner", "fence")
         if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
             raise LeaseLost(lease.root_id)
 
@@ -198,7 +199,7 @@ class LeaseStore:
 
     async def list_cancel_requests(self) -> set[str]:
         """Return the roots that this process works on and that are to be cancelled."""
-        return self._reader.list_cancel_requests(self._owner.id)
+        return await self._reader.list_cancel_requests(self._owner.id)
 
 
 def _make_closing(lease: Lease) -> UpdateRow:

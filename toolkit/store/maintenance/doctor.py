@@ -27,9 +27,11 @@ from toolkit.store.data_dir.location import (
 )
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.maintenance.prune import find_referenced_digests, find_unreferenced_files
-from toolkit.store.reader import Row, RowReader
+from toolkit.store.read_connection import Row
+from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, migrate_schema, read_revision
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
+from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.stored_bytes import RECOUNT_STATEMENTS, find_miscounted
 
 T = TypeVar("T")
@@ -217,12 +219,12 @@ def read_managed_resources(data_dir: Path) -> dict[str, list[Row]]:
         ServiceError: `UNAVAILABLE` when the database cannot be read.
     """
     with open_for_reading(find_database(data_dir)) as connection:
-        reader = RowReader(connection)
-        made = set(_filter_existing_tables(connection, MANAGED_TABLES))
-        tables = {
-            table: reader.find_rows(table) if table in made else [] for table in MANAGED_TABLES
+        reads = SqliteReadConnection(connection)
+        made = {*_filter_existing_tables(connection, MANAGED_TABLES), "connections"}
+        return {
+            table: reads.read_rows(build_find("sqlite", table, ()), {}) if table in made else []
+            for table in (*MANAGED_TABLES, "connections")
         }
-        return {**tables, "connections": reader.find_rows("connections")}
 
 
 def _filter_existing_tables(connection: sqlite3.Connection, tables: Iterable[str]) -> list[str]:

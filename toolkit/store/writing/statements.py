@@ -6,7 +6,7 @@ from functools import cache
 from sqlalchemy import bindparam
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from toolkit.store.reader import compile_statement
+from toolkit.store.dialects import compile_statement
 from toolkit.store.tables import metadata
 
 
@@ -53,7 +53,7 @@ def build_patch(table: str, members: tuple[str, ...]) -> str:
 def build_replace(table: str, columns: tuple[str, ...]) -> str:
     """Build an INSERT that replaces."""
     into = metadata.tables[table].insert().prefix_with("OR REPLACE")
-    return compile_statement(into.values({c: bindparam(c) for c in columns}))
+    return compile_statement("sqlite", into.values({c: bindparam(c) for c in columns}))
 
 
 @cache
@@ -62,7 +62,9 @@ def build_increment(table: str, columns: tuple[str, ...], sums: tuple[str, ...])
     of = metadata.tables[table]
     statement = upsert(of).values({name: bindparam(name) for name in (*columns, *sums)})
     more = {name: of.c[name] + statement.excluded[name] for name in sums}
-    return compile_statement(statement.on_conflict_do_update(index_elements=["id"], set_=more))
+    return compile_statement(
+        "sqlite", statement.on_conflict_do_update(index_elements=["id"], set_=more)
+    )
 
 
 @cache

@@ -1,0 +1,144 @@
+"""The statements that reads run, each compiled once for each kind of database."""
+
+from functools import cache
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import ColumnElement, Select, bindparam, false, func, literal_column, select, true
+
+from toolkit.store.dialects import DatabaseKind, compile_statement
+from toolkit.store.tables import artifacts, connections, events, metadata, roots
+
+# Without an offset, the dialect adds a parameter for it, which would have no value.
+ZERO_OFFSET: ColumnElement[int] = literal_column("0")
+_SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
+# A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
+# those by an account's connections, rather than the account's own.
+SumQuery: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], str, bool]
+
+
+@cache
+def build_get(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
+    """Build the query of a row by its id."""
+    of = metadata.tables[table]
+    wanted: list[Any] = [of.c[column] for column in columns] or [of]
+    return compile_statement(kind, select(*wanted).where(of.c.id == bindparam("id")))
+
+
+@cache
+def build_get_owned(
+    kind: DatabaseKind, table: str, columns: tuple[str, ...], equals: tuple[str, ...], without: bool
+) -> str:
+    """Build the query of an account's row by its id and more."""
+    of = metadata.tables[table]
+    wanted: list[Any] = [of.c[column] for column in columns] or [of]
+    where = [of.c[column] == bindparam(column) for column in ("id", "account_id", *equals)]
+    where += [of.c.status != bindparam("without")] if without else []
+    return compile_statement(kind, select(*wanted).where(*where))
+
+
+@cache
+def build_find(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
+    """Build the query of rows by the values of columns, oldest first."""
+    of = metadata.tables[table]
+    wanted = [of.c[column] == bindparam(column) for column in columns]
+    return compile_statement(kind, select(of).where(*wanted).order_by(of.c.id))
+
+
+@cache
+def build_page(
+    kind: DatabaseKind, table: str, columns: tuple[str, ...], by: str, below: bool, without: bool
+) -> str:
+    """Build the query of a page of an account's rows, newest first."""
+    of = metadata.tables[table]
+    wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
+    wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
+    wanted += [of.c.status != bindparam("without")] if without else []
+    newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
+    return compile_statement(kind, newest_first.limit(bindparam("limit")).offset(ZERO_OFFSET))
+
+
+@cache
+def build_count(kind: DatabaseKind, table: str) -> str:
+    """Build the count of an account's rows."""
+    of = metadata.tables[table]
+    number = select(func.count().label("n")).select_from(of)
+    return compile_statement(kind, number.where(of.c.account_id == bindparam("account_id")))
+
+
+@cache
+def build_sums(kind: DatabaseKind, what: SumQuery) -> str:
+    """Build the sums over rows, grouped by columns."""
+    table, summed, columns, ranged, through = what
+    of = metadata.tables[table]
+    within = of.c[ranged].between(bindparam("first"), bindparam("last"))
+    sums = [func.coalesce(func.sum(of.c[name]), literal_column("0")).label(name) for name in summed]
+    alike = [
+        of.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
+    ]
+    order = [of.c[name].desc() if name == ranged else of.c[name] for name in columns]
+    mine = of.c.account_id == bindparam("account_id")
+    if through:
+        owned = select(connections.c.id).where(connections.c.account_id == bindparam("account_id"))
+        mine = of.c.connection_id.in_(owned)
+    statement = select(*alike, *sums).where(mine, within)
+    return compile_statement(kind, statement.group_by(*alike).order_by(*order))
+
+
+@cache
+def build_events(kind: DatabaseKind, of: str) -> str:
+    """Build the query of a resource's events; a job's are numbered as the job counts them."""
+    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
+    columns = [whose.label("resource_id"), number.label("n"), events.c.type, events.c.at]
+    wanted = select(*columns, events.c.data, events.c.job_id).where(
+        whose == bindparam("of"), number > bindparam("after")
+    )
+    return compile_statement(
+        kind, wanted.order_by(number).limit(bindparam("limit")).offset(ZERO_OFFSET)
+    )
+
+
+@cache
+def build_last_event(kind: DatabaseKind, of: str) -> str:
+    """Build the query of the last event of a resource or job."""
+    whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
+    last = select(number.label("n"), events.c.type).where(whose == bindparam("of"))
+    return compile_statement(
+        kind, last.order_by(number.desc()).limit(literal_column("1")).offset(ZERO_OFFSET)
+    )
+
+
+@cache
+def build_open_roots(kind: DatabaseKind) -> str:
+    """Build the query of the open roots that others hold, or nobody."""
+    others = (roots.c.owner.is_(None)) | (roots.c.owner != bindparam("owner"))
+    return compile_statement(
+        kind, select(roots).where(roots.c.open.is_(True), others).order_by(roots.c.id)
+    )
+
+
+@cache
+def build_cancel_requests(kind: DatabaseKind) -> str:
+    """Build the query of an owner's open roots that are to be cancelled."""
+    mine = (roots.c.owner == bindparam("owner"), roots.c.open.is_(True))
+    return compile_statement(
+        kind, select(roots.c.id).where(*mine, roots.c.cancel_requested.is_(True))
+    )
+
+
+@cache
+def build_count_of_open_roots(kind: DatabaseKind) -> str:
+    """Build the count of an account's open roots, up to `most`, which an index answers."""
+    mine = (roots.c.account_id == bindparam("account_id"), roots.c.open == true())
+    some: Select[Any] = select(literal_column("1")).where(*mine)
+    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
+    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
+
+
+@cache
+def build_blob_reference(kind: DatabaseKind) -> str:
+    """Build the search for an artifact that refers to bytes outside the database."""
+    kept = (artifacts.c.content.is_(None), artifacts.c.deleted == false())
+    found: Select[Any] = select(literal_column("1").label("n")).where(
+        artifacts.c.sha256 == bindparam("sha256"), *kept
+    )
+    return compile_statement(kind, found.limit(literal_column("1")).offset(ZERO_OFFSET))
