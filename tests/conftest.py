@@ -22,6 +22,8 @@ from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
+pytest_plugins = ("tests._postgres",)
+
 # What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
 # tests of every day (`scripts/test`) are without it; the gate and the README's command are not.
 SLOW = (

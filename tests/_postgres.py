@@ -1,0 +1,195 @@
+"""A cluster of PostgreSQL for the tests: its own folder, port and user, gone when they are over.
+
+A test asks for `postgres_url`, the address of an empty database of its own, as
+`postgresql://toolkit:PASSWORD@127.0.0.1:PORT/test_N`: it may do with it what it likes, and make
+more of them by `postgres.create_database()`. `postgres` is the cluster itself, which all tests of a
+worker share. One that kills or restarts PostgreSQL starts a `PostgresCluster` of its own.
+
+The cluster's language is not "C", as on most machines where somebody installs it, so that what
+depends on the order of texts shows. Tests are skipped where PostgreSQL is not installed.
+"""
+
+import itertools
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.support.ports import free_port
+from tests.support.timing import PATIENCE_S, wait_until
+
+DEBIANS: Final = Path("/usr/lib/postgresql")
+USER: Final = "toolkit"
+# What a root must not run is run by the first of these that there is.
+UNPRIVILEGED: Final = ("postgres", "nobody")
+
+
+def find_postgres() -> Path | None:
+    """Find the folder of PostgreSQL's programs, the newest where there are several."""
+    found = shutil.which("postgres")
+    if found is not None:
+        return Path(found).resolve().parent
+    installed = sorted(DEBIANS.glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    return installed[-1].parent if installed else None
+
+
+class PostgresCluster:
+    """A cluster of databases: made at once, and served on loopback from `start` to `stop`.
+
+    Args:
+        programs: the folder of PostgreSQL's programs.
+        synced: whether a commit waits for the disk, as it does outside of tests.
+        options: more of the server's settings.
+
+    Attributes:
+        port: where it listens, also after a restart.
+        password: of its user, who may do everything.
+    """
+
+    def __init__(self, programs: Path, *, synced: bool = False, **options: str) -> None:
+        self._programs = programs
+        self._owner = _find_unprivileged() if os.name == "posix" and os.geteuid() == 0 else None
+        self._folder = Path(mkdtemp(prefix="toolkit-postgres-"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+        self.password = secrets.token_hex(12)
+        self.port = free_port()
+        flags = {"fsync": "off", "full_page_writes": "off"} if not synced else {}
+        self._options = {
+            **flags,
+            "listen_addresses": "127.0.0.1",
+            "port": str(self.port),
+            "unix_socket_directories": "",
+            "max_connections": "100",
+            "shared_buffers": "32MB",
+            "password_encryption": "scram-sha-256",
+            "logging_collector": "off",
+            **options,
+        }
+        self._make()
+
+    def _make(self) -> None:
+        password = self._folder / "password"
+        password.write_text(self.password)
+        if self._owner is not None:
+            for path in (self._folder, password):
+                shutil.chown(path, self._owner)
+        self._run(
+            "initdb", "--pgdata", str(self._data), "--username", USER, "--pwfile", str(password),
+            "--auth", "scram-sha-256", "--encoding", "UTF8", "--no-sync", "--locale", "C.UTF-8",
+            "--locale-provider", "icu", "--icu-locale", "en-US",
+        )  # fmt: skip
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _run(self, program: str, *arguments: str) -> None:
+        """Run one of PostgreSQL's programs to its end."""
+        done = subprocess.run(
+            [str(self._programs / program), *arguments],
+            capture_output=True, check=False, cwd=self._folder, user=self._owner, text=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        """Start the server, and wait until it answers."""
+        set_options = [f"--{name}={value}" for name, value in self._options.items()]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self._programs / "postgres"), "-D", str(self._data), *set_options],
+                stdout=log, stderr=log, cwd=self._folder, user=self._owner, start_new_session=True,
+            )  # fmt: skip
+        wait_until(self._is_serving)
+
+    def _is_serving(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, (self._folder / "log").read_text()
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """Stop the server.
+
+        Args:
+            how: SIGINT ends its sessions; SIGQUIT ends all at once, as a crash does, so that it
+                recovers when it is started again.
+        """
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+    def remove(self) -> None:
+        """Stop the server, and delete everything."""
+        self.stop()
+        shutil.rmtree(self._folder)
+
+    def build_url(self, database: str = "postgres") -> str:
+        """Build the address of a database."""
+        return f"postgresql://{USER}:{self.password}@127.0.0.1:{self.port}/{database}"
+
+    def connect(self, database: str = "postgres") -> "psycopg.Connection[tuple[object, ...]]":
+        """Connect to a database, outside of any transaction."""
+        return psycopg.connect(self.build_url(database), autocommit=True)
+
+    def create_database(self, template: str = "template0") -> str:
+        """Create a database, and return its address."""
+        name = f"test_{next(self._numbers)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+        return self.build_url(name)
+
+    def drop_database(self, url: str) -> None:
+        """Delete a database, whoever is connected to it."""
+        name = url.rpartition("/")[2]
+        with self.connect() as connection:
+            connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+
+
+def _find_unprivileged() -> str:
+    import pwd
+
+    known = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in UNPRIVILEGED if name in known)
+
+
+def start_cluster(**options: str) -> PostgresCluster:
+    """Start a cluster; whoever does so removes it. The test is skipped where there is none."""
+    programs = find_postgres()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    made = PostgresCluster(programs, **options)
+    try:
+        made.start()
+    except BaseException:
+        made.remove()
+        raise
+    return made
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresCluster]:
+    """A running cluster; one for all tests of this worker."""
+    made = start_cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresCluster) -> Iterator[str]:
+    """The address of an empty database of the test's own."""
+    url = postgres.create_database()
+    yield url
+    postgres.drop_database(url)
