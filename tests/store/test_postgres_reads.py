@@ -1,0 +1,158 @@
+"""Reads of PostgreSQL, and notices of commits, while the server goes away and comes back."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+import psycopg
+import pytest
+
+from tests._postgres import PostgresCluster, start_cluster
+from tests.support.timing import PATIENCE_S, wait_until_async
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.postgres.listener import CommitListener
+from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
+from toolkit.store.postgres.reads import MAX_CONNECTIONS, PostgresReadConnection
+
+NAME = "toolkit test"
+SESSIONS_SQL = f"SELECT pid FROM pg_stat_activity WHERE application_name = '{NAME}'"
+
+
+@pytest.fixture
+def cluster() -> Iterator[PostgresCluster]:
+    """A cluster of the test's own, which it may stop."""
+    made = start_cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+async def reads(postgres_url: str) -> AsyncIterator[PostgresReadConnection]:
+    """A way to read an empty database."""
+    opened = PostgresReadConnection(postgres_url, NAME)
+    yield opened
+    await opened.close()
+
+
+def cut_sessions(postgres: PostgresCluster) -> int:
+    """End all sessions of the toolkit, as a restart does; return how many there were."""
+    with postgres.connect() as connection:
+        pids = [pid for (pid,) in connection.execute(SESSIONS_SQL.encode())]
+        for pid in pids:
+            connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    return len(pids)
+
+
+async def test_rows_are_read_by_name(reads: PostgresReadConnection) -> None:
+    """Given a statement as SQLite has it, then rows have its names and Python's own types."""
+    sql = "SELECT 2 * :n AS twice, :name AS name, sum(v) AS total, '%' AS sign FROM (VALUES (1), (2)) AS t (v)"
+    given = {"n": 21, "name": "tea"}
+    (row,) = await reads.fetch_rows(sql, given)
+    assert row == {"twice": 42, "name": "tea", "total": 3, "sign": "%"}
+    assert type(row["total"]) is int
+    assert await reads.fetch_values("SELECT 1 WHERE 1 = :n", {"n": 2}) is None
+
+
+async def test_many_reads_take_turns(
+    reads: PostgresReadConnection, postgres: PostgresCluster
+) -> None:
+    """Given far more reads at once than connections, then all are answered by a few of them."""
+    asked = [reads.fetch_values("SELECT :n + 0", {"n": n}) for n in range(200)]
+    assert await asyncio.gather(*asked) == [(n,) for n in range(200)]
+    with postgres.connect() as connection:
+        assert len(list(connection.execute(SESSIONS_SQL.encode()))) <= MAX_CONNECTIONS
+
+
+async def test_a_read_that_was_given_up_leaves_nothing_behind(
+    reads: PostgresReadConnection,
+) -> None:
+    """Given a read that is cancelled, then the next one is not given its answer."""
+    slow = asyncio.ensure_future(reads.fetch_values("SELECT pg_sleep(60), 1", {}))
+    await wait_until_async(lambda: bool(reads._turns._value < MAX_CONNECTIONS))
+    slow.cancel()
+    assert await reads.fetch_values("SELECT 2", {}) == (2,)
+
+
+async def test_a_statement_that_is_wrong_names_no_value(reads: PostgresReadConnection) -> None:
+    """Given a statement that fails, then the error is one line, and the next read works."""
+    with pytest.raises(ServiceError) as refused:
+        await reads.fetch_rows("SELECT CAST(:text AS bigint)", {"text": "hunter2"})
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert "\n" not in str(refused.value)
+    assert await reads.fetch_values("SELECT 1", {}) == (1,)
+
+
+async def test_cut_connections_are_opened_anew(
+    reads: PostgresReadConnection, postgres: PostgresCluster
+) -> None:
+    """Given connections that are cut between two reads, then the next ones do not notice."""
+    await asyncio.gather(*[reads.fetch_values("SELECT 1", {}) for _ in range(20)])
+    assert cut_sessions(postgres) >= 1
+    again = [reads.fetch_values("SELECT 1", {}) for _ in range(20)]
+    assert set(await asyncio.gather(*again)) == {(1,)}
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+async def test_a_server_that_is_away_is_unavailable_and_then_works_again(
+    cluster: PostgresCluster, how: signal.Signals
+) -> None:
+    """Given a server that stops, or crashes, then reads are refused until it is there again."""
+    reads = PostgresReadConnection(cluster.build_url(), NAME)
+    assert await reads.fetch_values("SELECT 1", {}) == (1,)
+    cluster.stop(how)
+    with pytest.raises(ServiceError) as refused:
+        await reads.fetch_values("SELECT 1", {})
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert refused.value.retry_after
+    assert cluster.password not in str(refused.value)
+    await asyncio.to_thread(cluster.start)
+    assert await reads.fetch_values("SELECT 1", {}) == (1,)
+    await reads.close()
+
+
+@pytest.fixture
+async def heard(postgres_url: str) -> AsyncIterator[list[Sequence[str] | None]]:
+    """All that a listener was told."""
+    told: list[Sequence[str] | None] = []
+    listener = CommitListener(postgres_url, NAME, "me", told.append)
+    listener.start()
+    async with asyncio.timeout(PATIENCE_S):
+        await wait_until_async(lambda: told == [None])
+    yield told
+    await listener.close()
+
+
+@pytest.fixture
+def tell(postgres_url: str) -> Callable[[str, Sequence[str]], None]:
+    """Tells of events, as an engine does."""
+
+    def send(sender: str, ids: Sequence[str]) -> None:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(NOTIFY_SQL.encode(), (list(build_payloads(sender, ids)),))
+
+    return send
+
+
+async def test_a_listener_is_told_what_others_wrote(
+    heard: list[Sequence[str] | None], tell: Callable[[str, Sequence[str]], None]
+) -> None:
+    """Given notices of this engine and of another one, then only the other's are passed on."""
+    many = [f"run_{n:0>26}" for n in range(500)]
+    for sender, ids in (("me", ["run_a"]), ("other", many)):
+        await asyncio.to_thread(tell, sender, ids)
+    async with asyncio.timeout(PATIENCE_S):
+        await wait_until_async(lambda: sum(len(ids or ()) for ids in heard) == len(many))
+    assert {each for ids in heard for each in ids or ()} == set(many)
+
+
+async def test_a_listener_that_was_cut_off_says_so(
+    heard: list[Sequence[str] | None],
+    tell: Callable[[str, Sequence[str]], None],
+    postgres: PostgresCluster,
+) -> None:
+    """Given a connection that is cut, then all who wait look again, and notices go on."""
+    await asyncio.to_thread(cut_sessions, postgres)
+    async with asyncio.timeout(PATIENCE_S):
+        await wait_until_async(lambda: heard.count(None) == 2)
+        await asyncio.to_thread(tell, "other", ["run_b"])
+        await wait_until_async(lambda: ["run_b"] in heard)

@@ -1,0 +1,70 @@
+"""A connection that listens for the notices of other engines' commits."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import psycopg
+
+from toolkit.store.postgres.connections import build_parameters
+from toolkit.store.postgres.notices import EVENT_CHANNEL, read_payload
+from toolkit.store.postgres.reads import open_async_connection
+
+log = logging.getLogger(__name__)
+RECONNECT_S: Final = 1.0
+
+
+class CommitListener:
+    """A listener that tells what other engines have written, for as long as it runs.
+
+    Args:
+        url: the database's address.
+        application_name: what the server's lists of sessions show.
+        owner: the id of this opening of the store, whose own notices are passed over.
+        on_commit: called with the ids of whatever has new events; with none where notices may have
+            been missed, as while the connection was cut.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        application_name: str,
+        owner: str,
+        on_commit: Callable[[Sequence[str] | None], None],
+    ) -> None:
+        self._parameters = build_parameters(url, application_name)
+        self._owner = owner
+        self._on_commit = on_commit
+        self._listening: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to listen, on the running event loop."""
+        self._listening = asyncio.get_running_loop().create_task(self._listen_on())
+
+    async def close(self) -> None:
+        """Listen no longer."""
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.wait([self._listening])
+
+    async def _listen_on(self) -> None:
+        """Listen, again and again: connections are cut, and servers restarted."""
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                log.info("no notices of commits for now: %s", type(error).__name__)
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _listen(self) -> None:
+        connection = await open_async_connection(self._parameters)
+        try:
+            await connection.execute(f"LISTEN {EVENT_CHANNEL}".encode())
+            self._on_commit(None)
+            async for notice in connection.notifies():
+                sender, ids = read_payload(notice.payload)
+                if sender != self._owner:
+                    self._on_commit(ids)
+        finally:
+            await connection.close()
