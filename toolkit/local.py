@@ -415,6 +415,7 @@ def start_engine(
     mode: "CassetteMode",
     take_up: bool | None,
     read_only: bool,
+    dispatch: str | None,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
 
@@ -425,6 +426,9 @@ def start_engine(
     update: dict[str, object] = {"sandbox": sandbox or settings.sandbox or faults is not None}
     if data_dir is not None:
         update["data_dir"] = Path(data_dir)
+    if dispatch is not None:
+        update["dispatch"] = dispatch
+        Settings(dispatch=dispatch)  # a copy is not checked
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
     functions = FunctionTable()

@@ -25,6 +25,7 @@ TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
 SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 # Old names of settings, which are still read: to be removed in the version after 0.1.0.
 RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
+_DISPATCH = re.compile(r"dask://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
 
 
@@ -42,6 +43,13 @@ def _check_network(text: str) -> str:
     return text
 
 
+def _check_dispatch(text: str) -> str:
+    if not _DISPATCH.fullmatch(text):
+        raise ValueError("is not the address of a Dask scheduler such as dask://10.0.0.7:8786")
+    return text
+
+
+DaskAddress = Annotated[str, AfterValidator(_check_dispatch)]
 TrustedNetwork = Annotated[str, AfterValidator(_check_network)]
 CorsOrigin = Annotated[str, AfterValidator(_check_origin)]
 
@@ -290,6 +298,11 @@ class Settings(BaseSettings):
     cpu_timeout_s: float = Field(default=60.0, gt=0, description="of one step in a worker process")
     cpu_memory_bytes: int | None = Field(
         default=4 * 1024**3, ge=256 * 1024**2, description="that a worker process may allocate"
+    )
+    dispatch: DaskAddress | None = Field(
+        default=None,
+        description="the Dask cluster that does CPU steps, as `dask://host:port` (the extra"
+        " `dask`); worker processes of this machine if not given",
     )
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
     first_byte_timeout_s: float = Field(default=120.0, gt=0)

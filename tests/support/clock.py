@@ -11,4 +11,4 @@ class LeaseClock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 1000.0
         told = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("toolkit.store.leases.lease_store.time", told)
+        monkeypatch.setattr("toolkit.store.leases.clock.time", told)

@@ -67,3 +67,24 @@ class RefusedError(ValueError):
 def has_loaded(module: str) -> bool:
     """Tell whether this process has imported a module."""
     return module in sys.modules
+
+
+def lose_worker_once(marker: str) -> int:
+    """Kill the process that started this one, but only the first time; say which it is."""
+    if not Path(marker).exists():
+        Path(marker).write_text("lost", encoding="utf-8")
+        os.kill(os.getppid(), signal.SIGKILL)
+        signal.pause()  # this process is ended with it
+    return os.getppid()
+
+
+def find_parent() -> int:
+    """The id of the process that started this one."""
+    return os.getppid()
+
+
+def begin_and_wait(begun: str, gate: str) -> str:
+    """Say that it has begun, and come back when a pipe is written to."""
+    Path(begun).write_text(str(os.getpid()), encoding="utf-8")
+    Path(gate).read_bytes()
+    return "through"

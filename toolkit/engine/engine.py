@@ -54,9 +54,9 @@ from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.engine.services.lineage import Lineages
 from toolkit.engine.services.usage import Usage
 from toolkit.engine.transport.driver import Driver
+from toolkit.engine.transport.executors import make_executor
 from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
-from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.functions import FunctionTable
 from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.secrets import EnvironmentResolver, SecretResolver
@@ -186,6 +186,7 @@ class Engine:
         registry = registry or Registry.load()
         if take_up is None:
             take_up = settings.take_up
+        executor = make_executor(settings)
         if read_only:
             store: Store = ReadOnlyStore(settings.data_dir, settings.artifact_url)
         else:
@@ -204,7 +205,7 @@ class Engine:
             registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else NetworkTransport,
-                WorkerPool.of(settings),
+                executor,
                 settings.reply_limit_bytes,
                 # What is recorded, or replayed, is all that is asked for.
                 lookup_cache=None if reproducible else LookupCache(),

@@ -118,6 +118,10 @@ class Capability:
             JSON can hold, told in a thread before each call; none for nothing.
         cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
             process is started, and has their modules, by then.
+        resources: what a machine of a cluster must have to spare for each step that its flow runs
+            in a worker process, such as `{"GPU": 1}`, by the names that its workers declare;
+            `memory` is in bytes, and lets the process have as many. Without a cluster it is not
+            asked.
         estimate: the operation an input leads to, for the price before the call.
         keywords: words in an objective that ask for this capability (for the planner).
         alias_of: the capability this is another name of.
@@ -140,6 +144,7 @@ class Capability:
     calls_back: bool = False
     state: Callable[[Any], object] | None = None
     cpu_steps: tuple[Callable[..., object], ...] = ()
+    resources: Mapping[str, float] = field(default_factory=dict)
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None
     keywords: tuple[str, ...] = ()
     alias_of: str | None = None

@@ -44,12 +44,19 @@ class RunInProcess:
     function of a script or notebook; and its arguments and its result are plain values: None,
     bool, int, float, str, bytes, and lists, tuples and dicts of them.
 
+    Attributes:
+        function: what is called.
+        args: its arguments.
+        here: whether the process has to be on this machine, as it reads a file that is only here.
+        name: the function's module and its name there.
+
     Raises:
         NotSerializableError: the process would not find the function.
     """
 
     function: Callable[..., object]
     args: tuple[object, ...] = ()
+    here: bool = False
     name: tuple[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,7 +149,9 @@ def report_submission(vendor_job_id: str, cancel: httpx.Request | None = None) -
     yield Submitted(vendor_job_id, cancel)
 
 
-def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:
+def run_in_process(
+    function: Callable[[Unpack[Args]], T], *args: *Args, here: bool = False
+) -> Flow[T]:
     """Call a function in a worker process, and receive what it returns (see `RunInProcess`).
 
     What it raises is raised here: a `ProviderError` as it is, another error as the nearest built-in
@@ -152,7 +161,7 @@ def run_in_process(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[
     >>> next(flow).run()
     3
     """
-    return cast("T", (yield RunInProcess(function, args)))
+    return cast("T", (yield RunInProcess(function, args, here)))
 
 
 def run_in_thread(function: Callable[[Unpack[Args]], T], *args: *Args) -> Flow[T]:

@@ -16,6 +16,7 @@ from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
@@ -54,7 +55,9 @@ class ReadOnlyStore(Store):
         self._writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
         self._owner = _Onlooker(data_dir)
-        self.leases = _ReadOnlyLeases(self._reader, self._writer, self._changes, self._owner, 0)
+        self.leases = _ReadOnlyLeases(
+            self._reader, self._writer, self._changes, self._owner, MachineClock(), 0
+        )
 
     async def close(self) -> None:
         """Close the database."""

@@ -19,6 +19,7 @@ from toolkit.store.data_dir.location import claim_location
 from toolkit.store.data_dir.owners import LeaseOwner
 from toolkit.store.data_dir.world import claim_world
 from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
@@ -26,6 +27,7 @@ from toolkit.store.schema import migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
+from toolkit.store.sqlite.transactions import begin_sqlite_transaction
 from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.sqlite.writes import SqliteWriteConnection
 from toolkit.store.tables import metadata
@@ -93,8 +95,10 @@ class Store:
             timed=timed,
         )
         self._waiters = EventWaiters(self._reader, read_connection.get_data_version)
-        self._changes = DirectWriter(self._engine, turns)
-        self.leases = LeaseStore(self._reader, self._writer, self._changes, self._owner, lease_s)
+        self._changes = DirectWriter(partial(begin_sqlite_transaction, self._engine, turns))
+        self.leases = LeaseStore(
+            self._reader, self._writer, self._changes, self._owner, MachineClock(), lease_s
+        )
 
     @classmethod
     async def open(

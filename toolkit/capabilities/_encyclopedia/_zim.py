@@ -39,12 +39,14 @@ class ZimEncyclopedia:
 
     def search(self, topic: str, limit: int) -> Flow[list[SearchHit]]:
         """Search for articles on a topic, best first."""
-        found = yield from run_in_process(search_file, os.path.abspath(self.path), topic, limit)
+        path = os.path.abspath(self.path)
+        found = yield from run_in_process(search_file, path, topic, limit, here=True)
         return [SearchHit(key, title, certain=certain) for key, title, certain in found]
 
     def read_article(self, hit: SearchHit, *, whole: bool) -> Flow[EncyclopediaArticle | None]:
         """Read an article, with sections if `whole`; none for a missing or disambiguation page."""
-        read = yield from run_in_process(read_article_file, os.path.abspath(self.path), hit.key)
+        path = os.path.abspath(self.path)
+        read = yield from run_in_process(read_article_file, path, hit.key, here=True)
         if read is None:
             return None
         summary, sections, facts = read

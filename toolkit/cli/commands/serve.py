@@ -55,6 +55,10 @@ def serve(
     cors_origin: Annotated[
         list[str] | None, typer.Option(help="A web page's origin that may ask; repeatable.")
     ] = None,
+    dispatch: Annotated[
+        str | None,
+        typer.Option(help="The Dask cluster that does CPU steps, as dask://host:port."),
+    ] = None,
     log_format: Annotated[
         Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
     ] = "auto",
@@ -85,6 +89,7 @@ def serve(
             closed_signup=closed_signup or None,
             trust_proxy=trust_proxy,
             cors_origins=cors_origin,
+            dispatch=dispatch,
         )
         script = _load_faults(faults)
         update: dict[str, object] = {

@@ -109,6 +109,7 @@ class AsyncClient(AsyncClientExperiments):
         mode: "CassetteMode" = "replay",
         take_up: bool | None = None,
         read_only: bool = False,
+        dispatch: str | None = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -127,6 +128,8 @@ class AsyncClient(AsyncClientExperiments):
                 far as its secrets are there, and not in a copy of a directory; true makes a copy a
                 directory of its own and resumes; false resumes nothing.
             read_only: only read what is there, of all accounts; nothing is written.
+            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` (the extra
+                `dask`); worker processes of this machine by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -151,6 +154,7 @@ class AsyncClient(AsyncClientExperiments):
             mode=mode,
             take_up=take_up,
             read_only=read_only,
+            dispatch=dispatch,
         )
         client = cls(
             base_url=LOCAL_URL,

@@ -110,6 +110,7 @@ class Client(ClientExperiments):
         mode: "CassetteMode" = "replay",
         take_up: bool | None = None,
         read_only: bool = False,
+        dispatch: str | None = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -128,6 +129,8 @@ class Client(ClientExperiments):
                 far as its secrets are there, and not in a copy of a directory; true makes a copy a
                 directory of its own and resumes; false resumes nothing.
             read_only: only read what is there, of all accounts; nothing is written.
+            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` (the extra
+                `dask`); worker processes of this machine by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -152,6 +155,7 @@ class Client(ClientExperiments):
             mode=mode,
             take_up=take_up,
             read_only=read_only,
+            dispatch=dispatch,
         )
         client = cls(
             base_url=LOCAL_URL,

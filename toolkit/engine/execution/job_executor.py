@@ -199,6 +199,7 @@ class JobExecutor:
             timeouts=timeouts,
             account_id=job_run.account_id,
             is_large=_is_large(call),
+            resources=capability.resources,
         )
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:

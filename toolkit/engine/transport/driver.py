@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -19,10 +19,10 @@ from toolkit.engine.transport.answers import (
     ignore_text,
     read_answer,
 )
+from toolkit.engine.transport.cpu_executor import NO_RESOURCES, CpuExecutor
 from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
-from toolkit.engine.transport.worker_pool import CpuExecutor
 from toolkit.plugins import (
     Flow,
     Operation,
@@ -147,6 +147,7 @@ class Driver:
         via: str = "",
         account_id: str = "",
         is_large: bool = False,
+        resources: Mapping[str, float] = NO_RESOURCES,
     ) -> T:
         """Drive a flow to its result, step by step.
 
@@ -158,6 +159,7 @@ class Driver:
             account_id: the account that CPU work is queued for.
             is_large: whether its input is so large that it runs in threads from the first step;
                 after a large outcome it does so anyway.
+            resources: what a machine must have to spare for its CPU work.
 
         Raises:
             ProviderError: whatever the flow raised or did not catch.
@@ -188,7 +190,9 @@ class Driver:
                         case Operation():
                             outcome = await hooks.on_operation(step)
                         case RunInProcess():
-                            outcome = await self.run_in_process(step, account_id)
+                            # A vendor's flow holds a secret: its steps stay on this machine.
+                            own = replace(step, here=True) if via else step
+                            outcome = await self._executor.dispatch(own, account_id, resources)
                         case RunInThread():
                             outcome = await self.run_in_thread(step.run, account_id)
                         case RunFunction():
@@ -229,12 +233,12 @@ class Driver:
         self._executor.prepare(functions)
 
     async def run_in_process(self, step: RunInProcess, account_id: str = "") -> object:
-        """Run a step that may take long in a worker process.
+        """Run a step that may take long in a worker process of this machine.
 
         Raises:
             ProviderError: it took too long, or what carried it out died.
         """
-        return await self._executor.dispatch(step, account_id)
+        return await self._executor.dispatch(replace(step, here=True), account_id)
 
     async def run_in_thread(self, work: Callable[[], T], account_id: str = "") -> T:
         """Run quick work in a thread; it cannot be ended, so it keeps its place until done."""

@@ -1,18 +1,22 @@
 """The pool of worker processes for CPU work: fair between accounts, each step with a limit."""
 
 import asyncio
-import builtins
 import os
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import SerialThread
-from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.engine.transport.cpu_executor import (
+    NO_RESOURCES,
+    make_timeout,
+    make_worker_loss,
+    read_result,
+)
+from toolkit.plugins import RunInProcess
 from toolkit.settings import Settings
 from toolkit.workers.function_loading import load_functions
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
@@ -20,28 +24,6 @@ from toolkit.workers.serialization import NotSerializableError, get_function_nam
 
 # On one core, too, so that a short step need not wait for somebody else's long one.
 MIN_WORKERS = 2
-
-
-class CpuExecutor(Protocol):
-    """An executor of CPU work, which runs it where it can be ended."""
-
-    def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
-        """Get ready to run functions that will soon be asked for; does not wait."""
-        ...
-
-    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
-        """Run a step and return its result; cancelling this ends it at once.
-
-        Raises:
-            NotSerializableError: an argument or the result cannot travel.
-            ProviderError: it took too long, or the worker died.
-            Exception: whatever the function raised, as the nearest built-in class.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """End all steps under way, and the workers."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +83,12 @@ class WorkerPool:
         # there again, where somebody waits for it.
         worker.thread.start(loading).add_done_callback(lambda done: done.exception())
 
-    async def dispatch(self, step: RunInProcess, account_id: str) -> object:
+    async def dispatch(
+        self,
+        step: RunInProcess,
+        account_id: str,
+        resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine has what it has
+    ) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
         await self._semaphore.acquire(account_id)
         try:
@@ -117,7 +104,7 @@ class WorkerPool:
             self._idle.append(worker)
         finally:
             self._semaphore.release()
-        return _read_result(answer, step)
+        return read_result(answer, step)
 
     async def _ask_worker(self, worker: PooledWorker, step: RunInProcess) -> Any:
         module, name = step.name
@@ -128,18 +115,9 @@ class WorkerPool:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            raise ProviderError(
-                ErrorCode.PROVIDER_TIMEOUT,
-                f"`{name}` was ended, as it took longer than the {self._timeout_s:g} s of"
-                " cpu_timeout_s: ask for less.",
-                retryable=False,
-            ) from None
+            raise make_timeout(name, self._timeout_s) from None
         except WorkerEndedError as error:
-            raise ProviderError(
-                ErrorCode.INTERNAL,
-                f"The worker process that carried out `{name}` died: {error}. Try again.",
-                retryable=True,
-            ) from None
+            raise make_worker_loss(name, str(error)) from None
 
     def _take_worker(self) -> PooledWorker:
         """Take the worker that was used last, as its caches are warm; a new one if none is free."""
@@ -190,43 +168,3 @@ def _kill_all(workers: set[PooledWorker], owner: int) -> None:
     if os.getpid() == owner:  # a fork of it has none of its own
         for worker in list(workers):
             worker.kill()
-
-
-def _read_result(answer: Any, step: RunInProcess) -> object:
-    """Return the value of a worker's answer, or raise its error."""
-    error = answer.get("error")
-    if error is None:
-        value: object = answer["value"]
-        return value
-    module, name = step.name
-    match error["kind"]:
-        case "fault":
-            raise ProviderError(
-                ErrorCode[error["code"]],
-                error["message"],
-                retryable=error["retryable"],
-                retry_after=error["retry_after"],
-                status=error["status"],
-                vendor_request_id=error["vendor_request_id"],
-            )
-        case "plain":
-            raise NotSerializableError(error["message"])
-        case "import":
-            raise NotSerializableError(
-                f"A worker process cannot import `{module}.{name}`: {error['message']}."
-            )
-    known = getattr(builtins, error["base"], Exception)
-    if known is MemoryError:
-        raise ProviderError(
-            ErrorCode.INTERNAL,
-            f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
-            retryable=False,
-        )
-    if not issubclass(known, Exception):  # such as SystemExit, which must not end this process
-        known = RuntimeError
-    try:
-        raised = known(error["message"])
-    except TypeError:  # it takes more than a text, as a UnicodeDecodeError does
-        raised = RuntimeError(error["message"])
-    raised.add_note(f"in a worker process:\n{error['traceback']}")
-    raise raised

@@ -1,5 +1,7 @@
 """Owners of leases: processes, each known by a lock file that the system frees when it dies."""
 
+import hashlib
+import platform
 import secrets
 from pathlib import Path
 from typing import IO
@@ -52,6 +54,34 @@ class LeaseOwner:
             self._get_lock_path(self.id).unlink(missing_ok=True)
             self._lock.close()
             self._lock = None
+
+
+class SharedOwner(LeaseOwner):
+    """One opening of a database that other machines have open, too.
+
+    Its id begins with the place of its lock file: the owners of other places have theirs elsewhere,
+    and are known to be dead only when their leases end.
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / "owners"
+        self._folder.mkdir(exist_ok=True)
+        self._place = _compute_place(self._folder)
+        self.id = self._place + secrets.token_hex(8)
+        self._lock = self._try_lock(self.id)
+
+    def is_stale(self, owner: str) -> bool:
+        """Tell whether the process of another owner has ended, as far as this machine knows."""
+        return owner.startswith(self._place) and super().is_stale(owner)
+
+
+def _compute_place(folder: Path) -> str:
+    """Compute a short text from a machine and a folder of it, as long as it runs."""
+    found = folder.stat()
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    started = boot.read_text() if boot.exists() else ""
+    facts = f"{platform.node()} {started} {found.st_dev} {found.st_ino}"
+    return hashlib.sha256(facts.encode()).hexdigest()[:8] + "-"
 
 
 def find_active_owners(data_dir: Path) -> set[str]:

@@ -1,12 +1,15 @@
 """The leases of roots: each root is worked on by the one process that holds its lease."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 
+from sqlalchemy import false, or_, select, true
+
 from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import ServiceError
 from toolkit.store.changes import InsertRow, Lease, LeaseLost, UpdateRow
 from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.leases.clock import SharedClock
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.tables import roots
@@ -17,14 +20,12 @@ from toolkit.store.writing.writer import ChangeWriter
 class LeaseStore:
     """The leases of roots, as they are stored.
 
-    Leases end by the machine's monotonic clock, which nobody sets; it starts anew when the machine
-    does, but then every owner is known to be dead.
-
     Args:
         reader: reads the roots.
         writer: closes them, in order with what was written under their leases.
         changes: takes, renews and lets go of leases at once.
         owner: this opening of the store.
+        clock: what leases end by.
         lease_s: how long a lease holds without being renewed, in seconds.
     """
 
@@ -34,15 +35,19 @@ class LeaseStore:
         writer: ChangeWriter,
         changes: DirectWriter,
         owner: LeaseOwner,
+        clock: SharedClock,
         lease_s: float,
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._changes = changes
         self._owner = owner
+        self._clock = clock
         self._lease_s = lease_s
         # Those that are closed by what was written last; each is released soon after.
         self._closed: set[Lease] = set()
+        # Taken, perhaps, when the database was lost: the state they are to be left in, and how.
+        self._in_doubt: list[tuple[str, int, bool]] = []
 
     def build_root(
         self,
@@ -60,7 +65,7 @@ class LeaseStore:
             "open": True,
             "cancel_requested": False,
             "owner": self._owner.id,
-            "lease_until": time.monotonic() + self._lease_s,
+            "lease_until": self._clock.build_first_end(self._lease_s),
             "fence": 1,
             "created_at": format_rfc3339(now()),
             "key_id": key_id,
@@ -77,11 +82,13 @@ class LeaseStore:
             limit: the greatest number.
             wanted: tells of each whether to claim it; all are, by default.
         """
+        await self._release_doubtful()
         leases: list[Lease] = []
+        at = await self._clock.read()
         for row in await self._reader.list_open_roots(self._owner.id):
             if len(leases) == limit:
                 break
-            if self._is_free(row) and (wanted is None or await wanted(row)):
+            if self._is_free(row, at) and (wanted is None or await wanted(row)):
                 lease = await self._take(row)
                 leases += [] if lease is None else [lease]
         return leases
@@ -89,11 +96,13 @@ class LeaseStore:
     async def is_abandoned(self, root_id: str) -> bool:
         """Tell whether a root is open and nobody works on it."""
         row = await self._reader.get_row("roots", root_id)
-        return row is not None and bool(row["open"]) and self._is_free(row)
+        if row is None or not row["open"]:
+            return False
+        return self._is_free(row, await self._clock.read())
 
-    def _is_free(self, row: Row) -> bool:
+    def _is_free(self, row: Row, at: float) -> bool:
         owner = row["owner"]
-        return owner is None or row["lease_until"] < time.monotonic() or self._owner.is_stale(owner)
+        return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.
@@ -103,12 +112,27 @@ class LeaseStore:
             key_id: the key that it is asked for with from now on; as it was, by default.
         """
         fence, key_id = int(row["fence"]), key_id or row["key_id"]
-        mine = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence)
+        now_ = self._clock.build_now()
+        # Its lease may have been renewed since the row was read; a dead owner does not do that.
+        is_ended = or_(
+            roots.c.owner.is_(None),
+            roots.c.lease_until < now_,
+            roots.c.open.is_(False),
+            true() if row["owner"] and self._owner.is_stale(row["owner"]) else false(),
+        )
+        # Who has it locked is writing under it, or taking it.
+        free = (
+            select(roots.c.id)
+            .where(roots.c.id == row["id"], roots.c.fence == fence, is_ended)
+            .with_for_update(skip_locked=True)
+        )
         taking = asyncio.ensure_future(
             self._changes.execute(
-                mine.values(
+                roots.update()
+                .where(roots.c.id == free.scalar_subquery())
+                .values(
                     owner=self._owner.id,
-                    lease_until=time.monotonic() + self._lease_s,
+                    lease_until=now_ + self._lease_s,
                     fence=fence + 1,
                     open=True,
                     cancel_requested=row["cancel_requested"] if row["open"] else False,
@@ -123,6 +147,9 @@ class LeaseStore:
             if await taking:
                 freed = roots.update().where(roots.c.id == row["id"], roots.c.fence == fence + 1)
                 await self._changes.execute(freed.values(owner=None, open=row["open"]))
+            raise
+        except ServiceError:
+            self._in_doubt.append((row["id"], fence + 1, bool(row["open"])))
             raise
         self._writer.invalidate_numbers()
         if not taken:
@@ -145,11 +172,23 @@ class LeaseStore:
 
         Those that another process took meanwhile stay with it.
         """
+        mine = (roots.c.owner == self._owner.id, roots.c.open.is_(True))
+        # Locked in the order in which the writer locks them.
+        held = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
         self._changes.execute_now(
             roots.update()
-            .where(roots.c.owner == self._owner.id, roots.c.open.is_(True))
-            .values(lease_until=time.monotonic() + self._lease_s)
+            .where(roots.c.id.in_(held), *mine)
+            .values(lease_until=self._clock.build_now() + self._lease_s)
         )
+
+    async def _release_doubtful(self) -> None:
+        """Release what was taken though the database could not say so any more."""
+        while self._in_doubt:
+            root_id, fence, is_open = self._in_doubt[-1]
+            mine = (roots.c.owner == self._owner.id, roots.c.fence == fence)
+            taken = roots.update().where(roots.c.id == root_id, *mine)
+            await self._changes.execute(taken.values(owner=None, open=is_open))
+            self._in_doubt.pop()
 
     async def check(self, lease: Lease) -> None:
         """Check that a root is still this process's, which may have been suspended for long.

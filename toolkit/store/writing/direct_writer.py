@@ -1,27 +1,29 @@
 """Small changes beside the writer, each in a transaction of its own."""
 
 import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Final
 
-from sqlalchemy import Delete, Engine, Update
+from sqlalchemy import Connection, Delete, Update
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.sqlite.connections import translate_errors
-from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.writing.write_connection import DatabaseLocked
 
-CHANGE_TIMEOUT_MS = 2_000
+TRIES: Final = 3  # of a change that the database gave up for another one
+RETRY_AFTER_S: Final = 1.0
 
 
 class DirectWriter:
     """A writer of one small change at a time, which waits for nothing that the other has queued.
 
     Args:
-        engine: of the database.
-        turns: the other's, which gives way.
+        begin: begins a transaction on a connection of its own; called on any thread.
     """
 
-    def __init__(self, engine: Engine, turns: WriteTurns) -> None:
-        self._engine = engine
-        self._turns = turns
+    def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
+        self._begin = begin
         self._running: set[asyncio.Future[int]] = set()
         self._crash = find_crash_point("lease")
 
@@ -40,9 +42,17 @@ class DirectWriter:
 
         It does not wait long for others: the caller will try again.
         """
-        with translate_errors(), self._engine.connect() as connection, self._turns.ask():
-            connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        fault: DatabaseLocked | None = None
+        for _ in range(TRIES):
+            try:
+                return self._try_execute(statement)
+            except DatabaseLocked as error:
+                fault = error
+        message = fault.message if fault is not None else ""
+        raise ServiceError(ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S) from fault
+
+    def _try_execute(self, statement: Update | Delete) -> int:
+        with self._begin() as connection:
             hit = connection.execute(statement).rowcount
             if self._crash is not None:
                 self._crash("before")

@@ -34,7 +34,7 @@ class EventNumbers:
         self._new_ids.clear()
 
     def add_new(self, ids: Iterable[str]) -> None:
-        """Tell what the transaction has inserted."""
+        """Tell what the transaction inserts."""
         self._new_ids.update(ids)
 
     def make_rows(self, events: Sequence[AppendEvent]) -> list[list[object]]:
@@ -53,6 +53,16 @@ class EventNumbers:
             ]
             rows.append(row)
         return rows
+
+    def list_unknown(self, events: Iterable[AppendEvent]) -> list[tuple[str, str, list[str]]]:
+        """List what `find_last` will be asked for: by both columns, the sorted ids."""
+        resources = {event.resource_id for event in events}
+        jobs = {job_id for event in events if (job_id := _find_named_job(event))}
+        wanted = []
+        for key, column, ids in (("resource_id", "n", resources), ("job_id", "job_n", jobs)):
+            unknown = sorted(ids.difference(self._new_ids, ids & self._last_n.keys()))
+            wanted += [(key, column, unknown)] if unknown else []
+        return wanted
 
     def _next_number(self, key: str, column: str, value: str) -> int:
         """Return the next number of a resource or job; only the holder of its lease adds to it."""

@@ -90,6 +90,20 @@ class MergedChanges:
     increments: dict[str, tuple[IncrementColumns, dict[str, int]]] = field(default_factory=dict)
     events: list[AppendEvent] = field(default_factory=list)
 
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to write."""
+        return not (
+            self.inserts
+            or self.updates
+            or self.patches
+            or self.replacements
+            or self.deletes
+            or self.spendings
+            or self.increments
+            or self.events
+        )
+
     def add_change(self, change: Change) -> None:
         """Add a change; values of the same row are merged, and later ones win."""
         match change:

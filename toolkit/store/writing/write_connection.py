@@ -1,14 +1,39 @@
 """The connection that the writer has to a database: one transaction at a time, all or nothing."""
 
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Callable, Collection
+from typing import ClassVar, Protocol
 
 from toolkit.store.changes import Lease
 from toolkit.store.writing.submissions import MergedChanges
 
 
 class DatabaseLocked(Exception):  # noqa: N818 - names what happened
-    """Another connection is writing; nothing was written, and the same may be tried again."""
+    """Another connection is writing; nothing was written, and the same may be tried again.
+
+    Attributes:
+        message: told to those who have waited for too long.
+    """
+
+    message: ClassVar[str] = "The store is locked by another process: ask again in a moment."
+
+
+class DatabaseUnreachable(DatabaseLocked):
+    """There is no connection; nothing was written, and the same may be tried again."""
+
+    message = "The database cannot be reached: ask again in a moment."
+
+
+class CommitInDoubt(Exception):  # noqa: N818 - names what happened
+    """The connection was lost in a commit, which was made or was not.
+
+    Args:
+        find_outcome: tells whether it was made; it raises `DatabaseLocked` while nobody knows, and
+            `ServiceError` if nobody ever will.
+    """
+
+    def __init__(self, find_outcome: Callable[[], bool]) -> None:
+        super().__init__()
+        self.find_outcome = find_outcome
 
 
 class WriteConnection(Protocol):
@@ -26,9 +51,11 @@ class WriteConnection(Protocol):
         Args:
             leases: those that it is written under.
             batch: what to write.
-            wait_ms: the longest to wait for another connection's transaction.
+            wait_ms: the longest to wait for another connection's transaction, where a connection
+                that waits gains nothing by it.
 
         Raises:
+            CommitInDoubt: it may have been written.
             Conflict: a value that must be unique is taken.
             DatabaseLocked: it may be tried again.
             LeaseLost: another process holds one of the leases.

@@ -11,8 +11,13 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import AppendEvent, Change, Lease, LeaseLost
 from toolkit.store.sqlite.connections import RETRY_AFTER_S
 from toolkit.store.writing.backlog import Backlog
-from toolkit.store.writing.submissions import Submission, SubmissionGroup
-from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
+from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
+from toolkit.store.writing.write_connection import (
+    CommitInDoubt,
+    DatabaseLocked,
+    DatabaseUnreachable,
+    WriteConnection,
+)
 
 # A commit that hops to a thread costs more than a quick one made in the loop; a slow one made in
 # the loop would hold up everything else.
@@ -40,6 +45,19 @@ class WriteResult:
 
     errors: Mapping[int, Exception] = field(default_factory=dict)
     to_retry: Sequence[Submission] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Submissions that may have been written.
+
+    Attributes:
+        submissions: some of which may have been refused since.
+        find_outcome: finds out whether they were, as `CommitInDoubt` has it.
+    """
+
+    submissions: Sequence[Submission]
+    find_outcome: Callable[[], bool]
 
 
 class ChangeWriter:
@@ -75,6 +93,9 @@ class ChangeWriter:
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
         self._failed_leases: dict[Lease, Exception] = {}
+        self._doubt: Doubt | None = None
+        self._abandoned: set[str] = set()
+        self._hindrance = DatabaseLocked.message
 
     def submit(
         self,
@@ -166,11 +187,7 @@ class ChangeWriter:
         late += self.backlog.pop_where(lambda s: s.deadline <= at)
         if not late:
             return
-        error = ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "The store is locked by another process: ask again in a moment.",
-            retry_after=RETRY_AFTER_S,
-        )
+        error = ServiceError(ErrorCode.UNAVAILABLE, self._hindrance, retry_after=RETRY_AFTER_S)
         failed = {id(s): self._fail_lease(s, error) for s in late}
         group.submissions = kept
         for submission in late:
@@ -211,6 +228,10 @@ class ChangeWriter:
             group: what to write.
             wait_ms: the longest to wait for another connection's transaction.
         """
+        if self._doubt is not None:
+            return self._settle_doubt(self._doubt, group)
+        if self._abandoned:
+            self._release_abandoned(wait_ms)
         parts = group.split_by_lease()
         if len(parts) > 1:
             fault = self._try_write(group, group.submissions, wait_ms)
@@ -254,12 +275,47 @@ class ChangeWriter:
                 return self._failed_leases[lease]
         try:
             took_s = self._connection.write(leases, group.merge_changes(part), wait_ms)
+        except CommitInDoubt as in_doubt:
+            self._doubt = Doubt(tuple(part), in_doubt.find_outcome)
+            return DatabaseUnreachable()
         except Exception as error:
+            if isinstance(error, DatabaseLocked):
+                self._hindrance = error.message
             return error
         self._commit_times_s.append(took_s)
         if self._on_commit_time is not None:
             self._on_commit_time(took_s)
         return None
+
+    def _settle_doubt(self, doubt: Doubt, group: SubmissionGroup) -> WriteResult:
+        """Find out if a commit was made; what else there is to write is tried again."""
+        ids = {id(submission) for submission in doubt.submissions}
+        doubted = [s for s in group.submissions if id(s) in ids]
+        others = [s for s in group.submissions if id(s) not in ids]
+        # What was refused meanwhile may be written all the same.
+        kept = {id(submission) for submission in doubted}
+        refused = [s for s in doubt.submissions if id(s) not in kept]
+        errors: dict[int, Exception] = {}
+        try:
+            is_written = doubt.find_outcome()
+        except DatabaseLocked as error:
+            self._hindrance = error.message
+            return WriteResult(to_retry=group.submissions)
+        except ServiceError as error:
+            is_written, refused = True, list(doubt.submissions)
+            errors = {id(s): self._fail_lease(s, error) for s in doubted}
+        self._doubt = None
+        if not is_written:
+            return WriteResult(to_retry=group.submissions)
+        self._abandoned |= {s.lease.root_id for s in refused if s.lease and s.begins_lease}
+        return WriteResult(errors, others)
+
+    def _release_abandoned(self, wait_ms: int) -> None:
+        """Release the roots that were refused and are there all the same, so that one is found."""
+        freed: dict[str, dict[str, object]] = {each: {"owner": None} for each in self._abandoned}
+        with suppress(DatabaseLocked, CommitInDoubt, ServiceError):
+            self._connection.write((), MergedChanges(updates={"roots": freed}), wait_ms)
+            self._abandoned.clear()
 
     def invalidate_numbers(self) -> None:
         """Forget the remembered numbers: another process may have added events."""

@@ -1,0 +1,248 @@
+"""CPU steps on a Dask cluster of processes: run again, cancelled, refused, and without secrets."""
+
+import asyncio
+import base64
+import os
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support import worker_functions
+from tests.support.dask_cluster import DaskCluster, start_worker
+from tests.support.embedded import with_key
+from tests.support.recording_proxy import RecordingProxy
+from tests.support.timing import PATIENCE_S, wait_until_async
+from tests.support.worker_capability import WORK, load_work_registry
+from toolkit import Client, Workflow
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.engine import Registry
+from toolkit.engine.transport.dask_executor import DaskExecutor
+from toolkit.engine.transport.worker_pool import WorkerPool
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.sandbox import SANDBOX_KEYS
+from toolkit.settings import Settings
+from toolkit.workers.serialization import NotSerializableError
+
+pytest.importorskip("distributed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[DaskCluster]:
+    """Two worker processes and their scheduler."""
+    with DaskCluster() as made:
+        yield made
+
+
+def make_executor(address: str, timeout_s: float = PATIENCE_S, **more: Any) -> DaskExecutor:
+    """Make an executor whose steps have all the time that there is."""
+    return DaskExecutor(address, WorkerPool(1, PATIENCE_S, None), timeout_s, None, **more)
+
+
+@pytest.fixture
+async def executor(cluster: DaskCluster) -> AsyncIterator[DaskExecutor]:
+    """An executor on that cluster."""
+    made = make_executor(cluster.address)
+    yield made
+    await made.aclose()
+
+
+async def do(executor: DaskExecutor, function: Any, *args: object, **more: Any) -> Any:
+    """Have a function called."""
+    return await executor.dispatch(RunInProcess(function, args), "a", **more)
+
+
+async def read_when_there(path: Path) -> str:
+    """Wait until a file has something in it."""
+    await wait_until_async(lambda: path.exists() and path.read_text(), str(path))
+    return path.read_text()
+
+
+async def test_steps_run_on_the_cluster(executor: DaskExecutor) -> None:
+    """Given steps, then they run in processes of the workers; bytes arrive, errors as locally."""
+    assert await do(executor, worker_functions.double, 4) == 8
+    parents = [do(executor, worker_functions.find_parent) for _ in range(8)]
+    assert os.getpid() not in await asyncio.gather(*parents)
+    assert await do(executor, base64.b64encode, bytes(300_000)) == base64.b64encode(bytes(300_000))
+    with pytest.raises(ValueError, match="not like this") as caught:
+        await do(executor, worker_functions.refuse)
+    assert "RefusedError" in caught.value.__notes__[0]
+    with pytest.raises(NotSerializableError, match="argument of a worker process is not plain"):
+        await do(executor, worker_functions.double, {3})
+    with pytest.raises(NotSerializableError, match="result of a worker process is not plain"):
+        await do(executor, worker_functions.answer_oddly)
+    with pytest.raises(ProviderError, match="`die` died: it was ended by SIGKILL"):
+        await do(executor, worker_functions.die)
+    here = RunInProcess(worker_functions.find_parent, here=True)
+    assert await executor.dispatch(here, "a") == os.getpid()
+
+
+async def test_a_step_whose_worker_is_lost_is_run_again(
+    executor: DaskExecutor, tmp_path: Path
+) -> None:
+    """Given a worker that is killed in the middle of a step, then another one does the step."""
+    marker = str(tmp_path / "marker")
+    lost = await do(executor, worker_functions.lose_worker_once, marker)
+    assert lost != os.getpid()
+    assert Path(marker).read_text() == "lost"
+
+
+async def test_a_cancel_reaches_the_process_of_a_step(
+    executor: DaskExecutor, tmp_path: Path
+) -> None:
+    """Given a step that never returns, to cancel it ends its process on the worker."""
+    task = asyncio.create_task(do(executor, worker_functions.run_away, str(tmp_path / "pid")))
+    pid = int(await read_when_there(tmp_path / "pid"))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
+    assert await do(executor, worker_functions.double, 2) == 4
+
+
+async def test_a_deadline_and_a_close_reach_it_too(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a step that never returns, its deadline ends it, and so does closing the engine."""
+    hasty = make_executor(cluster.address, timeout_s=0.5)
+    with pytest.raises(ProviderError, match=r"0\.5 s of cpu_timeout_s") as caught:
+        await do(hasty, worker_functions.run_away, str(tmp_path / "first"))
+    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
+    await hasty.aclose()
+    patient = make_executor(cluster.address)
+    task = asyncio.create_task(do(patient, worker_functions.run_away, str(tmp_path / "second")))
+    pid = int(await read_when_there(tmp_path / "second"))
+    await patient.aclose()
+    with pytest.raises(ProviderError, match="the engine was closed"):
+        await task
+    await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
+
+
+async def test_the_scheduler_may_be_restarted(tmp_path: Path) -> None:
+    """Given a cluster that is killed and started again, then the step under way is run there."""
+    os.mkfifo(tmp_path / "gate")
+    first = DaskCluster(workers=1).wait_until_ready()
+    executor = make_executor(first.address)
+    args = (str(tmp_path / "begun"), str(tmp_path / "gate"))
+    task = asyncio.create_task(do(executor, worker_functions.begin_and_wait, *args))
+    await read_when_there(tmp_path / "begun")
+    first.kill()
+    (tmp_path / "begun").unlink()
+    with DaskCluster(first.port, workers=1):
+        await read_when_there(tmp_path / "begun")
+        await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
+        assert await task == "through"
+        await executor.aclose()
+
+
+async def test_a_cut_connection_is_made_again(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a network that is cut under a step, then the step is submitted again, and cancelled."""
+    os.mkfifo(tmp_path / "gate")
+    with RecordingProxy(cluster.port) as proxy:
+        executor = make_executor(f"tcp://127.0.0.1:{proxy.port}")
+        args = (str(tmp_path / "begun"), str(tmp_path / "gate"))
+        task = asyncio.create_task(do(executor, worker_functions.begin_and_wait, *args))
+        first = int(await read_when_there(tmp_path / "begun"))
+        (tmp_path / "begun").unlink()
+        proxy.cut()
+        second = int(await read_when_there(tmp_path / "begun"))
+        assert first != second
+        await wait_until_async(lambda: not Path(f"/proc/{first}").exists(), "it runs once")
+        await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
+        assert await task == "through"
+        await executor.aclose()
+
+
+async def test_a_scheduler_that_is_away_is_named() -> None:
+    """Given no scheduler, then a step fails after a while, and says which address that is."""
+    executor = make_executor("tcp://127.0.0.1:9", reconnect_s=0.0)
+    with pytest.raises(
+        ProviderError, match=r"scheduler at tcp://127\.0\.0\.1:9 does not"
+    ) as caught:
+        await do(executor, worker_functions.double, 4)
+    assert caught.value.retryable
+    await executor.aclose()
+
+
+def test_resources_choose_the_worker(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a capability that needs a GPU, then its step waits for a worker with one to spare."""
+    needy = replace(WORK, id="test.gpu", resources={"GPU": 1})
+    registry = Registry.load(extra=[WORK, needy])
+    with Client.local(
+        tmp_path, sandbox=True, registry=registry, dispatch=cluster.dispatch
+    ) as client:
+        asked = {"task": "find_parent"}
+        waiting = client.runs.create("test.gpu", asked)
+        passing = client.runs.create("test.work", asked).wait()
+        assert not waiting.refresh().done
+        with start_worker(cluster.address, "--resources", "GPU=1") as worker:
+            assert waiting.wait().output["result"] == worker.pid
+        assert passing.output["result"] != worker.pid
+
+
+async def test_a_worker_of_another_version_is_refused(
+    executor: DaskExecutor, cluster: DaskCluster, tmp_path: Path
+) -> None:
+    """Given a worker with another version, then its steps fail, in a line that says what to do."""
+    folder = tmp_path / "capability_toolkit-9.9.9.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: capability-toolkit\nVersion: 9.9.9\n"
+    )
+    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[3])])
+    other = {"PYTHONPATH": path}
+    with (
+        start_worker(cluster.address, "--resources", "OTHER=1", environment=other),
+        pytest.raises(ProviderError, match=r"has version 9\.9\.9 of the toolkit") as caught,
+    ):
+        await do(executor, worker_functions.double, 4, resources={"OTHER": 1})
+    assert "\n" not in caught.value.message
+    assert not caught.value.retryable
+
+
+def test_nothing_secret_travels_to_a_worker(
+    cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an engine with keys, then of all that passes to and from the cluster none is one."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-of-the-environment")
+    wf = Workflow("card")
+    picture = wf.add("picture", "image.generate", prompt="A lighthouse")
+    wf.add("card", "composition.layout", title="Tides", depends_on=[picture])
+    with RecordingProxy(cluster.port) as proxy:
+        dispatch = f"dask://127.0.0.1:{proxy.port}"
+        with Client.local(tmp_path, sandbox=True, dispatch=dispatch) as client:
+            key = client.api_keys.create(name="mine", scopes=["read", "write"]).api_key
+            with with_key(client, key) as asking:
+                assert asking.workflows.submit(wf).wait().status == "completed"
+        passed = bytes(proxy.recorded)
+    assert b"read_picture" in passed  # a check
+    assert b"draw_card" in passed  # and a layout
+    secrets = [key, "sk-test-of-the-environment", *SANDBOX_KEYS.values()]
+    assert not [one for one in secrets if one.encode() in passed]
+
+
+def test_a_client_dispatches(cluster: DaskCluster, tmp_path: Path) -> None:
+    """Given a client with a cluster, then a capability's steps run on its workers."""
+    with Client.local(
+        tmp_path, sandbox=True, registry=load_work_registry(), dispatch=cluster.dispatch
+    ) as client:
+        run = client.runs.create("test.work", {"task": "find_parent"}).wait()
+        assert run.output["result"] != os.getpid()
+        marker = str(tmp_path / "marker")
+        asked = {"task": "lose_worker_once", "args": [marker]}
+        assert client.runs.create("test.work", asked).wait().status == "completed"
+        pid_file = tmp_path / "pid"
+        running = client.runs.create("test.work", {"task": "run_away", "args": [str(pid_file)]})
+        asyncio.run(read_when_there(pid_file))
+        running.cancel()
+        pid = pid_file.read_text()
+        asyncio.run(wait_until_async(lambda: not Path(f"/proc/{pid}").exists()))
+
+
+def test_an_address_is_checked(tmp_path: Path) -> None:
+    """Given what is no address of a Dask scheduler, then the engine is not opened."""
+    for wrong in ("tcp://127.0.0.1:8786", "dask://127.0.0.1", "dask://a:b", "ray://x:1"):
+        with pytest.raises(RequestError) as caught:
+            Client.local(tmp_path, sandbox=True, dispatch=wrong)
+        assert caught.value.details[0].path == "dispatch"
+    assert Settings(dispatch="dask://[::1]:8786").dispatch == "dask://[::1]:8786"

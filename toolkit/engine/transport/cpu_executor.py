@@ -1,0 +1,108 @@
+"""The interface of executors of CPU work, and the reading of what a worker process answers."""
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from toolkit.contract.errors import ErrorCode
+from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.workers.serialization import NotSerializableError
+
+NO_RESOURCES: Mapping[str, float] = {}
+
+
+class CpuExecutor(Protocol):
+    """An executor of CPU work, which runs it where it can be ended."""
+
+    def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
+        """Get ready to run functions that will soon be asked for; does not wait."""
+        ...
+
+    async def dispatch(
+        self,
+        step: RunInProcess,
+        account_id: str,
+        resources: Mapping[str, float] = NO_RESOURCES,
+    ) -> object:
+        """Run a step and return its result; cancelling this ends it at once.
+
+        Args:
+            step: the function and its arguments.
+            account_id: the account that takes turns with others.
+            resources: what the machine must have to spare; only a cluster has others than this one.
+
+        Raises:
+            NotSerializableError: an argument or the result cannot travel.
+            ProviderError: it took too long, or the worker died.
+            Exception: whatever the function raised, as the nearest built-in class.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """End all steps under way, and the workers."""
+        ...
+
+
+def make_timeout(name: str, timeout_s: float) -> ProviderError:
+    """Make the error of a step that was ended at its deadline."""
+    return ProviderError(
+        ErrorCode.PROVIDER_TIMEOUT,
+        f"`{name}` was ended, as it took longer than the {timeout_s:g} s of"
+        " cpu_timeout_s: ask for less.",
+        retryable=False,
+    )
+
+
+def make_worker_loss(name: str, reason: str) -> ProviderError:
+    """Make the error of a step whose worker process died under it."""
+    return ProviderError(
+        ErrorCode.INTERNAL,
+        f"The worker process that carried out `{name}` died: {reason}. Try again.",
+        retryable=True,
+    )
+
+
+def read_result(answer: Any, step: RunInProcess) -> object:
+    """Return the value of a worker process's answer, or raise its error.
+
+    Raises:
+        NotSerializableError: the function was not found, or its result cannot travel.
+        ProviderError: the function's own, or for want of memory.
+        Exception: whatever else it raised, as the nearest built-in class.
+    """
+    error = answer.get("error")
+    if error is None:
+        value: object = answer["value"]
+        return value
+    module, name = step.name
+    match error["kind"]:
+        case "fault":
+            raise ProviderError(
+                ErrorCode[error["code"]],
+                error["message"],
+                retryable=error["retryable"],
+                retry_after=error["retry_after"],
+                status=error["status"],
+                vendor_request_id=error["vendor_request_id"],
+            )
+        case "plain":
+            raise NotSerializableError(error["message"])
+        case "import":
+            raise NotSerializableError(
+                f"A worker process cannot import `{module}.{name}`: {error['message']}."
+            )
+    known = getattr(builtins, error["base"], Exception)
+    if known is MemoryError:
+        raise ProviderError(
+            ErrorCode.INTERNAL,
+            f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
+            retryable=False,
+        )
+    if not issubclass(known, Exception):  # such as SystemExit, which must not end this process
+        known = RuntimeError
+    try:
+        raised = known(error["message"])
+    except TypeError:  # it takes more than a text, as a UnicodeDecodeError does
+        raised = RuntimeError(error["message"])
+    raised.add_note(f"in a worker process:\n{error['traceback']}")
+    raise raised

@@ -1,0 +1,1 @@
+"""PostgreSQL itself: connections, and how it reads, writes, counts time and tells of commits."""

@@ -1,0 +1,92 @@
+"""Commits whose connection was lost: whether they were made is found out by another one."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.postgres.connections import translate_postgres_errors
+from toolkit.store.writing.event_numbers import EVENT_COLUMNS
+from toolkit.store.writing.submissions import MergedChanges
+from toolkit.store.writing.write_connection import DatabaseLocked
+
+BEGIN_SQL: Final = "SELECT pg_current_xact_id()::text"
+_STATUS_SQL: Final = "SELECT pg_xact_status(%s::text::xid8)"
+PROGRESS_WAIT_S: Final = 0.05
+_XID_BITS: Final = 32  # of a transaction's id that its rows have
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that was sent.
+
+    Attributes:
+        xid: the id of its transaction.
+        trace: a query for something that the transaction wrote, and its values; none if it wrote
+            nothing that stays.
+        is_lasting: whether nobody else removes that trace.
+    """
+
+    xid: str
+    trace: tuple[str, tuple[object, ...]] | None
+    is_lasting: bool
+
+    def find_outcome(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+        """Find out whether it was made.
+
+        A server that crashed gives the ids of transactions that left nothing on its disk to others,
+        so that of a commit that is said to be made a trace is looked for, too.
+
+        Raises:
+            DatabaseLocked: the server is still at it, or cannot be asked.
+            ServiceError: `UNAVAILABLE` when the server does not know any more.
+        """
+        with translate_postgres_errors(connection):
+            try:
+                (status,) = connection.execute(_STATUS_SQL, (self.xid,)).fetchone() or (None,)
+            except errors.InvalidParameterValue:
+                return False  # no such transaction has been yet, so nothing of it was kept
+            if status == "in progress":
+                time.sleep(PROGRESS_WAIT_S)  # in the writer's own thread
+                raise DatabaseLocked
+            if status == "aborted":
+                return False
+            if status == "committed" and self.trace is None:
+                return True
+            if status == "committed" and self.trace is not None:
+                found = connection.execute(*self.trace).fetchone() is not None
+                if found or self.is_lasting:
+                    return found
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "The connection to the database was lost, and nobody knows if this was written: look"
+            " whether it is there before you ask again.",
+        )
+
+
+def make_commit(xid: str, batch: MergedChanges, event_rows: list[list[object]]) -> Commit:
+    """Make the record of a commit that is about to be sent.
+
+    Args:
+        xid: the id of its transaction.
+        batch: what it writes.
+        event_rows: its events.
+    """
+    row_xid = int(xid) % 2**_XID_BITS
+    if event_rows:
+        key, number, *_ = EVENT_COLUMNS
+        sql = f"SELECT 1 FROM events WHERE {key} = %s AND {number} = %s AND xmin::text = %s"  # noqa: S608
+        return Commit(xid, (sql, (event_rows[0][0], event_rows[0][1], str(row_xid))), True)
+    for table, rows in batch.inserts.items():
+        sql = f'SELECT 1 FROM "{table}" WHERE id = %s'  # noqa: S608 - our names
+        return Commit(xid, (sql, (next(iter(rows)),)), True)
+    for table, rows in batch.updates.items():
+        sql = f'SELECT 1 FROM "{table}" WHERE id = %s AND xmin::text = %s'  # noqa: S608
+        return Commit(xid, (sql, (next(iter(rows)), str(row_xid))), False)
+    for table, row_ids in batch.deletes.items():
+        sql = f'SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM "{table}" WHERE id = %s)'  # noqa: S608
+        return Commit(xid, (sql, (row_ids[0],)), True)
+    return Commit(xid, None, False)

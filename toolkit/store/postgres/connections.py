@@ -1,0 +1,119 @@
+"""Connections to PostgreSQL that notice when they are cut, and the translation of its errors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors
+from psycopg.types.numeric import Int8Dumper
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.changes import Conflict
+from toolkit.store.writing.write_connection import DatabaseLocked, DatabaseUnreachable
+
+RETRY_AFTER_S: Final = 1.0
+# A cut network is noticed within about ten seconds, whether or not something was being sent.
+NETWORK_OPTIONS: Final[dict[str, Any]] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+# More than there are statements, which are prepared at their first use.
+PREPARED_STATEMENTS: Final = 500
+_TRY_AGAIN: Final = (
+    errors.DeadlockDetected,
+    errors.SerializationFailure,
+    errors.LockNotAvailable,
+    errors.QueryCanceled,
+)
+# After a failover, the server at the other end may be one that only reads.
+_ELSEWHERE: Final = (errors.ReadOnlySqlTransaction, errors.CannotConnectNow)
+
+
+def build_parameters(url: str, application_name: str) -> dict[str, Any]:
+    """Build what a connection is opened with; what the address itself says comes first.
+
+    Args:
+        url: the database's address.
+        application_name: what the server's lists of sessions show.
+    """
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    chosen = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **given}
+    return {**chosen, "application_name": application_name}
+
+
+def open_connection(url: str, application_name: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Open a connection whose transactions only the store begins.
+
+    Raises:
+        psycopg.Error: it cannot be opened.
+    """
+    connection = psycopg.connect(**build_parameters(url, application_name), autocommit=True)
+    connection.prepare_threshold = 0
+    connection.prepared_max = PREPARED_STATEMENTS
+    # Of one size, so that a statement does not have to be prepared for each.
+    connection.adapters.register_dumper(int, Int8Dumper)
+    return connection
+
+
+@contextmanager
+def translate_postgres_errors(
+    connection: psycopg.Connection[tuple[Any, ...]] | None = None,
+) -> Iterator[None]:
+    """Translate the database's errors into the store's; no text of the database leaves here.
+
+    Args:
+        connection: the one that is used.
+
+    Raises:
+        Conflict: a value that must be unique is taken.
+        DatabaseLocked: the same may be tried again.
+        ServiceError: `UNAVAILABLE` for everything else.
+    """
+    try:
+        yield
+    except (psycopg.Error, SQLAlchemyError, OSError) as error:
+        found = error.orig if isinstance(error, DBAPIError) else error
+        raise _translate(found or error, connection) from error
+
+
+def _translate(
+    error: BaseException, connection: psycopg.Connection[tuple[Any, ...]] | None
+) -> Exception:
+    if isinstance(error, _TRY_AGAIN):
+        return DatabaseLocked()
+    if isinstance(error, errors.UniqueViolation):
+        if error.diag.table_name == "events":
+            # Another engine appended to the same resource; this one looks its number up again.
+            return DatabaseLocked()
+        return Conflict(str(error.diag.constraint_name))
+    if isinstance(error, _ELSEWHERE):
+        if connection is not None:
+            connection.close()
+        return DatabaseUnreachable()
+    if connection is not None and connection.closed:
+        return DatabaseUnreachable()
+    return make_postgres_error(error)
+
+
+def make_postgres_error(error: BaseException) -> ServiceError:
+    """Make the error for a database that cannot be used; it names no address and no value."""
+    if isinstance(error, psycopg.Error) and error.diag.message_primary:
+        reason = error.diag.message_primary.splitlines()[0][:120]
+        return ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The store cannot be used: {reason}.",
+            retry_after=RETRY_AFTER_S,
+        )
+    return make_unreachable_error()
+
+
+def make_unreachable_error() -> ServiceError:
+    """Make the error for a database that does not answer."""
+    return ServiceError(
+        ErrorCode.UNAVAILABLE, DatabaseUnreachable.message, retry_after=RETRY_AFTER_S
+    )

@@ -1,0 +1,130 @@
+"""The writer's statements for PostgreSQL: each takes any number of rows, as an array a column."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final, cast
+
+from sqlalchemy import Boolean, Column, Float, Integer, LargeBinary
+
+from toolkit.store.tables import metadata
+
+# Seconds, by the clock that all engines share; the time that a transaction began would stand still.
+CLOCK_SQL: Final = "extract(epoch FROM clock_timestamp())::float8"
+# A lease ends so many seconds after it is written.
+_FROM_NOW: Final = ("roots", "lease_until")
+_ID: Final = "id_"
+
+
+def _get_type(column: "Column[object]") -> str:
+    """Return the type of an array's elements; a boolean is no number."""
+    if isinstance(column.type, Boolean):
+        return "boolean"
+    if isinstance(column.type, Integer):
+        return "bigint"
+    if isinstance(column.type, Float):
+        return "float8"
+    return "bytea" if isinstance(column.type, LargeBinary) else "text"
+
+
+@cache
+def _get_types(table: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+    of = metadata.tables[table]
+    return tuple(_get_type(of.c[name]) for name in columns)
+
+
+def _convert(kind: str, values: Iterable[object]) -> list[object]:
+    """Convert a column's values to one type, as an array has."""
+    if kind == "boolean":
+        return [None if value is None else bool(value) for value in values]
+    if kind == "float8":
+        return [None if value is None else float(cast("float", value)) for value in values]
+    if kind == "text":
+        return [value.decode() if isinstance(value, bytes) else value for value in values]
+    return list(values)
+
+
+def transpose(
+    table: str, columns: tuple[str, ...], rows: Sequence[Sequence[object]], *more: str
+) -> list[list[object]]:
+    """Make an array of each column of some rows; `more` are the types of columns that follow."""
+    kinds = (*_get_types(table, columns), *more)
+    return [_convert(kind, each) for kind, each in zip(kinds, zip(*rows, strict=True), strict=True)]
+
+
+def _quote(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _build_rows(table: str, columns: tuple[str, ...], *more: tuple[str, str]) -> str:
+    """Build the rows of a statement, `v`, of a table's columns and more: names and types."""
+    kinds = (*_get_types(table, columns), *(kind for _, kind in more))
+    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
+    return f"unnest({arrays}) AS v ({_quote((*columns, *(name for name, _ in more)))})"
+
+
+@cache
+def build_insert(table: str, columns: tuple[str, ...], *, replace: bool = False) -> str:
+    """Build an INSERT of rows; `replace` has it replace those with the same ids."""
+    of = metadata.tables[table]
+    values = ", ".join(
+        f'{CLOCK_SQL} + v."{name}"' if (table, name) == _FROM_NOW else f'v."{name}"'
+        for name in columns
+    )
+    head = f'INSERT INTO "{table}" ({_quote(columns)}) SELECT {values}'
+    statement = f"{head} FROM {_build_rows(table, columns)}"
+    if not replace:
+        return statement
+    given = {name: f'excluded."{name}"' for name in columns}
+    names = [column.name for column in of.columns if column.name != "id"]
+    new = ", ".join(f'"{name}" = {given.get(name, "DEFAULT")}' for name in names)
+    return f"{statement} ON CONFLICT (id) DO UPDATE SET {new}"
+
+
+@cache
+def build_update(table: str, columns: tuple[str, ...]) -> str:
+    """Build an UPDATE of rows: each has the columns' values, then its id."""
+    named = ", ".join(f'"{name}" = v."{name}"' for name in columns)
+    rows = _build_rows(table, columns, (_ID, "text"))
+    return f'UPDATE "{table}" AS t SET {named} FROM {rows} WHERE t.id = v."{_ID}"'  # noqa: S608
+
+
+@cache
+def build_patch(table: str) -> str:
+    """Build an UPDATE by id of some members of the `doc`, given as JSON."""
+    return f'UPDATE "{table}" SET doc = (doc::jsonb || %s::jsonb)::text WHERE id = %s'  # noqa: S608
+
+
+@cache
+def build_increment(table: str, columns: tuple[str, ...], sums: tuple[str, ...]) -> str:
+    """Build an INSERT that adds to the sums of rows that exist already."""
+    more = ", ".join(f'"{name}" = "{table}"."{name}" + excluded."{name}"' for name in sums)
+    return f"{build_insert(table, (*columns, *sums))} ON CONFLICT (id) DO UPDATE SET {more}"
+
+
+@cache
+def build_delete(table: str) -> str:
+    """Build a DELETE by ids."""
+    return f'DELETE FROM "{table}" WHERE id = ANY(%s)'  # noqa: S608 - our names
+
+
+@cache
+def build_lock(table: str, columns: str = "id") -> str:
+    """Build the locking of rows by ids, in the order in which all engines lock them."""
+    return f'SELECT {columns} FROM "{table}" WHERE id = ANY(%s) ORDER BY id FOR UPDATE'  # noqa: S608
+
+
+@cache
+def build_last_numbers(key: str, column: str) -> str:
+    """Build the search for the last numbers of resources or jobs, 0 for one without events."""
+    last = f"SELECT max({column}) FROM events WHERE {key} = v.id"  # noqa: S608 - our names
+    return f"SELECT v.id, coalesce(({last}), 0) FROM unnest(%s::text[]) AS v (id)"  # noqa: S608
+
+
+INSERT_SPENDING_SQL: Final = (
+    "INSERT INTO spending (id, key_id, nano) VALUES (%s, %s, 0) ON CONFLICT (id) DO NOTHING"
+)
+ADD_SPENDING_SQL: Final = (
+    "UPDATE spending SET nano = nano + %(nano)s WHERE id = %(id)s"
+    " AND (%(most)s::bigint IS NULL OR nano + %(nano)s <= %(most)s::bigint)"
+)
+LOCK_CONFIGURATION_SQL: Final = "SELECT version FROM configuration FOR UPDATE"

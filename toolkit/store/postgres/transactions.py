@@ -1,0 +1,47 @@
+"""Transactions of small changes beside the writer's, in a database of PostgreSQL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import psycopg
+from sqlalchemy import Connection, Engine, create_engine
+
+from toolkit.store.postgres.connections import open_connection, translate_postgres_errors
+
+LOCK_TIMEOUT_MS: Final = 2_000
+POOL_SIZE: Final = 4
+
+
+def create_postgres_engine(url: str, application_name: str) -> Engine:
+    """Create an engine whose connections are looked at before they are used again.
+
+    Args:
+        url: the database's address.
+        application_name: what the server's lists of sessions show.
+    """
+
+    def connect() -> psycopg.Connection[tuple[Any, ...]]:
+        connection = open_connection(url, application_name)
+        connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}", prepare=False)
+        connection.autocommit = False
+        return connection
+
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=connect,
+        pool_size=POOL_SIZE,
+        pool_pre_ping=True,
+        use_native_hstore=False,
+    )
+
+
+@contextmanager
+def begin_postgres_transaction(engine: Engine) -> Iterator[Connection]:
+    """Begin a transaction on a connection of its own, which ends without it unless it commits.
+
+    Raises:
+        DatabaseLocked: it may be tried again.
+    """
+    with translate_postgres_errors(), engine.connect() as connection:
+        yield connection

@@ -1,0 +1,139 @@
+"""CPU steps on a machine of a cluster: each in a worker process of its own, which can be killed.
+
+A step arrives as one message of plain values and leaves as one, so that nothing of an engine, and
+no secret of it, is pickled on the way.
+"""
+
+import atexit
+import threading
+from collections.abc import Mapping
+from functools import cache
+from io import BytesIO
+from typing import Any
+
+from toolkit.contract.version import read_installed_version
+from toolkit.workers.process import WorkerEndedError, WorkerProcess
+from toolkit.workers.serialization import encode_message, read_message
+
+MAX_REMEMBERED_CANCELS = 1_000
+
+
+class StepRunner:
+    """Runs steps in worker processes, which are kept for more of them, and kills those cancelled.
+
+    A cancel may come before the thread of its step has begun: it is remembered until then.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: list[WorkerProcess] = []
+        self._busy: dict[str, WorkerProcess] = {}
+        self._cancelled: dict[str, None] = {}
+
+    def run(self, call: Mapping[str, Any]) -> dict[str, object]:
+        """Run a step and return its answer; blocks, so it belongs in a thread.
+
+        Args:
+            call: `step`, its id; `module`, `name` and `args` of the function; `timeout_s`, and
+                `memory_bytes` (0 for no limit).
+        """
+        step_id, timeout_s = str(call["step"]), float(call["timeout_s"])
+        process = self._take(step_id, int(call["memory_bytes"]))
+        if process is None:
+            return _make_error("ended", "it was cancelled")
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            self._kill(step_id, process)
+
+        timer = threading.Timer(timeout_s, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            answer: dict[str, object] = process.call_function(
+                call["module"], call["name"], call["args"], timeout_s
+            )
+        except WorkerEndedError as error:
+            answer = _make_error("timeout" if expired.is_set() else "ended", str(error))
+        finally:
+            timer.cancel()
+            self._put_back(step_id, process)
+        return answer
+
+    def cancel(self, step_id: str) -> None:
+        """Kill the process of a step; one that has not begun does not begin."""
+        with self._lock:
+            process = self._busy.get(step_id)
+            if process is None:
+                self._cancelled[step_id] = None
+                while len(self._cancelled) > MAX_REMEMBERED_CANCELS:
+                    del self._cancelled[next(iter(self._cancelled))]
+        if process is not None:
+            process.kill()
+
+    def close(self) -> None:
+        """Kill all processes, busy or not."""
+        with self._lock:
+            processes, self._idle = [*self._idle, *self._busy.values()], []
+        for process in processes:
+            process.kill()
+
+    def _take(self, step_id: str, memory_bytes: int) -> WorkerProcess | None:
+        """Take the process that was used last with this limit, or a new one; none if cancelled."""
+        with self._lock:
+            if step_id in self._cancelled:
+                del self._cancelled[step_id]
+                return None
+            fits = [one for one in self._idle if one.memory_bytes == memory_bytes and one.is_alive]
+            process = fits[-1] if fits else WorkerProcess(memory_bytes)
+            self._idle = [one for one in self._idle if one is not process and one.is_alive]
+            self._busy[step_id] = process
+            return process
+
+    def _put_back(self, step_id: str, process: WorkerProcess) -> None:
+        with self._lock:
+            del self._busy[step_id]
+            if process.is_alive:
+                self._idle.append(process)
+
+    def _kill(self, step_id: str, process: WorkerProcess) -> None:
+        """Kill a process if it is still that of the step."""
+        with self._lock:
+            is_current = self._busy.get(step_id) is process
+        if is_current:
+            process.kill()
+
+
+@cache
+def get_step_runner() -> StepRunner:
+    """Return the one runner of this process."""
+    runner = StepRunner()
+    atexit.register(runner.close)
+    return runner
+
+
+def run_step(message: bytes) -> bytes:
+    """Run the step in a message, and return its answer as one.
+
+    An engine of another version is refused, as functions of one name may differ between them.
+    """
+    call: Any = read_message(BytesIO(message))
+    refusal = explain_other_version(call["version"])
+    answer = get_step_runner().run(call) if refusal is None else _make_error("version", refusal)
+    return b"".join(encode_message(answer, "result"))
+
+
+def explain_other_version(version: str) -> str | None:
+    """Explain in a line that the caller's version is not the one here; none where it is."""
+    own = read_installed_version()
+    if version == own:
+        return None
+    return (
+        f"A worker of the cluster has version {own} of the toolkit, and its caller {version}:"
+        " install the same on both."
+    )
+
+
+def _make_error(kind: str, message: str) -> dict[str, object]:
+    return {"error": {"kind": kind, "message": message}}
