@@ -45,7 +45,10 @@ def cut_sessions(postgres: PostgresCluster) -> int:
 
 async def test_rows_are_read_by_name(reads: PostgresReadConnection) -> None:
     """Given a statement as SQLite has it, then rows have its names and Python's own types."""
-    sql = "SELECT 2 * :n AS twice, :name AS name, sum(v) AS total, '%' AS sign FROM (VALUES (1), (2)) AS t (v)"
+    sql = (
+        "SELECT 2 * :n AS twice, :name AS name, sum(v) AS total, '%' AS sign"
+        " FROM (VALUES (1), (2)) AS t (v)"
+    )
     given = {"n": 21, "name": "tea"}
     (row,) = await reads.fetch_rows(sql, given)
     assert row == {"twice": 42, "name": "tea", "total": 3, "sign": "%"}
