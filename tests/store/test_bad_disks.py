@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
 from tests.support.embedded import get_thread
+from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, check_stays, wait_until
 from toolkit import Client, Workflow
 from toolkit.cli import app
@@ -118,10 +119,10 @@ def test_a_database_that_turns_read_only(settings: Settings) -> None:
     with Client.local(settings=settings) as client:
         done = client.runs.create("llm.generate", ASKED).wait()
         store = get_thread(client).engine.core.store
-        store._write_connection.exec_driver_sql("PRAGMA query_only=ON")
+        get_sqlite(store).write_connection.exec_driver_sql("PRAGMA query_only=ON")
         assert get_refusal(client).code is ErrorCode.UNAVAILABLE
         assert client.runs.get(done.id).output == done.output
-        store._write_connection.exec_driver_sql("PRAGMA query_only=OFF")
+        get_sqlite(store).write_connection.exec_driver_sql("PRAGMA query_only=OFF")
         assert client.runs.create("llm.generate", ASKED).wait().status == "completed"
 
 

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from tests.support.clock import LeaseClock
+from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, Watch, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
@@ -453,7 +454,9 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
 async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
     """Given durability=full, then SQLite syncs each commit, and nothing else changes."""
     store = await Store.open(tmp_path, durability="full")
-    assert store._write_connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+    assert (
+        get_sqlite(store).write_connection.exec_driver_sql("PRAGMA synchronous").scalar_one() == 2
+    )
     await asyncio.gather(*(store.write([job(str(i))]) for i in range(50)))
     assert len(await store.find_rows("jobs")) == 50
     await store.close()

@@ -30,8 +30,4 @@ async def kill_engine(engine: Engine) -> None:
         await store._writer.drain()
     # Threads that have a connection, which nobody would close after them.
     await store._changes.drain()
-    store._checkpoints.close()
-    store._write_connection.close()
-    store._read_connection.close()
-    store._engine.dispose()
-    store._owner.close()
+    await store._database.close()

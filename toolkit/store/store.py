@@ -1,47 +1,27 @@
 """The store itself: opened once per engine, used from that engine's event loop."""
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Literal, Self, cast
-
-from sqlalchemy import Connection
+from typing import Literal, Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
-from toolkit.store.data_dir.location import claim_location
-from toolkit.store.data_dir.owners import LeaseOwner
-from toolkit.store.data_dir.world import claim_world
+from toolkit.store.database import OpenDatabase
 from toolkit.store.event_waiters import EventWaiters
-from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
-from toolkit.store.schema import migrate_schema
-from toolkit.store.sqlite.checkpoints import WalCheckpointer
-from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
-from toolkit.store.sqlite.reads import SqliteReadConnection
-from toolkit.store.sqlite.transactions import begin_sqlite_transaction
-from toolkit.store.sqlite.write_turns import WriteTurns
-from toolkit.store.sqlite.writes import SqliteWriteConnection
+from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.work_lists import WorkList, make_list_query
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
-
-READ_TIMEOUT_MS = 50
-
-
-def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
-    """Return SQLite's own connection, as running statements by SQLAlchemy is slower than SQLite."""
-    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
 
 
 class Store:
@@ -56,48 +36,25 @@ class Store:
 
     def __init__(
         self,
-        data_dir: Path,
-        durability: str,
-        artifact_url: str | None,
+        database: OpenDatabase,
+        blobs: BlobStore,
+        *,
+        is_synced: bool,
         lease_s: float,
         timed: Callable[[float], None] | None,
-        sandbox: bool | None,
-        take_up: bool | None,
     ) -> None:
-        self._engine = create_sqlite_engine(data_dir / "state.db", durability)
-        # If a later step fails, everything opened so far is closed again.
-        with translate_errors(), ExitStack() as opened:
-            opened.callback(self._engine.dispose)
-            self._write_connection = opened.enter_context(self._engine.connect())
-            migrate_schema(self._write_connection)
-            if sandbox is not None:
-                claim_world(self._write_connection, data_dir, sandbox=sandbox)
-            self.is_copy = claim_location(self._write_connection, data_dir, take_up=take_up is True)
-            self._read_connection = opened.enter_context(self._engine.connect())
-            reads = _get_driver_connection(self._read_connection)
-            # Writers never block readers; the loop does not wait for what does.
-            reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
-            read_connection = SqliteReadConnection(reads)
-            self._reader = RowReader(read_connection)
-            self._owner = LeaseOwner(data_dir)
-            opened.pop_all()
-        turns = WriteTurns()
-        self._checkpoints = WalCheckpointer(data_dir / "state.db")
-        self._blobs = BlobStore(
-            artifact_url or str(data_dir / "artifacts"), synced=durability == "full"
-        )
+        self._database = database
+        self.is_copy = database.is_copy
+        self._blobs = blobs
+        self._owner = database.owner
+        self._reader = RowReader(database.reads)
         self._writer = ChangeWriter(
-            SqliteWriteConnection(
-                _get_driver_connection(self._write_connection), self._owner.id, turns
-            ),
-            is_synced=durability == "full",
-            committed=self._report_commit,
-            timed=timed,
+            database.writes, is_synced=is_synced, committed=self._report_commit, timed=timed
         )
-        self._waiters = EventWaiters(self._reader, read_connection.get_data_version)
-        self._changes = DirectWriter(partial(begin_sqlite_transaction, self._engine, turns))
+        self._waiters = EventWaiters(self._reader, database.get_version, database.poll_interval_s)
+        self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
-            self._reader, self._writer, self._changes, self._owner, MachineClock(), lease_s
+            self._reader, self._writer, self._changes, self._owner, database.clock, lease_s
         )
 
     @classmethod
@@ -132,18 +89,18 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        return cls(data_dir, durability, artifact_url, lease_s, timed, sandbox, take_up)
+        database = SqliteDatabase(data_dir, durability, sandbox, take_up)
+        is_synced = durability == "full"
+        blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=is_synced)
+        opened = cls(database, blobs, is_synced=is_synced, lease_s=lease_s, timed=timed)
+        await database.listen(opened._waiters.wake)
+        return opened
 
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
         await self._writer.drain()
         await self._changes.drain()
-        with translate_errors():
-            self._checkpoints.close()
-            self._write_connection.close()
-            self._read_connection.close()
-            self._engine.dispose()
-        self._owner.close()
+        await self._database.close()
 
     def write(
         self,
@@ -178,7 +135,7 @@ class Store:
 
     def _report_commit(self, events: Sequence[AppendEvent]) -> None:
         self._waiters.notify(events)
-        self._checkpoints.checkpoint_if_due()
+        self._database.note_commit()
 
     async def get_configuration_version(self) -> int:
         """Return the version of the configuration (`configuration_version`), as of now."""

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from tests.server.conftest import Wire
+from tests.support.sqlite import get_sqlite
 from tests.support.timing import wait_until_async
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine.services.idempotency import IdempotencyStore
@@ -306,7 +307,7 @@ async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> Non
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     await wire.engine.core.store.write([])
-    connection = wire.engine.core.store._write_connection.connection
+    connection = get_sqlite(wire.engine.core.store).write_connection.connection
     connection.execute(
         "UPDATE idempotency SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', created_at, ?)",
         (f"-{hours} hours",),

@@ -1,0 +1,105 @@
+"""A data directory's database of SQLite: its connections, and what stands beside it."""
+
+import sqlite3
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import cast
+
+from sqlalchemy import Connection
+
+from toolkit.store.data_dir.location import claim_location
+from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.data_dir.world import claim_world
+from toolkit.store.event_waiters import POLL_INTERVAL_S
+from toolkit.store.leases.clock import MachineClock, SharedClock
+from toolkit.store.read_connection import ReadConnection
+from toolkit.store.schema import migrate_schema
+from toolkit.store.sqlite.checkpoints import WalCheckpointer
+from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
+from toolkit.store.sqlite.reads import SqliteReadConnection
+from toolkit.store.sqlite.transactions import begin_sqlite_transaction
+from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.sqlite.writes import SqliteWriteConnection
+from toolkit.store.writing.write_connection import WriteConnection
+
+READ_TIMEOUT_MS = 50
+
+
+def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
+    """Return SQLite's own connection, as running statements by SQLAlchemy is slower than SQLite."""
+    return cast("sqlite3.Connection", connection.connection.dbapi_connection)
+
+
+class SqliteDatabase:
+    """The database of a data directory, which several processes of one machine may have open.
+
+    Args:
+        data_dir: where `state.db` is.
+        durability: `full` makes every commit survive a power cut as well as a crash.
+        sandbox: whether the work in it is simulated or real; None does not check.
+        take_up: true makes a copy a data directory of its own.
+
+    Attributes:
+        write_connection: the writer's.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used.
+    """
+
+    poll_interval_s = POLL_INTERVAL_S
+    reads: ReadConnection
+    writes: WriteConnection
+    clock: SharedClock
+    owner: LeaseOwner
+
+    def __init__(
+        self, data_dir: Path, durability: str, sandbox: bool | None, take_up: bool | None
+    ) -> None:
+        self._engine = create_sqlite_engine(data_dir / "state.db", durability)
+        # If a later step fails, everything opened so far is closed again.
+        with translate_errors(), ExitStack() as opened:
+            opened.callback(self._engine.dispose)
+            self.write_connection = opened.enter_context(self._engine.connect())
+            migrate_schema(self.write_connection)
+            if sandbox is not None:
+                claim_world(self.write_connection, data_dir, sandbox=sandbox)
+            self.is_copy = claim_location(self.write_connection, data_dir, take_up=take_up is True)
+            self._read_connection = opened.enter_context(self._engine.connect())
+            reads = _get_driver_connection(self._read_connection)
+            # Writers never block readers; the loop does not wait for what does.
+            reads.execute(f"PRAGMA busy_timeout={READ_TIMEOUT_MS}")
+            self.reads = self._reads = SqliteReadConnection(reads)
+            self.owner = LeaseOwner(data_dir)
+            opened.pop_all()
+        self.clock = MachineClock()
+        self._turns = WriteTurns()
+        self.writes = SqliteWriteConnection(
+            _get_driver_connection(self.write_connection), self.owner.id, self._turns
+        )
+        self._checkpoints = WalCheckpointer(data_dir / "state.db")
+
+    @property
+    def get_version(self) -> Callable[[], int]:
+        """Return what tells a number that changes when others commit."""
+        return self._reads.get_data_version
+
+    def begin(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction on a connection of its own; on any thread."""
+        return begin_sqlite_transaction(self._engine, self._turns)
+
+    async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
+        """Listen to nobody: SQLite tells no other process of a commit."""
+
+    def note_commit(self) -> None:
+        """Begin the log anew where that is due."""
+        self._checkpoints.checkpoint_if_due()
+
+    async def close(self) -> None:
+        """Close everything."""
+        with translate_errors():
+            self._checkpoints.close()
+            self.write_connection.close()
+            self._read_connection.close()
+            self._engine.dispose()
+        self.owner.close()
