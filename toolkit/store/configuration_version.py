@@ -7,12 +7,12 @@ what was derived from it in memory is right for as long as the number is the sam
 """
 
 # It has a member that changes often and decides nothing: when the key was last used.
-_COLUMN_WITH_LAST_USE = ("api_keys", "doc")
-_RAISE_SQL = "UPDATE configuration SET version = version + 1;"
+COLUMN_WITH_LAST_USE = ("api_keys", "doc")
+RAISE_SQL = "UPDATE configuration SET version = version + 1;"
 FIRST_VERSION_SQL = "INSERT INTO configuration (id, version) VALUES ('all', 1)"
 READ_VERSION_SQL = "SELECT version FROM configuration"
 # The columns of each table that decide something; a connection's health is none of them.
-_DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
+DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
     "accounts": ("doc", "spec", "operator"),
     "api_keys": ("doc", "digest", "account_id"),
     "connections": ("doc", "provider", "account_id", "deleted"),
@@ -23,13 +23,13 @@ _DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
 def _build_difference(table: str, column: str) -> str:
     """Build the condition that an update changes a column."""
     old, new = f"OLD.{column}", f"NEW.{column}"
-    if (table, column) == _COLUMN_WITH_LAST_USE:
+    if (table, column) == COLUMN_WITH_LAST_USE:
         old, new = (f"json_remove({each}, '$.last_used_at')" for each in (old, new))
     return f"{old} IS NOT {new}"
 
 
 def _build_table_triggers(table: str, columns: tuple[str, ...]) -> list[str]:
-    head, body = f"CREATE TRIGGER configure_{table}_", f"BEGIN {_RAISE_SQL} END"
+    head, body = f"CREATE TRIGGER configure_{table}_", f"BEGIN {RAISE_SQL} END"
     changed = " OR ".join(_build_difference(table, name) for name in columns)
     return [
         f"{head}insert AFTER INSERT ON {table} {body}",
@@ -40,6 +40,6 @@ def _build_table_triggers(table: str, columns: tuple[str, ...]) -> list[str]:
 
 CONFIGURATION_TRIGGERS: tuple[str, ...] = tuple(
     trigger
-    for table, columns in _DECISIVE_COLUMNS.items()
+    for table, columns in DECISIVE_COLUMNS.items()
     for trigger in _build_table_triggers(table, columns)
 )

@@ -11,7 +11,8 @@ DatabaseKind: TypeAlias = Literal["sqlite", "postgresql"]
 
 
 @cache
-def _get_dialect(kind: DatabaseKind) -> Dialect:
+def get_dialect(kind: DatabaseKind) -> Dialect:
+    """Return SQLAlchemy's dialect of a database."""
     if kind == "sqlite":
         return sqlite.dialect(paramstyle="named")
     from sqlalchemy.dialects.postgresql import psycopg  # only where it is the store's
@@ -21,4 +22,4 @@ def _get_dialect(kind: DatabaseKind) -> Dialect:
 
 def compile_statement(kind: DatabaseKind, statement: ClauseElement) -> str:
     """Compile a statement to a database's dialect, with named parameters."""
-    return str(statement.compile(dialect=_get_dialect(kind)))
+    return str(statement.compile(dialect=get_dialect(kind)))

@@ -31,13 +31,16 @@ class RowReader:
     Args:
         connection: to the database.
 
+    Attributes:
+        kind: the database's.
+
     Raises:
         ServiceError: `UNAVAILABLE`, from every method.
     """
 
     def __init__(self, connection: ReadConnection) -> None:
         self._connection = connection
-        self._kind = connection.kind
+        self.kind = self._kind = connection.kind
         self._fetch = connection.fetch_rows
 
     async def get_row(self, table: str, row_id: str, *columns: str) -> Row | None:
@@ -97,8 +100,10 @@ class RowReader:
             bounds = {"before": before, "edge": query.lowest}
             found = await self._fetch(query.edge_sql, {**query.given, **bounds})
             edge = str(found[0]["edge"]) if found else edge
-        bounds = {"before": before, "edge": edge}
-        return await self._fetch(query.rows_sql, {**query.given, **bounds, "limit": limit}), edge
+        bounds = {"before": before, "edge": edge, "limit": query.get_limit(limit)}
+        return query.choose(
+            await self._fetch(query.rows_sql, {**query.given, **bounds}), limit
+        ), edge
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

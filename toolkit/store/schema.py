@@ -5,17 +5,18 @@ a test holds the two ways to the same schema.
 """
 
 import sqlite3
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection, text
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
+from sqlalchemy import Connection, Dialect, text
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VERSION_SQL
+from toolkit.store.dialects import get_dialect
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 from toolkit.store.tag_index import TAG_TRIGGERS
@@ -49,7 +50,7 @@ def migrate_schema(connection: Connection, to: str = HEAD_REVISION) -> None:
         if to == HEAD_REVISION and _is_empty(connection):
             _create_tables(connection)
         else:
-            _run_migrations(connection, to)
+            run_migrations(connection, to)
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
 
@@ -96,17 +97,20 @@ def _create_tables(connection: Connection) -> None:
 @cache
 def _build_newest_schema() -> tuple[str, ...]:
     """Build the statements that create the newest tables."""
-    made: list[ExecutableDDLElement] = []
-    for table in metadata.sorted_tables:
-        made.append(CreateTable(table))
-        made += [CreateIndex(index) for index in table.indexes]
-    tables = [str(each.compile(dialect=sqlite.dialect())) for each in made]
     triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS, *TAG_TRIGGERS)
-    return VERSION_TABLE_SQL, *tables, FIRST_VERSION_SQL, *triggers
+    return VERSION_TABLE_SQL, *build_tables(get_dialect("sqlite")), FIRST_VERSION_SQL, *triggers
 
 
-def _run_migrations(connection: Connection, to: str) -> None:
-    """Run the missing migrations."""
+def build_tables(dialect: Dialect) -> Iterator[str]:
+    """Build the statements that create the newest tables and their indexes, without triggers."""
+    for table in metadata.sorted_tables:
+        yield str(CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            yield str(CreateIndex(index).compile(dialect=dialect))
+
+
+def run_migrations(connection: Connection, to: str) -> None:
+    """Run the missing migrations, up to a revision."""
     command = import_module("alembic.command")
     config = import_module("alembic.config").Config()
     config.set_main_option("script_location", str(MIGRATIONS_DIR))

@@ -223,7 +223,7 @@ class Store:
             limit: the most rows.
             before: the id that the page before this one ended with.
         """
-        query = make_list_query(work, account_id, wanted, before)
+        query = make_list_query(self._reader.kind, work, account_id, wanted, before)
         found, edge = await self._reader.list_work(query, query.highest, limit)
         while edge != query.lowest and len(found) < limit:
             await asyncio.sleep(0)  # a slice may have taken a while: let other tasks run

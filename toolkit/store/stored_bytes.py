@@ -1,10 +1,14 @@
 """The bytes that each account stores, summed up by triggers in the transaction that changes them.
 
 Triggers do it, so that no write can skip it, whoever makes it: another process, an earlier version
-that has the directory open, or `toolkit prune`. So the sums are right after any crash.
+that has the directory open, or `toolkit prune`. So the sums are right after any crash. PostgreSQL's
+are in `postgres/triggers`, of the same sizes.
 """
 
 import sqlite3
+from collections.abc import Iterable
+
+from toolkit.store.dialects import DatabaseKind
 
 # The size of a row without its documents: ids, times, index entries and its root.
 ROW_OVERHEAD_BYTES = 250
@@ -27,23 +31,31 @@ COUNTED_COLUMNS: dict[str, tuple[str, ...]] = {
     "templates": ("doc", "spec"),
 }
 # An event names no account: its resource is a root, or the workflow of a task.
-_EVENT_ACCOUNT_SQL = (
+EVENT_ACCOUNT_SQL = (
     "coalesce((SELECT account_id FROM roots WHERE id = {row}.resource_id),"
     " (SELECT account_id FROM workflows WHERE id = {row}.resource_id))"
 )
 
 
-def _build_record_size(table: str, row: str) -> str:
+_SIZES: dict[DatabaseKind, str] = {
+    "sqlite": "length(CAST({text} AS BLOB))",
+    "postgresql": "octet_length({text})",
+}
+
+
+def build_record_size(table: str, row: str, kind: DatabaseKind = "sqlite") -> str:
     """Build an expression for the size of a row, without an artifact's bytes."""
-    return " + ".join(
-        [
-            f"{ROW_OVERHEAD_BYTES}",
-            *(f"length(CAST({row}.{name} AS BLOB))" for name in COUNTED_COLUMNS[table]),
-        ]
-    )
+    columns = (f"{row}.{name}" for name in COUNTED_COLUMNS[table])
+    sizes = (_SIZES[kind].format(text=column) for column in columns)
+    return " + ".join([f"{ROW_OVERHEAD_BYTES}", *sizes])
 
 
-def _build_artifact_size(table: str, row: str) -> str:
+def build_event_size(row: str, kind: DatabaseKind = "sqlite") -> str:
+    """Build an expression for the size of an event."""
+    return f"{EVENT_OVERHEAD_BYTES} + {_SIZES[kind].format(text=f'{row}.data')}"
+
+
+def build_artifact_size(table: str, row: str) -> str:
     """Build an expression for the size of the stored bytes that a row refers to."""
     if table != "artifacts":
         return "0"
@@ -61,8 +73,8 @@ def _build_increment(account: str, artifacts: str, records: str) -> str:
 
 
 def _build_table_triggers(table: str) -> list[str]:
-    new = _build_artifact_size(table, "NEW"), _build_record_size(table, "NEW")
-    old = _build_artifact_size(table, "OLD"), _build_record_size(table, "OLD")
+    new = build_artifact_size(table, "NEW"), build_record_size(table, "NEW")
+    old = build_artifact_size(table, "OLD"), build_record_size(table, "OLD")
     changed = ", ".join((*COUNTED_COLUMNS[table], *(("deleted",) if table == "artifacts" else ())))
     difference = [f"({now}) - ({before})" for now, before in zip(new, old, strict=True)]
     gone = [f"-({before})" for before in old]
@@ -77,11 +89,10 @@ def _build_table_triggers(table: str) -> list[str]:
 
 
 def _build_event_triggers() -> list[str]:
-    size = f"{EVENT_OVERHEAD_BYTES} + length(CAST({{row}}.data AS BLOB))"
     made = []
     for verb, row, sign in (("insert", "NEW", ""), ("delete", "OLD", "-")):
-        account = _EVENT_ACCOUNT_SQL.format(row=row)
-        added = _build_increment(account, "0", f"{sign}({size.format(row=row)})")
+        account = EVENT_ACCOUNT_SQL.format(row=row)
+        added = _build_increment(account, "0", f"{sign}({build_event_size(row)})")
         made.append(
             f"CREATE TRIGGER count_events_{verb} AFTER {verb.upper()} ON events BEGIN {added} END"
         )
@@ -94,35 +105,44 @@ TRIGGERS: tuple[str, ...] = (
 )
 
 
-def _build_totals_query() -> str:
+def build_totals_query(kind: DatabaseKind) -> str:
     """Build a query that computes each account's sums from all rows."""
     parts = [
-        f"SELECT account_id, {_build_artifact_size(table, table)} AS artifacts,"  # noqa: S608
-        f" {_build_record_size(table, table)} AS records FROM {table}"
+        f"SELECT account_id, {build_artifact_size(table, table)} AS artifacts,"  # noqa: S608
+        f" {build_record_size(table, table, kind)} AS records FROM {table}"
         for table in COUNTED_COLUMNS
     ]
-    account = _EVENT_ACCOUNT_SQL.format(row="events")
-    parts.append(
-        f"SELECT {account}, 0, {EVENT_OVERHEAD_BYTES} + length(CAST(data AS BLOB)) FROM events"  # noqa: S608
-    )
+    account = EVENT_ACCOUNT_SQL.format(row="events")
+    parts.append(f"SELECT {account}, 0, {build_event_size('events', kind)} FROM events")  # noqa: S608
     return (
         "SELECT account_id AS id, sum(artifacts) AS artifacts, sum(records) AS records"  # noqa: S608
-        f" FROM ({' UNION ALL '.join(parts)}) WHERE account_id IS NOT NULL GROUP BY account_id"
+        f" FROM ({' UNION ALL '.join(parts)}) AS counted"
+        " WHERE account_id IS NOT NULL GROUP BY account_id"
     )
 
 
-RECOUNT_STATEMENTS = (
-    "DELETE FROM stored_bytes",
-    f"INSERT INTO stored_bytes {_build_totals_query()}",
-)
+def build_recount(kind: DatabaseKind) -> tuple[str, str]:
+    """Build the statements that compute all sums anew."""
+    return "DELETE FROM stored_bytes", f"INSERT INTO stored_bytes {build_totals_query(kind)}"
+
+
+COUNTED_SQL = "SELECT id, artifacts, records FROM stored_bytes"
 
 
 def find_miscounted(connection: sqlite3.Connection) -> list[str]:
     """Find the accounts whose sums are wrong."""
-    counted = {row[0]: row[1:] for row in connection.execute("SELECT * FROM stored_bytes")}
-    kept = {row[0]: row[1:] for row in connection.execute(_build_totals_query())}
+    counted = list(connection.execute(COUNTED_SQL))
+    return compare_sums(counted, list(connection.execute(build_totals_query("sqlite"))))
+
+
+def compare_sums(
+    counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
+) -> list[str]:
+    """List the accounts whose sums, of artifacts and of records, are not what they should be."""
+    found = {account_id: tuple(sums) for account_id, *sums in counted}
+    right = {account_id: tuple(sums) for account_id, *sums in computed}
     return [
-        str(account_id)
-        for account_id in sorted(counted.keys() | kept.keys())
-        if counted.get(account_id, (0, 0)) != kept.get(account_id, (0, 0))
+        account_id
+        for account_id in sorted(found.keys() | right.keys())
+        if found.get(account_id, (0, 0)) != right.get(account_id, (0, 0))
     ]

@@ -1,9 +1,11 @@
 """The tables; `migrations/versions` makes them, and a test holds the two together.
 
-The triggers that stand beside them are in `stored_bytes`, `configuration_version` and `tag_index`.
+The triggers that stand beside them are in `stored_bytes`, `configuration_version` and `tag_index`,
+and those of PostgreSQL in `postgres/triggers`. What is a variant here is one in migrations, too.
 """
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     Float,
@@ -14,18 +16,31 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    false,
     text,
 )
 
 metadata = MetaData()
+# In the order of their bytes everywhere, as ids are; a database's language may have another one.
+_STRING = String().with_variant(String(collation="C"), "postgresql")
+# SQLite's numbers have 64 bits anyway.
+_NUMBER = Integer().with_variant(BigInteger(), "postgresql")
 
 
 def _make_id_column() -> "Column[str]":
-    return Column("id", String, primary_key=True)
+    return Column("id", _STRING, primary_key=True)
 
 
 def _make_text_column(name: str, *, optional: bool = False, unique: bool = False) -> "Column[str]":
-    return Column(name, String, nullable=optional, unique=unique)
+    return Column(name, _STRING, nullable=optional, unique=unique)
+
+
+def _make_partial_index(name: str, *columns: str, where: str, unique: bool = False) -> Index:
+    """Make an index of the rows that fit a condition; in it, 0 and 1 stand for truth values."""
+    native = where.replace("= 0", "= FALSE").replace("= 1", "= TRUE")
+    return Index(
+        name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(native)
+    )
 
 
 def _make_doc_column(name: str = "doc") -> "Column[str]":
@@ -57,7 +72,7 @@ accounts = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Column("spec", Text, nullable=True),
-    Column("operator", Boolean, nullable=False, server_default=text("0")),
+    Column("operator", Boolean, nullable=False, server_default=false()),
 )
 api_keys = Table(
     "api_keys",
@@ -148,9 +163,9 @@ annotations = Table(
 tags = Table(
     "tags",
     metadata,
-    Column("account_id", String, primary_key=True),
-    Column("tag", String, primary_key=True),
-    Column("resource_id", String, primary_key=True),
+    Column("account_id", _STRING, primary_key=True),
+    Column("tag", _STRING, primary_key=True),
+    Column("resource_id", _STRING, primary_key=True),
     sqlite_with_rowid=False,
 )
 plans = Table(
@@ -189,7 +204,7 @@ usage = Table(
     _make_text_column("agent_id", optional=True),
     _make_text_column("key_id", optional=True),
     *(
-        Column(name, Integer, nullable=False, server_default=text("0"))
+        Column(name, _NUMBER, nullable=False, server_default=text("0"))
         for name in ("jobs", "failed", "cached", "calls", "unpriced", "nano", "latency_ms")
     ),
     Index("ix_usage_account", "account_id", "day"),
@@ -201,7 +216,7 @@ idempotency = Table(
     _make_id_column(),
     _make_text_column("account_id"),
     _make_text_column("fingerprint"),
-    Column("status", Integer, nullable=False),
+    Column("status", _NUMBER, nullable=False),
     _make_doc_column("body"),
     _make_text_column("created_at"),
     Index("ix_idempotency_created", "created_at"),
@@ -219,7 +234,7 @@ spending = Table(
     metadata,
     _make_id_column(),
     _make_text_column("key_id"),
-    Column("nano", Integer, nullable=False),
+    Column("nano", _NUMBER, nullable=False),
 )
 reservations = Table(
     "reservations",
@@ -227,7 +242,7 @@ reservations = Table(
     _make_id_column(),
     _make_text_column("spending_id"),
     _make_text_column("owner"),
-    Column("nano", Integer, nullable=False),
+    Column("nano", _NUMBER, nullable=False),
     _make_text_column("created_at"),
     Index("ix_reservations_spending", "spending_id"),
 )
@@ -235,14 +250,14 @@ stored_bytes = Table(
     "stored_bytes",
     metadata,
     _make_id_column(),
-    Column("artifacts", Integer, nullable=False),
-    Column("records", Integer, nullable=False),
+    Column("artifacts", _NUMBER, nullable=False),
+    Column("records", _NUMBER, nullable=False),
 )
 configuration = Table(
     "configuration",
     metadata,
     _make_id_column(),
-    Column("version", Integer, nullable=False),
+    Column("version", _NUMBER, nullable=False),
 )
 artifacts = Table(
     "artifacts",
@@ -255,9 +270,9 @@ artifacts = Table(
     Column("deleted", Boolean, nullable=False),
     _make_text_column("created_at"),
     _make_doc_column(),
-    Column("size_bytes", Integer, nullable=True),
+    Column("size_bytes", _NUMBER, nullable=True),
     Index("ix_artifacts_account", "account_id", "id"),
-    Index("ix_artifacts_files", "sha256", sqlite_where=text("content IS NULL AND deleted = 0")),
+    _make_partial_index("ix_artifacts_files", "sha256", where="content IS NULL AND deleted = 0"),
 )
 roots = Table(
     "roots",
@@ -269,24 +284,26 @@ roots = Table(
     Column("cancel_requested", Boolean, nullable=False),
     _make_text_column("owner", optional=True),
     Column("lease_until", Float, nullable=False),
-    Column("fence", Integer, nullable=False),
+    Column("fence", _NUMBER, nullable=False),
     _make_text_column("created_at"),
     _make_text_column("key_id", optional=True),
     _make_text_column("agent_id", optional=True),
     Index("ix_roots_account", "account_id", "kind", "id"),
     Index("ix_roots_open", "open", "owner"),
-    Index("ix_roots_queue", "account_id", sqlite_where=text("open = 1")),
+    _make_partial_index("ix_roots_queue", "account_id", where="open = 1"),
 )
 events = Table(
     "events",
     metadata,
-    Column("resource_id", String, primary_key=True),
-    Column("n", Integer, primary_key=True),
+    Column("resource_id", _STRING, primary_key=True),
+    Column("n", _NUMBER, primary_key=True),
     _make_text_column("type"),
     _make_text_column("at"),
     _make_doc_column("data"),
     _make_text_column("job_id", optional=True),
-    Column("job_n", Integer, nullable=True),
-    Index("ix_events_job", "job_id", "job_n", unique=True, sqlite_where=text("job_id IS NOT NULL")),
+    Column("job_n", _NUMBER, nullable=True),
+    _make_partial_index(
+        "ix_events_job", "job_id", "job_n", where="job_id IS NOT NULL", unique=True
+    ),
     sqlite_with_rowid=False,
 )

@@ -7,7 +7,7 @@ what is looked at lies above it. So a filter that hardly anything fits does not 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -15,9 +15,11 @@ from pydantic_core import from_json
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store.dialects import DatabaseKind
+from toolkit.store.json_sql import JSON_SQL, JsonSql
+from toolkit.store.read_connection import Row
 
 SLICE_ROWS: Final = 500
-HAS_TEXT: Final = "has_text"  # the name of the database's function
 # An id may be made a while before its record, and never later.
 _ID_MARGIN_MS = 600_000
 _AFTER_ALL_IDS = "~"  # sorts after whatever an id has
@@ -50,7 +52,8 @@ class WorkList:
         ids: all ids of an account.
         tagged_ids: the ids of those with a tag; none where `ids` are looked through for them.
         annotated: the column of the id that tags and notes are kept by.
-        conditions: by field of the filter.
+        record: whose input `has_text` looks through.
+        match: builds the conditions, by field of the filter, in a database's SQL.
     """
 
     prefix: Prefix
@@ -58,7 +61,8 @@ class WorkList:
     ids: IdSource
     tagged_ids: IdSource | None
     annotated: str
-    conditions: Mapping[str, str]
+    record: str
+    match: Callable[[JsonSql], Mapping[str, str]]
 
 
 def _find_tagged(join: str) -> IdSource:
@@ -72,37 +76,68 @@ def _match_name(column: str) -> str:
     return f"({column} = :capability OR {any_version})"
 
 
-def _match_common(rows: str, kind: str) -> dict[str, str]:
-    cost = f"json_extract({rows}.doc, '$.cost_usd')"
+def _match_common(sql: JsonSql, rows: str, kind: str) -> dict[str, str]:
+    cost = sql.get_number(sql.read(f"{rows}.doc"), "cost_usd")
     return {
         "status": f"{rows}.status = :status",
         "since": f"{rows}.created_at >= :since",
         "until": f"{rows}.created_at < :until",
         "min_cost_usd": f"{cost} >= :min_cost_usd",
         "max_cost_usd": f"{cost} <= :max_cost_usd",
-        "text": f"{HAS_TEXT}({rows}.doc, '{kind}', :text)",
+        "text": sql.match_text(f"{rows}.doc", kind),
     }
 
 
 _NODES_OF_WORKFLOW = "SELECT 1 FROM jobs WHERE jobs.workflow_id = workflows.id AND"
-_NODES_OF_TASK = (
-    "SELECT 1 FROM json_each(tasks.doc, '$.workflow_ids') AS made"
-    " JOIN jobs ON jobs.workflow_id = made.value WHERE"
-)
-# What an earlier workflow did for a fork is not among its own jobs.
-_KEPT_NODES = (
-    "SELECT 1 FROM json_each(workflows.doc, '$.nodes') AS node"
-    " WHERE json_extract(node.value, '$.provider') = :provider"
-)
-_NAME_OF_NODE = _match_name("json_extract(node.value, '$.capability')")
-_NAME_OF_AGENT = _match_name(
-    "json_extract(tasks.doc, '$.agent.name') || '@' || json_extract(tasks.doc, '$.agent.version')"
-)
-# As `to_run` shows the task of an agent's run.
-_STATUS_OF_AGENT = (
-    "CASE WHEN json_extract(tasks.doc, '$.error.code') = 'CANCELLED' THEN 'cancelled'"
-    " WHEN tasks.status IN ('completed', 'failed') THEN tasks.status ELSE 'running' END"
-)
+
+
+def _match_run(sql: JsonSql) -> dict[str, str]:
+    return {
+        **_match_common(sql, "jobs", "run"),
+        "capability": _match_name("jobs.capability"),
+        "provider": "jobs.provider = :provider",
+    }
+
+
+def _match_agent_run(sql: JsonSql) -> dict[str, str]:
+    task = sql.read("tasks.doc")
+    name, version = (sql.get_text(task, "agent", each) for each in ("name", "version"))
+    # As `to_run` shows the task of an agent's run.
+    status = (
+        f"CASE WHEN {sql.get_text(task, 'error', 'code')} = 'CANCELLED' THEN 'cancelled'"
+        " WHEN tasks.status IN ('completed', 'failed') THEN tasks.status ELSE 'running' END"
+    )
+    return {
+        **_match_common(sql, "tasks", "agent_run"),
+        "capability": _match_name(f"{name} || '@' || {version}"),
+        "provider": "FALSE",  # an agent's run names none
+        "status": f"{status} = :status",
+    }
+
+
+def _match_workflow(sql: JsonSql) -> dict[str, str]:
+    items = sql.list_items(sql.read("workflows.doc"), "nodes", "node")
+    nodes = f"SELECT 1 FROM {items} WHERE"  # noqa: S608 - our names
+    name = _match_name(sql.get_text("node.value", "capability"))
+    # What an earlier workflow did for a fork is not among its own jobs.
+    kept = f"{nodes} {sql.get_text('node.value', 'provider')} = :provider"
+    return {
+        **_match_common(sql, "workflows", "workflow"),
+        "capability": f"EXISTS ({nodes} {name})",
+        "provider": f"(EXISTS ({_NODES_OF_WORKFLOW} jobs.provider = :provider) OR EXISTS ({kept}))",
+    }
+
+
+def _match_task(sql: JsonSql) -> dict[str, str]:
+    made = sql.list_items(sql.read("tasks.doc"), "workflow_ids", "made")
+    nodes = f"SELECT 1 FROM {made} JOIN jobs ON jobs.workflow_id = {sql.get_item('made')} WHERE"  # noqa: S608
+    return {
+        **_match_common(sql, "tasks", "task"),
+        "capability": f"EXISTS ({nodes} {_match_name('jobs.capability')})",
+        "provider": f"EXISTS ({nodes} jobs.provider = :provider)",
+    }
+
+
 RUN_LIST = WorkList(
     Prefix.RUN,
     "jobs",
@@ -114,11 +149,8 @@ RUN_LIST = WorkList(
     ),
     _find_tagged("jobs ON jobs.run_id = tags.resource_id"),
     "jobs.run_id",
-    {
-        **_match_common("jobs", "run"),
-        "capability": _match_name("jobs.capability"),
-        "provider": "jobs.provider = :provider",
-    },
+    "run",
+    _match_run,
 )
 AGENT_RUN_LIST = WorkList(
     Prefix.RUN,
@@ -126,12 +158,8 @@ AGENT_RUN_LIST = WorkList(
     IdSource("tasks", "tasks.run_id", "tasks.account_id = :account_id"),
     None,
     "tasks.id",
-    {
-        **_match_common("tasks", "agent_run"),
-        "capability": _NAME_OF_AGENT,
-        "provider": "FALSE",  # an agent's run names none
-        "status": f"{_STATUS_OF_AGENT} = :status",
-    },
+    "agent_run",
+    _match_agent_run,
 )
 WORKFLOW_LIST = WorkList(
     Prefix.WORKFLOW,
@@ -139,13 +167,8 @@ WORKFLOW_LIST = WorkList(
     IdSource("workflows", "workflows.id", "workflows.account_id = :account_id"),
     _find_tagged("workflows ON workflows.id = tags.resource_id"),
     "workflows.id",
-    {
-        **_match_common("workflows", "workflow"),
-        "capability": "EXISTS (SELECT 1 FROM json_each(workflows.doc, '$.nodes') AS node"  # noqa: S608
-        f" WHERE {_NAME_OF_NODE})",
-        "provider": f"(EXISTS ({_NODES_OF_WORKFLOW} jobs.provider = :provider)"
-        f" OR EXISTS ({_KEPT_NODES}))",
-    },
+    "workflow",
+    _match_workflow,
 )
 TASK_LIST = WorkList(
     Prefix.TASK,
@@ -153,11 +176,8 @@ TASK_LIST = WorkList(
     IdSource("tasks", "tasks.id", "tasks.account_id = :account_id"),
     _find_tagged("tasks ON tasks.id = tags.resource_id"),
     "tasks.id",
-    {
-        **_match_common("tasks", "task"),
-        "capability": f"EXISTS ({_NODES_OF_TASK} {_match_name('jobs.capability')})",
-        "provider": f"EXISTS ({_NODES_OF_TASK} jobs.provider = :provider)",
-    },
+    "task",
+    _match_task,
 )
 
 
@@ -171,6 +191,7 @@ class WorkListQuery:
         given: the values of both, but for the bounds.
         lowest: the least id that may be in it.
         highest: above all that may be in it.
+        fits: tells of a row what the database cannot tell; none where it can tell everything.
     """
 
     rows_sql: str
@@ -178,15 +199,25 @@ class WorkListQuery:
     given: dict[str, object]
     lowest: str
     highest: str
+    fits: Callable[[Row], bool] | None = None
+
+    def get_limit(self, limit: int) -> int:
+        """Return how many rows of a slice have to be read for so many of them."""
+        return limit if self.fits is None else SLICE_ROWS
+
+    def choose(self, rows: list[Row], limit: int) -> list[Row]:
+        """Choose the rows of a slice that are in the list, so many at most."""
+        return rows if self.fits is None else [row for row in rows if self.fits(row)][:limit]
 
 
 def make_list_query(
-    work: WorkList, account_id: str, wanted: WorkFilter, before: str | None
+    kind: DatabaseKind, work: WorkList, account_id: str, wanted: WorkFilter, before: str | None
 ) -> WorkListQuery:
     """Make the query of a list of work.
 
     Args:
-        work: the kind.
+        kind: of the database.
+        work: the kind of work.
         account_id: whose.
         wanted: the filter.
         before: the id that the page before this one ended with.
@@ -205,34 +236,44 @@ def make_list_query(
     }
     fields = tuple(name for name, value in values.items() if value is not None)
     given |= {name: values[name] for name in fields}
+    fits = None
+    if kind == "postgresql" and wanted.text is not None:
+        text = wanted.text.casefold()
+        given["text"] = text if _is_plain(text) else ""
+        fits = partial(_has_row_text, work.record, text)
     source = work.tagged_ids if wanted.tags and work.tagged_ids else work.ids
     lowest, highest = f"{work.prefix}_", f"{work.prefix}_{_AFTER_ALL_IDS}"
     if wanted.since is not None:
         lowest = make_earliest_id(work.prefix, wanted.since, _ID_MARGIN_MS)
     return WorkListQuery(
-        _build_rows(work, source, fields, len(wanted.tags)),
+        _build_rows(kind, work, source, fields, len(wanted.tags)),
         _build_edge(source) if fields or wanted.tags else None,
         given,
         lowest,
         before or highest,
+        fits,
     )
 
 
 @cache
-def _build_rows(work: WorkList, source: IdSource, fields: tuple[str, ...], tags: int) -> str:
+def _build_rows(
+    kind: DatabaseKind, work: WorkList, source: IdSource, fields: tuple[str, ...], tags: int
+) -> str:
     """Build the statement that reads the rows between two ids, with their tags and note."""
     # The first tag is what a tagged source starts from.
     looked_for = range(1 if source is work.tagged_ids else 0, tags)
+    matching = work.match(JSON_SQL[kind])
     conditions = [
-        *(work.conditions[name] for name in fields),
+        *(matching[name] for name in fields),
         *(
             "EXISTS (SELECT 1 FROM tags AS other WHERE other.account_id = :account_id"  # noqa: S608
             f" AND other.tag = :tag{n} AND other.resource_id = {work.annotated})"
             for n in looked_for
         ),
     ]
-    # CROSS, so that the database starts from the ids and has them in order.
-    joined = f" CROSS JOIN {source.joined}" if source.joined else ""
+    # CROSS, so that SQLite starts from the ids and has them in order.
+    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
+    joined = f" {join} {source.joined}" if source.joined else ""
     return (
         f"SELECT {work.rows}.*, {source.key} AS listed_id, annotations.tags, annotations.note"  # noqa: S608 - our names
         f" FROM {source.table}{joined} LEFT JOIN annotations ON annotations.id = {work.annotated}"
@@ -257,6 +298,10 @@ def _bound(source: IdSource) -> tuple[str, str]:
 
 def _format_bound(moment: datetime | None) -> str | None:
     return None if moment is None else format_rfc3339(moment)
+
+
+def _has_row_text(kind: str, text: str, row: Row) -> bool:
+    return has_text(row["doc"], kind, text)
 
 
 def has_text(doc: str, kind: str, text: str) -> bool:

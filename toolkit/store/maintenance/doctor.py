@@ -32,7 +32,7 @@ from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, migrate_schema, read_revision
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
-from toolkit.store.stored_bytes import RECOUNT_STATEMENTS, find_miscounted
+from toolkit.store.stored_bytes import build_recount, find_miscounted
 
 T = TypeVar("T")
 MANAGED_TABLES = ("endpoints", "compute", "templates", "storage")
@@ -134,7 +134,7 @@ def _recount_stored_bytes(database: Path) -> bool:
         made = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         if made is None or made[0] != HEAD_REVISION or not find_miscounted(connection):
             return False
-        for statement in RECOUNT_STATEMENTS:
+        for statement in build_recount("sqlite"):
             connection.execute(statement)
         connection.commit()
     return True
@@ -307,7 +307,7 @@ def _rebuild_database(database: Path) -> str:
             for condition in _LOST_ROOTS:
                 deleted = target.execute(f"DELETE FROM roots WHERE {condition}")  # noqa: S608
                 lost += deleted.rowcount
-            for statement in RECOUNT_STATEMENTS if revision == HEAD_REVISION else ():
+            for statement in build_recount("sqlite") if revision == HEAD_REVISION else ():
                 target.execute(statement)
             target.commit()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
