@@ -100,10 +100,9 @@ class RowReader:
             bounds = {"before": before, "edge": query.lowest}
             found = await self._fetch(query.edge_sql, {**query.given, **bounds})
             edge = str(found[0]["edge"]) if found else edge
-        bounds = {"before": before, "edge": edge, "limit": query.get_limit(limit)}
-        return query.choose(
-            await self._fetch(query.rows_sql, {**query.given, **bounds}), limit
-        ), edge
+        most = query.get_limit(limit)
+        given = {**query.given, "before": before, "edge": edge, "limit": most}
+        return query.choose(await self._fetch(query.rows_sql, given), limit), edge
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.
