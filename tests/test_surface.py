@@ -84,6 +84,7 @@ LINES: dict[str, list[str]] = {
     "connections trust": ["prv_x"],
     "connections unshare": ["prv_x"],
     "jobs create": ["image", "cmp_x"],
+    "compare": ["run_x", "run_x"],
     "plans create": ["a card"],
     "route": ["llm.generate", "objective=x"],
     "run": ["llm.generate", "objective=x"],

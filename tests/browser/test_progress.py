@@ -1,10 +1,11 @@
-"""What a person sees of a wait in JupyterLab: rows that change, one line that is left."""
+"""What a person sees of a wait in a notebook: rows that change, one line that is left."""
 
 from typing import Any
 
 import pytest
 
 from tests.browser.conftest import Tab, playwright
+from tests.browser.test_widgets import PLACES
 
 pytestmark = pytest.mark.browser
 # Notes what each display of progress has shown, and how long the text of a node has been.
@@ -23,14 +24,16 @@ def get_output(tab: Tab, cell: int) -> Any:
     return tab.page.locator(".jp-Notebook-cell").nth(cell).locator(".jp-OutputArea")
 
 
-def test_a_wait_in_jupyterlab(tab: Tab) -> None:
+@PLACES
+def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) -> None:
     """Given workflows that are waited for, then their nodes are shown while they run.
 
     Texts come as they are written; of many nodes some are shown, and all are counted; an interrupt
     is one line, and the work goes on.
     """
     expect = playwright.expect
-    tab.run_all("progress.ipynb")
+    tab.excused = excused
+    tab.run_all("progress.ipynb", place)
     tab.page.evaluate(SEEN)
     few = get_output(tab, 1)
     expect(few).to_contain_text("1 running")

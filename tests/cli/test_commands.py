@@ -150,6 +150,21 @@ def test_a_route_is_explained(toolkit: Invoke) -> None:
     assert "reason" in shown.stdout
 
 
+def test_two_runs_are_compared(toolkit: Invoke) -> None:
+    """Given runs that differ in a title, then that is printed, and with --json every fact."""
+    ids = [
+        json.loads(toolkit("run", *CARD, f"title={title}", "--json").stdout)["id"]
+        for title in ("Tea", "Salt")
+    ]
+    shown = toolkit("compare", *ids)
+    (row,) = [line for line in shown.stdout.splitlines() if line.startswith("input.title")]
+    assert row.split() == ["input.title", "Tea", "Salt"]
+    assert "capability" not in shown.stdout
+    facts = json.loads(toolkit("compare", *ids, "--json").stdout)["facts"]
+    (status,) = [one for one in facts if one["what"] == "status"]
+    assert (status["a"], status["b"], status["differs"]) == ("completed", "completed", False)
+
+
 def test_an_agent_is_registered_and_run(toolkit: Invoke) -> None:
     """Given an objective with a parameter, then a run fills it in, and a person may judge it."""
     toolkit("agents", "create", "card-maker", "A social card about {topic}", "--json")

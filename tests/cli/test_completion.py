@@ -92,6 +92,7 @@ def made(service: Server) -> dict[str, str]:
             "key": key,
             "agent": agent.id,
             "plan": plan.id,
+            "work": client.runs.create("composition.layout", {"title": "Tea"}).id,
             "account_key": client.api_keys.list()[0].record.id,
         }
 
@@ -117,6 +118,8 @@ def made(service: Server) -> dict[str, str]:
         ("agents show ", "agent"),
         ("agents run card", "card-maker"),
         ("plans show pln_", "plan"),
+        ("compare ", "work"),
+        (f"compare run_{'0' * 26} ", "work"),
         ("keys revoke ", "account_key"),
         ("runs --api-key-env HO", "HOME"),
     ],

@@ -8,6 +8,7 @@ import pytest
 from toolkit import AsyncClient, Client, Workflow
 from toolkit.contract.errors import RequestError
 from toolkit.display.records.text_differences import compare_texts, format_parts
+from toolkit.sandbox import Faults
 
 
 @pytest.fixture
@@ -94,13 +95,47 @@ def test_a_node_that_only_one_has(client: Client) -> None:
     assert (row["a"], row["b"], row["differs"]) == (None, "On ropes", True)
 
 
+def test_tasks_are_compared_by_what_they_deliver(client: Client) -> None:
+    """Given two tasks, then objective, verdict and cost are compared, and the nodes of both."""
+    a = client.tasks.create("A social card about tea", tags=["tea"]).wait(progress=False)
+    b = client.tasks.create("A social card about salt", max_cost_usd=2).wait(progress=False)
+
+    found = client.compare(a, b.id)
+    assert found.kind == "tasks"
+    facts = {(one.node, one.what): (one.a, one.b) for one in found.facts}
+    assert facts["", "objective"] == ("A social card about tea", "A social card about salt")
+    assert facts["", "review.decision"] == ("pass", "pass")
+    assert facts["", "constraints.max_cost_usd"] == (None, 2)
+    assert facts["", "cost_usd"] == (a.cost_usd, b.cost_usd)
+    delivered = a.workflow(a.attempts[(a.final_attempt or 0) - 1].workflow_id)
+    assert {node.id for node in delivered.nodes} <= {node for node, _ in facts}
+    assert any(one.node for one in found.differences)
+    assert "node" in found.to_frame()
+    assert client.compare(a, a).is_same
+
+
+def test_a_table_of_attempts_tells_their_errors(tmp_path: Path) -> None:
+    """Given a call that a vendor refused before it answered, then its code and message stand."""
+    faults = Faults()
+    faults.fail("openai", status=503, times=1)
+    with Client.local(tmp_path, faults=faults) as client:
+        run = _write(client, "On tides", provider="openai")
+        frame = run.attempts.to_frame()
+        assert frame["error.code"][0] == "PROVIDER_UNAVAILABLE"
+        assert frame["error.code"].isna()[1]
+        assert "503" in frame["error.message"][0]
+        fine = _write(client, "On salt", provider="anthropic").attempts.to_frame()
+        assert list(fine["error.code"]) == [None]
+        assert client.runs.list().to_frame()["error.code"].isna().all()
+
+
 def test_what_cannot_be_compared_is_refused(client: Client) -> None:
     """Given a run and something else, then the message says what can be compared."""
     a = _write(client, "On tides")
-    with pytest.raises(RequestError, match="two runs or two workflows"):
+    with pytest.raises(RequestError, match="two runs, two workflows or two tasks"):
         client.compare(a, "wfl_x")
-    with pytest.raises(RequestError, match="two runs or two workflows"):
-        client.compare("tsk_x", "tsk_y")
+    with pytest.raises(RequestError, match="two tasks"):
+        client.compare("art_x", "art_y")
 
 
 async def test_the_async_client_compares_too(tmp_path: Path) -> None:

@@ -234,3 +234,16 @@ def test_tags_are_kept_when_the_process_is_another(tmp_path: Path) -> None:
     with Client.local(tmp_path, sandbox=True) as client:
         (found,) = client.runs.list(tag="kept")
         assert (found.id, found.note) == (run.id, "Still here.")
+
+
+def test_a_fork_has_the_tags_and_note_of_its_source(bare: Client) -> None:
+    """Given a workflow that was tagged, and noted later, then a fork of it is found likewise."""
+    source = _make_workflow(bare, tags=["cards"])
+    source.wait(progress=False)
+    source.annotate(tags=["cards", "spring"], note="For the fair.")
+
+    fork = source.fork("card", {"card": {"title": "Salt"}}).wait(progress=False)
+    assert (fork.tags, fork.note) == (["cards", "spring"], "For the fair.")
+    assert {one.id for one in bare.workflows.list(tag="spring")} == {source.id, fork.id}
+    fork.annotate(tags=["salt"])
+    assert bare.workflows.get(source.id).tags == ["cards", "spring"]

@@ -22,6 +22,7 @@ class RootGroup(LazyGroup):
         "run": CommandLocation("cli.resources.runs", "run", WORK),
         "task": CommandLocation("cli.resources.tasks", "task", WORK),
         "route": CommandLocation("cli.commands.service", "route", WORK),
+        "compare": CommandLocation("cli.commands.service", "compare", WORK),
         "batch": CommandLocation("cli.commands.batch", "batch", HERE),
         "demo": CommandLocation("cli.commands.demo", "demo", HERE),
         "serve": CommandLocation("cli.commands.serve", "serve", HERE),

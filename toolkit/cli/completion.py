@@ -129,6 +129,14 @@ def _complete_own_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
     return make_id_completion(path)(ctx, incomplete)
 
 
+def _complete_work_ids(ctx: typer.Context, incomplete: str) -> Suggestions:
+    """Complete the newest ids of runs, workflows and tasks; of the second, those of its kind."""
+    first = str(ctx.params.get("a") or "").partition("_")[0]
+    kinds = {"run": "runs", "wfl": "workflows", "tsk": "tasks"}
+    paths = [kinds[first]] if first in kinds else list(kinds.values())
+    return [one for path in paths for one in make_id_completion(path)(ctx, incomplete)]
+
+
 def _complete_capabilities(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Complete capabilities; with their versions once an @ was typed."""
     records = _fetch_items(ctx, "capabilities")
@@ -227,6 +235,7 @@ gpus = _make_completion(_complete_gpus)
 kinds_of_job = _make_completion(_complete_job_kinds)
 nodes = _make_completion(_complete_nodes)
 own_ids = _make_completion(_complete_own_ids)
+work_ids = _make_completion(_complete_work_ids)
 pools = _make_completion(_complete_pools)
 profiles = _make_completion(_complete_profiles)
 statuses = _make_completion(_complete_statuses)

@@ -53,7 +53,7 @@ class Output:
 
         facts, sections = outline_record(record)
         shown = [(name, escape_controls(value)) for name, value in facts.items()]
-        print("\n".join(format_facts(shown, _measure_width())))
+        print("\n".join(format_facts(shown, measure_width())))
         for section in sorted(sections, key=lambda each: each.title != rows):
             print(f"\n{section.title}")
             named = columns if section.title == rows else section.columns
@@ -175,7 +175,7 @@ def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
     head = [name.replace("_", " ") for name in columns]
     rows = [[_format_cell(name, record.get(name)) for name in columns] for record in records]
     # Ids are never truncated: people copy them.
-    print("\n".join(format_table(head, rows, _measure_width(), whole="id")))
+    print("\n".join(format_table(head, rows, measure_width(), whole="id")))
 
 
 def _format_cell(name: str, value: object) -> str:
@@ -184,6 +184,6 @@ def _format_cell(name: str, value: object) -> str:
     return escape_controls(format_cell(name, value))
 
 
-def _measure_width() -> int:
+def measure_width() -> int:
     """Measure the width of a line in cells; unlimited where a program reads."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else UNLIMITED_WIDTH

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from toolkit.client._record_view import RecordView, UsageView
@@ -10,7 +11,7 @@ from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.records.inputs import describe_input
 from toolkit.display.records.tables import export_arrow, to_arrow, to_polars
-from toolkit.display.text import format_money
+from toolkit.display.text import format_money, format_total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 H = TypeVar("H", bound=RecordView[Any])
 COLUMNS = (
     "id", "name", "capability", "input", "version", "title", "fields", "objective", "status",
-    "tags", "note", "provider", "connection_type", "secret_ref", "media_type", "size_bytes",
-    "cost_usd", "latency_ms", "created_at", "variable", "set", "connected", "pool", "memory_gb",
+    "provider", "connection_type", "secret_ref", "media_type", "size_bytes", "cost_usd",
+    "latency_ms", "tags", "note", "created_at", "variable", "set", "connected", "pool", "memory_gb",
     "size_gb", "data_center", "quality", "day", "connection_id", "agent_id", "key_id", "jobs",
     "failed", "cached", "calls",
 )  # fmt: skip
@@ -90,7 +91,7 @@ class Collection(Generic[H]):
         return [item.to_dict() for item in self._items]
 
     def __repr__(self) -> str:
-        parts = [f"{len(self)} {self._kind}"]
+        parts = [format_total(len(self), self._kind)]
         states = Counter(getattr(item.record, "status", None) for item in self._items)
         if len(states) > 1:
             parts[0] += ": " + ", ".join(f"{states[s]} {s}" for s in sorted(states, key=str))
@@ -101,6 +102,8 @@ class Collection(Generic[H]):
         return f"<{', '.join(parts)}>"
 
     def _repr_html_(self) -> str:
+        if not self._items:
+            return f"<p>{escape(repr(self)[1:-1])}</p>"
         rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._items)]
         columns = [c for c in COLUMNS if any(row.get(c) not in (None, []) for row in rows)]
         if all(row.get("name") == row.get("id") for row in rows):

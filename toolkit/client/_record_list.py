@@ -9,7 +9,7 @@ from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.records.outline import build_section
 from toolkit.display.records.text_table import format_table
-from toolkit.display.text import format_cell
+from toolkit.display.text import format_cell, format_total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +53,7 @@ class RecordList(list[R]):
 
     @property
     def _caption(self) -> str:
-        return f"{len(self)} {self.name}"
+        return format_total(len(self), self.name)
 
     def _dump(self) -> list[dict[str, object]]:
         return [one.model_dump(mode="json", by_alias=True) for one in self]

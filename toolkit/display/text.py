@@ -98,6 +98,17 @@ def format_count(count: int, noun: str) -> str:
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
+def format_total(count: int, nouns: str) -> str:
+    """Write how many there are of something that is named in the plural.
+
+    >>> format_total(0, "runs"), format_total(1, "capabilities"), format_total(2, "GPUs")
+    ('no runs', '1 capability', '2 GPUs')
+    """
+    if count == 1:
+        return f"1 {nouns[:-3]}y" if nouns.endswith("ies") else f"1 {nouns.removesuffix('s')}"
+    return f"{count or 'no'} {nouns}"
+
+
 def format_size(count: int) -> str:
     """Write a number of bytes.
 

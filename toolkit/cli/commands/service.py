@@ -1,11 +1,21 @@
-"""`toolkit route` and `toolkit health`: commands of the service without a group."""
+"""`toolkit route`, `compare` and `health`: commands of the service without a group."""
 
-from toolkit.cli import options
+from typing import Annotated
+
+import typer
+
+from toolkit.cli import completion, options
 from toolkit.cli.options import read_command
-from toolkit.cli.output import ClientOutput
+from toolkit.cli.output import ClientOutput, escape_controls, measure_width
 from toolkit.contract.run_options import RunOptions
 from toolkit.input_parsing import parse_fields
 
+WorkId = Annotated[
+    str,
+    typer.Argument(
+        help="The id of a run, a workflow or a task.", autocompletion=completion.work_ids
+    ),
+]
 CANDIDATE_COLUMNS = ("provider", "model", "score", "estimated_cost_usd", "latency_p50_ms", "reason")
 
 
@@ -25,6 +35,18 @@ def route(
         **run_options,
     )
     shell.print_record(chosen, "candidates", CANDIDATE_COLUMNS)
+
+
+@read_command
+def compare(shell: ClientOutput, a: WorkId, b: WorkId) -> None:
+    """Show what differs between two runs, two workflows or two tasks; with --json, all facts."""
+    found = shell.client.compare(a, b)
+    if shell.as_json:
+        shell.print_json(found.to_dict())
+        return
+    shell.print_note(repr(found)[1:-1])
+    for line in found.format_lines(measure_width()):
+        print(escape_controls(line))
 
 
 @read_command

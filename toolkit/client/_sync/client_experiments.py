@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from toolkit.client._sync.execution import Execution
+    from toolkit.client._sync.resources.tasks import Task
     from toolkit.client._sync.resources.workflows import WorkflowRun
     from toolkit.display.records.comparison import WorkComparison
 
@@ -93,13 +94,15 @@ class ClientExperiments(ClientResources):
 
     def compare(
         self,
-        a: "str | Execution[Any] | WorkflowRun",
-        b: "str | Execution[Any] | WorkflowRun",
+        a: "str | Execution[Any] | WorkflowRun | Task",
+        b: "str | Execution[Any] | WorkflowRun | Task",
     ) -> "WorkComparison":
-        """Compare two runs, or two workflows: input, route, text, cost and time.
+        """Compare two runs, two workflows or two tasks: input, route, text, cost and time.
+
+        Of tasks, the workflows that they deliver are compared, or else those that they ran last.
 
         Args:
-            a: an id, or what `runs` or `workflows` gave.
+            a: an id, or what `runs`, `workflows` or `tasks` gave.
             b: another one of its kind.
 
         Raises:
@@ -108,23 +111,31 @@ class ClientExperiments(ClientResources):
         from toolkit.display.records.comparison import (
             WorkComparison,
             compare_jobs,
+            compare_tasks,
             compare_workflows,
+            find_workflow_shown,
             list_jobs_apart,
         )
 
         first, second = (one if isinstance(one, str) else one.id for one in (a, b))
         kind = _find_kind(first, second)
-        if kind == "workflows":
-            before, after = self.workflows.get(first), self.workflows.get(second)
-            jobs = {
-                id: (self.jobs.get(id)).record
-                for id in list_jobs_apart(before.record, after.record)
-            }
-            facts = compare_workflows(before.record, after.record, jobs)
-        else:
+        if kind in ("runs", "jobs"):
             area = getattr(self, kind)
             one, other = area.get(first), area.get(second)
-            facts = compare_jobs(one.record, other.record)
+            return WorkComparison(kind, first, second, compare_jobs(one.record, other.record))
+        tasks, ids = [], [first, second]
+        if kind == "tasks":
+            tasks = [(self.tasks.get(id)).record for id in ids]
+            found = [find_workflow_shown(task) for task in tasks]
+            ids = [id for id in found if id is not None]
+        workflows, jobs = [(self.workflows.get(id)).record for id in ids], {}
+        if len(workflows) == 2:
+            apart = list_jobs_apart(*workflows)
+            jobs = {id: (self.jobs.get(id)).record for id in apart}
+        if kind == "tasks":
+            facts = compare_tasks(tasks[0], tasks[1], workflows, jobs)
+        else:
+            facts = compare_workflows(workflows[0], workflows[1], jobs)
         return WorkComparison(kind, first, second, facts)
 
 
@@ -134,11 +145,12 @@ def _find_kind(first: str, second: str) -> str:
     Raises:
         RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
     """
-    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows"}
+    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
     found = [kinds.get(id.partition("_")[0]) for id in (first, second)]
     if found[0] is None or found[0] != found[1]:
         raise RequestError(
             ErrorCode.INVALID_REQUEST,
-            f"`{first}` and `{second}` cannot be compared: give two runs or two workflows.",
+            f"`{first}` and `{second}` cannot be compared:"
+            " give two runs, two workflows or two tasks.",
         )
     return found[0]

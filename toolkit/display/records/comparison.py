@@ -1,4 +1,4 @@
-"""Two runs or two workflows beside each other: what is the same, and what differs."""
+"""Two runs, workflows or tasks beside each other: what is the same, and what differs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,6 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from toolkit.contract.jobs import FROM_ARTIFACTS, Job
+from toolkit.contract.tasks import Review, Task
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.records import html
 from toolkit.display.records.text_differences import (
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 ROOM = 120  # characters of a line
 MAX_OPEN_TEXTS = 3  # of more, each is opened by who looks at it
 MAX_CELL_CHARACTERS = 80  # longer values are shown word by word
-_MEASURES = ("cost_usd", "latency_ms", "queue_ms")  # hardly ever the same, and so no difference
+# Hardly ever the same, and so no difference.
+_MEASURES = ("cost_usd", "cost_incurred_usd", "latency_ms", "queue_ms")
 Facts = Mapping[str, object]
 
 
@@ -64,10 +66,10 @@ class ComparedFact:
 
 @dataclass(frozen=True)
 class WorkComparison:
-    """Two runs or two workflows, fact by fact; it shows what differs.
+    """Two runs, workflows or tasks, fact by fact; it shows what differs.
 
     Attributes:
-        kind: what they are: `runs` or `workflows`.
+        kind: what they are: `runs`, `workflows` or `tasks`.
         a, b: their ids.
         facts: everything that was compared, node by node.
     """
@@ -105,7 +107,31 @@ class WorkComparison:
             dtype=object,
         )
         frame["differs"] = [one.differs for one in self.facts]
-        return frame if self.kind == "workflows" else frame.drop(columns="node")
+        return frame.drop(columns="node") if self.kind in ("runs", "jobs") else frame
+
+    def to_dict(self) -> dict[str, object]:
+        """Return it as JSON values: both ids, and every fact of both."""
+        facts = [
+            {"node": one.node, "what": one.what, "a": one.a, "b": one.b, "differs": one.differs}
+            for one in self.facts
+        ]
+        return {"kind": self.kind, "a": self.a, "b": self.b, "facts": facts}
+
+    def format_lines(self, width: int = ROOM) -> list[str]:
+        """Write what differs as lines of text: a table, then the texts word by word.
+
+        Args:
+            width: of the table, in characters.
+        """
+        rows, columns = self._list_rows()
+        lines: list[str] = []
+        if rows:
+            cells = [[str(row[name]) for name in columns] for row in rows]
+            lines += format_table(columns, cells, width, "what")
+        return lines + [
+            f"{one.title}: {format_parts(shorten_parts(parts))}"
+            for one, parts in self._list_texts()
+        ]
 
     def __repr__(self) -> str:
         told = format_count(len(self.differences), "difference") if self.differences else "the same"
@@ -127,16 +153,7 @@ class WorkComparison:
         return rows, ["node", "what", "a", "b"] if has_nodes else ["what", "a", "b"]
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        rows, columns = self._list_rows()
-        lines = [repr(self)]
-        if rows and not cycle:
-            cells = [[str(row[name]) for name in columns] for row in rows]
-            lines += format_table(columns, cells, ROOM, "what")
-        lines += [
-            f"{one.title}: {format_parts(shorten_parts(parts))}"
-            for one, parts in self._list_texts()
-        ]
-        printer.text("\n".join(lines))
+        printer.text("\n".join([repr(self), *([] if cycle else self.format_lines())]))
 
     def _repr_html_(self) -> str:
         rows, columns = self._list_rows()
@@ -177,6 +194,57 @@ def compare_workflows(
         pair = [_list_node_facts(each.get(node_id), jobs) for each in (before, after)]
         facts += _pair_facts(node_id, *pair)
     return facts
+
+
+def compare_tasks(
+    a: Task, b: Task, workflows: Sequence[WorkflowRecord], jobs: Mapping[str, Job]
+) -> list[ComparedFact]:
+    """Compare two tasks, and the workflows that they deliver or ran last.
+
+    Args:
+        workflows: one of each; none where one has not come to any.
+        jobs: those of nodes that each ran for itself, by id.
+    """
+    facts = list(_pair_facts("", _list_task_facts(a), _list_task_facts(b)))
+    if len(workflows) == 2:  # of the whole, what the task says stands
+        before, after = workflows
+        facts += [one for one in compare_workflows(before, after, jobs) if one.node]
+    return facts
+
+
+def find_workflow_shown(task: Task) -> str | None:
+    """Find the workflow that a task delivers, or else ran last."""
+    n = task.final_attempt
+    return task.workflow_id if n is None else task.attempts[n - 1].workflow_id
+
+
+def _list_task_facts(task: Task) -> dict[str, object]:
+    review = task.review
+    return {
+        "objective": task.objective,
+        **_flatten("constraints", task.constraints.model_dump(mode="json", exclude_defaults=True)),
+        "status": task.status,
+        "question": task.question,
+        "answers": [one.answer for one in task.answers] or None,
+        "attempts": len(task.attempts),
+        "final_attempt": task.final_attempt,
+        **_flatten("review", {} if review is None else _list_review_facts(review)),
+        "cost_usd": task.cost_usd,
+        "cost_incurred_usd": task.cost_incurred_usd,
+        "warnings": task.warnings or None,
+        "error": None if task.error is None else f"{task.error.code}: {task.error.message}",
+        "tags": task.tags or None,
+    }
+
+
+def _list_review_facts(review: Review) -> dict[str, object]:
+    return {
+        "decision": review.decision,
+        "reviewer": review.reviewer,
+        "score": review.score,
+        **({} if review.criteria is None else review.criteria.model_dump()),
+        "issues": review.issues or None,
+    }
 
 
 def _list_node_facts(node: Node | None, jobs: Mapping[str, Job]) -> dict[str, object]:

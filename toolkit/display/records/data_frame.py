@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from toolkit.contract.base import ErrorInfo
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -73,6 +75,10 @@ def flatten_record(record: BaseModel) -> dict[str, object]:
         value = getattr(record, name)
         label = field.alias or name
         row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+        if name == "error":  # always, so that a table of what went well has the columns, too
+            told = value if isinstance(value, ErrorInfo) else None
+            row["error.code"] = None if told is None else told.code
+            row["error.message"] = None if told is None else told.message
     source = row.get("source")
     if isinstance(source, Mapping) and "routing" in source:
         row["default_provider"] = source["routing"]["default_provider"] or ""

@@ -1,5 +1,6 @@
 """Records as HTML; whatever comes from outside is escaped."""
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -7,6 +8,10 @@ from toolkit.display import text
 from toolkit.display.records.outline import outline_record
 
 MAX_ROWS = 100  # of a table below a card of facts
+MIN_WRAPPED_CHARACTERS = 16  # a text from there on may go over several lines
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
+MAX_ROOM_CHARACTERS = 28  # of a line of it, at least
+CAPTION_STYLE = "text-align:left;white-space:nowrap"
 CELL_STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
 
@@ -32,7 +37,7 @@ def render_table(
     left = 0 if most is None else len(rows) - most
     if left > 0:
         body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {left} more</td></tr>'
-    title = f"<caption style='text-align:left'>{escape(caption)}</caption>" if caption else ""
+    title = f"<caption style='{CAPTION_STYLE}'>{escape(caption)}</caption>" if caption else ""
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -45,21 +50,30 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
     """Render a card of facts: names and values, and a table for each list or schema among them."""
     flat, sections = outline_record(pairs)
     rows = "".join(
-        f'<tr><th scope="row" style="{CELL_STYLE}">{escape(name)}</th>'
+        f'<tr><th scope="row" style="{CELL_STYLE};white-space:nowrap">{escape(name)}</th>'
         f'<td style="{CELL_STYLE}">{escape(value)}</td></tr>'
         for name, value in flat.items()
     )
     below = "".join(
         render_table(each.rows, each.columns, each.title, most=MAX_ROWS) for each in sections
     )
-    caption = f"<caption style='text-align:left'><b>{escape(title)}</b></caption>"
+    caption = f"<caption style='{CAPTION_STYLE}'><b>{escape(title)}</b></caption>"
     return f"<table>{caption}{rows}</table>{below}"
 
 
 def render_cell(column: str, value: object) -> str:
-    """Render a value as a cell; a state stays on one line with its symbol."""
-    shown = escape(text.format_cell(column, value))
-    return f'<span style="white-space:nowrap">{shown}</span>' if column == "status" else shown
+    """Render a value as a cell: short ones and times stay on a line, long ones get room to wrap.
+
+    >>> render_cell("created_at", "2026-11-20T09:30:00.123Z")
+    '<span style="white-space:nowrap">2026-11-20 09:30:00Z</span>'
+    """
+    shown = text.format_cell(column, value)
+    if isinstance(value, str) and _TIME.fullmatch(value):
+        shown = _TIME.sub(r"\1 \2Z", value)
+    elif len(shown) >= MIN_WRAPPED_CHARACTERS and " " in shown:
+        room = min(len(shown), MAX_ROOM_CHARACTERS)
+        return f'<div style="min-width:{room // 2}em">{escape(shown)}</div>'
+    return f'<span style="white-space:nowrap">{escape(shown)}</span>' if shown else ""
 
 
 def render_bar(part: float) -> str:

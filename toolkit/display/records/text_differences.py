@@ -10,8 +10,12 @@ MAX_WORDS = 4_000
 SHOWN_EDGE = 120  # characters of what is the same, before and after a difference
 _WORDS = re.compile(r"\s+|\w+|[^\w\s]")
 _LINES = re.compile(r"[^\n]*\n|[^\n]+")
-_MARK = "text-decoration:none;border-radius:3px;padding:0 2px;color:#111;background:"
-_STYLES = {"removed": ("del", f"{_MARK}#ffd9d6"), "added": ("ins", f"{_MARK}#cdf2d4")}
+_MARK = "text-decoration:none;border-radius:3px;padding:0 2px;background:"
+# Translucent, so that the text keeps its colour by day and by night.
+_STYLES = {
+    "removed": ("del", f"{_MARK}rgba(224,72,60,.3)"),
+    "added": ("ins", f"{_MARK}rgba(40,160,80,.32)"),
+}
 
 
 class TextPart(NamedTuple):

@@ -134,9 +134,14 @@ class WorkflowReruns:
 def _rebuild_request(
     source: WorkflowRecord, spec: Mapping[str, Any], overrides: Mapping[str, JsonObject]
 ) -> WorkflowCreate:
-    """Rebuild the request that a workflow was created by, with other inputs for some nodes."""
+    """Rebuild the request that a workflow was created by, with other inputs for some nodes.
+
+    It has the tags and the note that the workflow has now.
+    """
     return WorkflowCreate(
         name=source.name,
+        tags=source.tags,
+        note=source.note or "",
         endpoint_id=source.endpoint_id,
         compute_id=source.compute_id,
         max_retries=source.max_retries,
