@@ -107,6 +107,8 @@ class VendorSettings(BaseModel):
         prices: of text models, over the list prices; `"*"` is for every model without its own.
         timeouts: of its calls, over those of capabilities.
         max_concurrent_calls: of one connection.
+        requests_per_minute: that the vendor allows one connection; calls wait for their turn.
+        tokens_per_minute: that it allows one connection, given and made together.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -116,6 +118,8 @@ class VendorSettings(BaseModel):
     prices: dict[ModelName, TokenPrices] = Field(default_factory=dict)
     timeouts: Timeouts = Timeouts()
     max_concurrent_calls: int | None = Field(default=None, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    tokens_per_minute: float | None = Field(default=None, gt=0, allow_inf_nan=False)
 
     def find_prices(self, model: str) -> TokenPrices | None:
         """Find the operator's prices of a text model; none where list prices hold."""

@@ -18,6 +18,7 @@ from toolkit.engine.access.quotas import Quotas
 from toolkit.engine.access.shares import Shares, find_borrower, read_connection
 from toolkit.engine.annotations import Annotations
 from toolkit.engine.concurrency.concurrency_limits import ConcurrencyLimits
+from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import NullObserver, Observer
 from toolkit.engine.provider_context import ProviderContext
@@ -45,6 +46,7 @@ class EngineContext(ProviderContext):
         is_reproducible: whether the same work is to be routed alike in every process: latencies and
             error rates then do not count.
         in_flight: ids of what this process is creating or deleting at a GPU cloud.
+        deployment: the engines that share the store.
         observer: watches workflows, jobs and calls.
         texts: the texts that vendors are writing.
         functions: the functions of this process that workflows may call; none calls none.
@@ -56,6 +58,7 @@ class EngineContext(ProviderContext):
     grants: Grants
     shares: Shares
     concurrency: ConcurrencyLimits
+    deployment: Deployment
     gates: GateRegistry
     allowances: Allowances
     quotas: Quotas

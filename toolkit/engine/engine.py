@@ -28,6 +28,7 @@ from toolkit.engine.infrastructure.endpoints import Endpoints
 from toolkit.engine.infrastructure.reconciler import Reconciler
 from toolkit.engine.infrastructure.storage import Storages
 from toolkit.engine.infrastructure.templates import Templates
+from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.money.allowance import Allowances
 from toolkit.engine.observer import GateState, NullObserver, Observer
 from toolkit.engine.orchestration.agent_runs import AgentRuns
@@ -112,7 +113,7 @@ class Engine:
         self.lineage = Lineages(core)
         executor = JobExecutor(core, self.artifacts)
         admission = Admission(core, self.artifacts)
-        self.accounts = Accounts(core.store, core.settings)
+        self.accounts = Accounts(core.store, core.settings, core.deployment)
         self.keys = ApiKeys(core.store, core.quotas, core.allowances)
         self.connections = Connections(core)
         self.providers = Providers(core)
@@ -199,6 +200,7 @@ class Engine:
                 sandbox=settings.sandbox,
                 take_up=take_up,
             )
+        deployment = Deployment(store.limits)
         core = EngineContext(
             settings=settings,
             store=store,
@@ -216,7 +218,8 @@ class Engine:
             concurrency=ConcurrencyLimits(
                 settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account
             ),
-            gates=GateRegistry(settings, store),
+            deployment=deployment,
+            gates=GateRegistry(settings, store, deployment),
             allowances=Allowances(store),
             quotas=Quotas(store, settings),
             is_reproducible=reproducible,
@@ -226,6 +229,7 @@ class Engine:
         engine = cls(core)
         if read_only:
             return engine
+        await deployment.open()
         takes_up = not engine.is_held and take_up is not False
         try:
             await engine.leases.open(take_up=takes_up)
@@ -273,6 +277,7 @@ class Engine:
         await self.leases.close(grace_s)
         self.artifacts.close()
         await self.core.driver.aclose()
+        await self.core.deployment.close()
         await self.core.store.close()
 
     async def get_health(self) -> Health:

@@ -18,6 +18,7 @@ from toolkit.store.changes import (
 from toolkit.store.configuration_cache import ConfigurationCache
 from toolkit.store.content import Content, FileSection, compute_sha256, iter_chunks
 from toolkit.store.leases.heartbeat import Heartbeat
+from toolkit.store.limits.limit_store import LimitDocument, LimitStore
 from toolkit.store.read_connection import Row
 from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL
@@ -45,6 +46,8 @@ __all__ = [
     "InsertRow",
     "Lease",
     "LeaseLost",
+    "LimitDocument",
+    "LimitStore",
     "OverLimit",
     "PatchDocument",
     "ReadOnlyStore",

@@ -18,6 +18,7 @@ from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.event_waiters import EventWaiters
 from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
+from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
@@ -58,6 +59,7 @@ class ReadOnlyStore(Store):
         self.leases = _ReadOnlyLeases(
             self._reader, self._writer, self._changes, self._owner, MachineClock(), 0
         )
+        self.limits = LimitStore(reads, self._changes, self._owner, MachineClock(), frozenset)
 
     async def close(self) -> None:
         """Close the database."""

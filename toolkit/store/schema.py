@@ -21,7 +21,7 @@ from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 from toolkit.store.tag_index import TAG_TRIGGERS
 
-HEAD_REVISION = "0013"
+HEAD_REVISION = "0014"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # As alembic creates it, which reads it at the next migration.
 VERSION_TABLE_SQL = (

@@ -11,9 +11,11 @@ from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.blobs import BlobStore
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
+from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
 from toolkit.store.event_waiters import EventWaiters
 from toolkit.store.leases.lease_store import LeaseStore
+from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.database import SqliteDatabase
@@ -32,6 +34,15 @@ class Store:
     Attributes:
         is_copy: whether the directory is a copy of another one.
         leases: the leases of roots.
+        limits: the limits that all who have the database open share.
+
+    Args:
+        database: what was opened.
+        blobs: the artifacts' bytes.
+        is_synced: whether each commit waits for the disk.
+        lease_s: how long a lease holds without being renewed, in seconds.
+        timed: called with the seconds that each commit took, on the thread that made it.
+        list_engines: lists the owners that have the database open; none where no files tell.
     """
 
     def __init__(
@@ -42,6 +53,7 @@ class Store:
         is_synced: bool,
         lease_s: float,
         timed: Callable[[float], None] | None,
+        list_engines: Callable[[], frozenset[str]] | None = None,
     ) -> None:
         self._database = database
         self.is_copy = database.is_copy
@@ -55,6 +67,9 @@ class Store:
         self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
             self._reader, self._writer, self._changes, self._owner, database.clock, lease_s
+        )
+        self.limits = LimitStore(
+            database.reads, self._changes, self._owner, database.clock, list_engines
         )
 
     @classmethod
@@ -92,7 +107,14 @@ class Store:
         database = SqliteDatabase(data_dir, durability, sandbox, take_up)
         is_synced = durability == "full"
         blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=is_synced)
-        opened = cls(database, blobs, is_synced=is_synced, lease_s=lease_s, timed=timed)
+        opened = cls(
+            database,
+            blobs,
+            is_synced=is_synced,
+            lease_s=lease_s,
+            timed=timed,
+            list_engines=lambda: frozenset(find_active_owners(data_dir)),
+        )
         await database.listen(opened._waiters.wake)
         return opened
 

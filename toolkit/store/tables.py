@@ -246,6 +246,14 @@ reservations = Table(
     _make_text_column("created_at"),
     Index("ix_reservations_spending", "spending_id"),
 )
+shared_limits = Table(
+    "shared_limits",
+    metadata,
+    _make_id_column(),
+    Column("changed_at", Float, nullable=False),
+    _make_doc_column(),
+    Index("ix_shared_limits_changed", "changed_at"),
+)
 stored_bytes = Table(
     "stored_bytes",
     metadata,

@@ -27,6 +27,8 @@ from toolkit.engine.access.api_keys import (
     make_key,
 )
 from toolkit.engine.concurrency.token_buckets import TokenBuckets
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.request_rates import RequestRates
 from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
 from toolkit.store import (
@@ -48,14 +50,20 @@ ADDRESS_TAKEN = "This address has an account; use its key or another address."
 class Accounts:
     """`/v1/account`."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    def __init__(
+        self, store: Store, settings: Settings, deployment: Deployment | None = None
+    ) -> None:
         self._store = store
         self._settings = settings
-        self._sign_ups = TokenBuckets(settings.signups_per_hour / 3600, settings.signups_per_hour)
+        deployment = deployment or Deployment(store.limits)
+        per_hour = settings.signups_per_hour
+        self._sign_ups = RequestRates("sign_ups", per_hour / 3600, per_hour, deployment)
         self._key_uses = TokenBuckets(
             1 / KEY_USE_INTERVAL_S, 1
         )  # limits how often a key's use is recorded
-        self._requests = TokenBuckets(settings.rate_limit_per_s, settings.rate_limit_burst)
+        self._requests = RequestRates(
+            "requests", settings.rate_limit_per_s, settings.rate_limit_burst, deployment
+        )
         # By the whole digest, which only the key's owner can know.
         self._keys = ConfigurationCache(store, self._load_key)
         # The keys of notebooks in this process: never stored, gone when it ends.
@@ -72,7 +80,7 @@ class Accounts:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "Sign-up is closed here: ask the operator for an account."
             )
-        wait_s = self._sign_ups.acquire_delay_s(_find_network(address))
+        wait_s = await self._sign_ups.acquire_delay_s(_find_network(address))
         if wait_s:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,
@@ -130,7 +138,7 @@ class Accounts:
         record, context = await self._keys.find(digest)
         if has_ended(record):  # since it was loaded
             raise RequestError(ErrorCode.UNAUTHENTICATED)
-        wait_s = self._requests.acquire_delay_s(record.id)
+        wait_s = await self._requests.acquire_delay_s(record.id)
         if wait_s:
             raise ServiceError(
                 ErrorCode.RATE_LIMITED,

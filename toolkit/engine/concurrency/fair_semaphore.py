@@ -13,23 +13,34 @@ class FairSemaphore:
     """
 
     def __init__(self, limit: int) -> None:
-        self._free = limit
+        self._limit = self._free = limit
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
     @property
     def is_full(self) -> bool:
         """True when whoever comes next has to wait."""
-        return self._free == 0
+        return self._free <= 0
+
+    @property
+    def limit(self) -> int:
+        """The number of places."""
+        return self._limit
+
+    @property
+    def used_count(self) -> int:
+        """The number of places that are taken; above the limit where that was lowered."""
+        return self._limit - self._free
 
     @property
     def waiting_count(self) -> int:
         """The number of those who wait for a place."""
         return sum(map(len, self._waiting.values()))
 
-    def widen(self, by: int) -> None:
-        """Raise the limit by so many."""
-        for _ in range(by):
-            self.release()
+    def set_limit(self, limit: int) -> None:
+        """Set the number of places; those that are taken stay so until they are released."""
+        self._free += limit - self._limit
+        self._limit = limit
+        self._serve()
 
     def try_acquire(self) -> bool:
         """Take a place if one is free, without waiting; return whether one was."""
@@ -53,12 +64,16 @@ class FairSemaphore:
 
     def release(self) -> None:
         """Release a place, to whoever waits next."""
-        while self._waiting:
+        self._free += 1
+        self._serve()
+
+    def _serve(self) -> None:
+        """Let in those who wait, as long as places are free."""
+        while self._free > 0 and self._waiting:
             group, queue = self._waiting.popitem(last=False)
             place = queue.popleft()
             if queue:
                 self._waiting[group] = queue  # behind the other groups
             if not place.done():
+                self._free -= 1
                 place.set_result(None)
-                return
-        self._free += 1

@@ -40,3 +40,18 @@ class TokenBuckets:
         if len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)
         return wait_s
+
+    def drain_all(self) -> dict[str, float]:
+        """Forget all buckets; return how many tokens each lacked, where it was one at least."""
+        at = self._clock()
+        lacked = {
+            name: self._burst - left - (at - since) * self._per_s
+            for name, (left, since) in self._buckets.items()
+        }
+        self._buckets.clear()
+        return {name: tokens for name, tokens in lacked.items() if tokens >= 1}
+
+    def spend(self, name: str, tokens: float) -> None:
+        """Have a name's bucket lack so many tokens."""
+        if tokens > 0:
+            self._buckets[name] = max(0.0, self._burst - tokens), self._clock()

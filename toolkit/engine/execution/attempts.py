@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -41,6 +41,7 @@ class AttemptLoop:
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
         """
         search = CandidateSearch(self._core, job_run, operation)
+        units = _count_limited_units(operation.units())
         while True:
             chosen = await search.choose()
             self._core.open_ahead(self._core.registry.vendors[chosen.candidate.provider])
@@ -48,7 +49,7 @@ class AttemptLoop:
             gate = self._core.gates.get_gate(connection)
             while True:
                 try:
-                    async with gate.acquire(job_run.lease.root_id) as permit:
+                    async with gate.acquire(job_run.lease.root_id, units) as permit:
                         return await self._call_once(job_run, chosen, gate, permit, operation)
                 except CircuitOpen:
                     break  # healthy when it was chosen, but not when its place came
@@ -110,6 +111,9 @@ class AttemptLoop:
                 raise
             took_s = time.monotonic() - started
             gate.record_success(candidate.model or "", took_s * 1000)
+            gate.record_units(
+                _count_limited_units(operation.units()), _count_limited_units(reply.cost.units)
+            )
             if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
                 await self._core.mark_overbilled(chosen.connection.id, candidate.model or "")
             return reply
@@ -203,3 +207,9 @@ class AttemptLoop:
         job_run.vendor_job_id = None
         self._settle_attempt(job_run, attempt, bill, actual, known=cost is not None)
         return reserved is not None and actual > reserved
+
+
+def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:
+    """Count what vendors limit by the minute: one request, and the tokens in and out."""
+    tokens = units.get("input_tokens", 0.0) + units.get("output_tokens", 0.0)
+    return {"requests": 1.0, "tokens": tokens}

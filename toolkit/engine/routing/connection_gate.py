@@ -2,7 +2,7 @@
 
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,9 @@ from pydantic import ValidationError
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.paces import MARGIN, UnitPace, SharedPaces
+from toolkit.engine.limits.places import SharedPlaces
 from toolkit.engine.observer import GateState
 from toolkit.engine.routing.connection_health import (
     ConnectionHealth,
@@ -19,6 +22,7 @@ from toolkit.engine.routing.connection_health import (
     RetryBudget,
     SavedHealth,
 )
+from toolkit.engine.routing.shared_health import SharedHealth
 from toolkit.plugins import ProviderError
 from toolkit.settings import Settings
 from toolkit.store import Store, UpdateRow
@@ -28,6 +32,8 @@ from toolkit.store import Store, UpdateRow
 INITIAL_CONCURRENCY = 2
 # A change of statistics alone is written at most this often.
 SAVE_INTERVAL_S = 1.0
+# The tokens of so many seconds may be used at once after a pause: vendors count them by the minute.
+TOKEN_BURST_S = 5.0
 
 
 class CircuitOpen(Exception):  # noqa: N818 - no error: the job is routed anew
@@ -36,6 +42,8 @@ class CircuitOpen(Exception):  # noqa: N818 - no error: the job is routed anew
 
 class ConnectionGate:
     """The gate that all calls of this process to one connection pass.
+
+    What it lets through is limited together with the gates of other engines.
 
     Attributes:
         retry_budget: what is left of the vendor's retry budget; shared by its connections.
@@ -46,14 +54,21 @@ class ConnectionGate:
         connection: Connection,
         health: ConnectionHealth,
         at_once: int,
+        paces: Mapping[str, UnitPace],
         retries: RetryBudget,
         store: Store,
+        deployment: Deployment,
     ) -> None:
         self.retry_budget = retries
         self._connection_id, self._provider = connection.id, connection.provider
         self._health = health
-        first = at_once if health.has_answered else min(INITIAL_CONCURRENCY, at_once)
-        self._semaphore, self._held_back = FairSemaphore(first), at_once - first
+        self._at_once, self._is_trusted = at_once, health.has_answered
+        first = at_once if self._is_trusted else min(INITIAL_CONCURRENCY, at_once)
+        self._semaphore = FairSemaphore(first)
+        row_id = f"connection:{connection.id}"
+        self._places = SharedPlaces(row_id, first, self._semaphore, deployment)
+        self._paces = SharedPaces(row_id, paces, deployment)
+        self._shared_health = SharedHealth(row_id, health, deployment)
         self._store = store
         self._saved_at = 0.0
 
@@ -66,14 +81,24 @@ class ConnectionGate:
         return GateState(self._provider, self._health.state, self._semaphore.waiting_count)
 
     @asynccontextmanager
-    async def acquire(self, group: str) -> AsyncIterator[Permit]:
-        """Wait for a place and a permit for one call; groups are served round-robin.
+    async def acquire(
+        self, group: str, units: Mapping[str, float] | None = None
+    ) -> AsyncIterator[Permit]:
+        """Wait for a place, the vendor's pace and a permit for one call.
+
+        Args:
+            group: whose call it is; groups are served round-robin.
+            units: what it is expected to use of what the vendor limits by the minute.
 
         Raises:
             CircuitOpen: when its turn came, the connection was not to be called.
         """
-        await self._semaphore.acquire(group)
+        await self._places.acquire(group)
         try:
+            await self._paces.wait(units or {})
+            is_probe = self._health.state == "half_open"
+            if is_probe and not await self._shared_health.claim_probe():
+                self._health.wait_for_probe()
             permit = self._health.admit()
             if permit is None:
                 raise CircuitOpen
@@ -81,14 +106,22 @@ class ConnectionGate:
                 yield permit
             finally:
                 self._health.release(permit)
+                if is_probe:
+                    self._shared_health.release_probe()
         finally:
-            self._semaphore.release()
+            self._places.release()
+
+    def record_units(self, expected: Mapping[str, float], used: Mapping[str, float]) -> None:
+        """Record what a call has used of what it was expected to."""
+        for name, units in used.items():
+            self._paces.adjust(name, units - expected.get(name, 0.0))
 
     def record_success(self, model: str, took_ms: float) -> None:
         """Record a call that worked."""
         self.retry_budget.refund()
-        self._semaphore.widen(self._held_back)
-        self._held_back = 0
+        if not self._is_trusted:
+            self._is_trusted = True
+            self._places.set_limit(self._at_once)
         self._save_health(urgent=self._health.record_success(model, took_ms))
 
     def record_failure(self, error: ProviderError, permit: Permit) -> None:
@@ -105,6 +138,8 @@ class ConnectionGate:
         if not urgent and time.monotonic() - self._saved_at < SAVE_INTERVAL_S:
             return
         self._saved_at = time.monotonic()
+        if urgent:
+            self._shared_health.publish()
         doc = self._health.to_saved().model_dump_json()
         saved = UpdateRow("connections", self._connection_id, {"health": doc})
         self._store.write([saved], eager=False)
@@ -113,9 +148,11 @@ class ConnectionGate:
 class GateRegistry:
     """The gates of this process, each made when its connection is first used."""
 
-    def __init__(self, settings: Settings, store: Store) -> None:
+    def __init__(self, settings: Settings, store: Store, deployment: Deployment) -> None:
         self._settings = settings
         self._store = store
+        self._deployment = deployment
+        deployment.watch_engines(self._share_retries)
         self._gates: dict[str, ConnectionGate] = {}
         self._budgets: defaultdict[str, RetryBudget] = defaultdict(RetryBudget)
 
@@ -135,9 +172,36 @@ class GateRegistry:
             )
             at_once = self._settings.get_max_concurrent_calls(connection.provider)
             budget = self._budgets[connection.provider]
-            gate = ConnectionGate(connection, health, at_once, budget, self._store)
+            budget.share(len(self._deployment.engines))
+            gate = ConnectionGate(
+                connection,
+                health,
+                at_once,
+                self._make_paces(connection.provider),
+                budget,
+                self._store,
+                self._deployment,
+            )
             self._gates[connection.id] = gate
         return gate
+
+    def _make_paces(self, provider: str) -> dict[str, UnitPace]:
+        """Make the paces of a connection to a vendor, by what its operator says that it allows."""
+        vendor = self._settings.vendors.get(provider)
+        if vendor is None:
+            return {}
+        paces = {}
+        if vendor.requests_per_minute is not None:
+            paces["requests"] = UnitPace(vendor.requests_per_minute * MARGIN / 60, 0.0)
+        if vendor.tokens_per_minute is not None:
+            per_s = vendor.tokens_per_minute * MARGIN / 60
+            paces["tokens"] = UnitPace(per_s, per_s * TOKEN_BURST_S)
+        return paces
+
+    def _share_retries(self) -> None:
+        """Keep to one engine's part of all budgets of retries."""
+        for budget in self._budgets.values():
+            budget.share(len(self._deployment.engines))
 
     def list_states(self) -> list[GateState]:
         """Return the state of every connection that was used."""

@@ -77,6 +77,21 @@ class SavedHealth(BaseModel):
     outcomes: list[bool] = []
 
 
+@dataclass(frozen=True, slots=True)
+class BreakerPosition:
+    """The position of a circuit breaker.
+
+    Attributes:
+        is_open: whether it lets through no more than a probe.
+        blocked_until: when the connection may be called again, by the monotonic clock.
+        cooldowns: how often in a row it has been opened.
+    """
+
+    is_open: bool
+    blocked_until: float
+    cooldowns: int
+
+
 class Permit:
     """The permit to make one call."""
 
@@ -133,6 +148,29 @@ class ConnectionHealth:
         if not self._open:
             return "closed"
         return "open" if self._blocked_until > self._clock() else "half_open"
+
+    @property
+    def is_troubled(self) -> bool:
+        """True while its breaker is not closed, or it may not be called."""
+        return self._open or self._blocked_until > self._clock()
+
+    def get_position(self) -> BreakerPosition:
+        """Return the position of its breaker."""
+        return BreakerPosition(self._open, self._blocked_until, self._cooldowns)
+
+    def set_position(self, position: BreakerPosition) -> None:
+        """Set its breaker as another engine has found it."""
+        self._snapshot = None
+        if self._open and not position.is_open:
+            self._probe, self._consecutive_failures = None, 0
+        self._open, self._cooldowns = position.is_open, position.cooldowns
+        latest = self._clock() + MAX_RETRY_AFTER_S
+        self._blocked_until = min(position.blocked_until, latest)
+
+    def wait_for_probe(self) -> None:
+        """Leave it alone for a moment, while another engine probes it."""
+        self._snapshot = None
+        self._blocked_until = max(self._blocked_until, self._clock() + PROBE_WAIT_S)
 
     @property
     def has_answered(self) -> bool:
@@ -289,7 +327,12 @@ class RetryBudget:
     REFUND_TOKENS = 0.5
 
     def __init__(self) -> None:
-        self._tokens = self.MAX_TOKENS
+        self._tokens = self.max_tokens = self.MAX_TOKENS
+
+    def share(self, engines: int) -> None:
+        """Keep to one engine's part of it."""
+        self.max_tokens = self.MAX_TOKENS / engines
+        self._tokens = min(self._tokens, self.max_tokens)
 
     def take(self) -> bool:
         """Take a token for one more retry; return whether there was one."""
@@ -300,7 +343,7 @@ class RetryBudget:
 
     def refund(self) -> None:
         """Give back part of a token for a call that worked."""
-        self._tokens = min(self.MAX_TOKENS, self._tokens + self.REFUND_TOKENS)
+        self._tokens = min(self.max_tokens, self._tokens + self.REFUND_TOKENS)
 
 
 def _summarize_latency(taken: "deque[float]") -> Latency:

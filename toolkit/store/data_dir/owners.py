@@ -19,10 +19,17 @@ class LeaseOwner:
         self._folder = data_dir / "owners"
         self._folder.mkdir(exist_ok=True)
         self.id = secrets.token_hex(8)
-        self._lock = self._try_lock(self.id)
+        self._lock: IO[bytes] | None = self._lock_own()
 
     def _get_lock_path(self, owner: str) -> Path:
         return self._folder / f"{owner}.lock"
+
+    def _lock_own(self) -> IO[bytes]:
+        """Open and lock this owner's file; whoever only tries the lock has it for no time."""
+        file = self._get_lock_path(self.id).open("ab")
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        return file
 
     def _try_lock(self, owner: str) -> IO[bytes] | None:
         """Open and lock a lock file; return None when another process holds it."""

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Delete, Update
 
@@ -13,6 +14,8 @@ from toolkit.store.writing.write_connection import DatabaseLocked
 
 TRIES: Final = 3  # of a change that the database gave up for another one
 RETRY_AFTER_S: Final = 1.0
+
+T = TypeVar("T")
 
 
 class DirectWriter:
@@ -24,7 +27,7 @@ class DirectWriter:
 
     def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
         self._begin = begin
-        self._running: set[asyncio.Future[int]] = set()
+        self._running: set[asyncio.Future[Any]] = set()
         self._crash = find_crash_point("lease")
 
     async def execute(self, statement: Update | Delete) -> int:
@@ -32,34 +35,51 @@ class DirectWriter:
 
         It is made even if the waiting caller is cancelled, and `drain` waits for it.
         """
-        changing = asyncio.ensure_future(asyncio.to_thread(self.execute_now, statement))
-        self._running.add(changing)
-        changing.add_done_callback(self._running.discard)
-        return await asyncio.shield(changing)
+        return await self._run_in_thread(partial(self.execute_now, statement))
 
     def execute_now(self, statement: Update | Delete) -> int:
         """Make one change at once, on any thread; return the number of rows changed.
 
         It does not wait long for others: the caller will try again.
         """
+        return int(self.transact_now(lambda connection: connection.execute(statement).rowcount))
+
+    async def transact(self, work: Callable[[Connection], T]) -> T:
+        """Run a function in one transaction in a thread.
+
+        It runs to its end even if the waiting caller is cancelled, and `drain` waits for it.
+
+        Args:
+            work: what to do; it is called again where the database gave the transaction up.
+        """
+        return await self._run_in_thread(partial(self.transact_now, work))
+
+    def transact_now(self, work: Callable[[Connection], T]) -> T:
+        """Run a function in one transaction at once, on any thread."""
         fault: DatabaseLocked | None = None
         for _ in range(TRIES):
             try:
-                return self._try_execute(statement)
+                return self._try_transact(work)
             except DatabaseLocked as error:
                 fault = error
         message = fault.message if fault is not None else ""
         raise ServiceError(ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S) from fault
 
-    def _try_execute(self, statement: Update | Delete) -> int:
+    def _try_transact(self, work: Callable[[Connection], T]) -> T:
         with self._begin() as connection:
-            hit = connection.execute(statement).rowcount
+            found = work(connection)
             if self._crash is not None:
                 self._crash("before")
             connection.commit()
             if self._crash is not None:
                 self._crash("after")
-        return int(hit)
+        return found
+
+    async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        running = asyncio.ensure_future(asyncio.to_thread(work))
+        self._running.add(running)
+        running.add_done_callback(self._running.discard)
+        return await asyncio.shield(running)
 
     async def drain(self) -> None:
         """Wait until the changes under way are made."""

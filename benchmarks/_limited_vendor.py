@@ -1,0 +1,97 @@
+"""A vendor that allows so many calls a second, and refuses the others; it speaks the chat wire.
+
+Run as `python -m benchmarks._limited_vendor RATE BURST`; it prints its port. `GET /counts` tells
+what it answered, and forgets it.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from typing import cast
+
+from benchmarks._fake_vendor import RESPONSE
+
+LATENCY_S = 0.05
+
+
+class CallLimit:
+    """A token bucket: so many calls a second, and a few at once after a pause."""
+
+    def __init__(self, per_s: float, burst: float) -> None:
+        self._per_s, self._burst = per_s, burst
+        self._left, self._at = burst, time.monotonic()
+        self.counts: Counter[int] = Counter()
+
+    def find_wait_s(self) -> float:
+        """Count a call and return 0, or return the seconds until there may be one."""
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._at) * self._per_s)
+        self._at = now
+        if self._left < 1:
+            return (1 - self._left) / self._per_s
+        self._left -= 1
+        return 0.0
+
+    def make_answer(self) -> tuple[bytes, float]:
+        """Make the answer to a call, and the seconds after which it is given."""
+        wait_s = self.find_wait_s()
+        self.counts[429 if wait_s else 200] += 1
+        if not wait_s:
+            return RESPONSE, LATENCY_S
+        body = b'{"error": {"message": "Rate limit reached.", "code": "rate_limit_exceeded"}}'
+        head = "HTTP/1.1 429 Too Many Requests\r\ncontent-type: application/json\r\n"
+        head += f"retry-after-ms: {wait_s * 1000:.0f}\r\ncontent-length: {len(body)}\r\n\r\n"
+        return head.encode() + body, 0.0
+
+    def take_counts(self) -> bytes:
+        """Make the answer that tells the counts, and forget them."""
+        body = json.dumps(self.counts).encode()
+        self.counts.clear()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+        return head.encode() + b"\r\n\r\n" + body
+
+
+class LimitedVendor(asyncio.Protocol):
+    """Answers each request on a connection within the limit of all of them."""
+
+    def __init__(self, limit: CallLimit) -> None:
+        self._limit = limit
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport that is answered through."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer every request that is whole."""
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head = self._received[:end].lower()
+            _, _, length = head.partition(b"content-length:")
+            whole = end + 4 + int(length.split(b"\r\n", 1)[0] or 0)
+            if len(self._received) < whole:
+                return
+            self._received = self._received[whole:]
+            if head.startswith(b"get /counts"):
+                self._transport.write(self._limit.take_counts())
+                continue
+            if head.startswith(b"get "):  # the test of a key, which is free
+                self._transport.write(RESPONSE)
+                continue
+            answer, after_s = self._limit.make_answer()
+            asyncio.get_running_loop().call_later(after_s, self._transport.write, answer)
+
+
+async def main(per_s: float, burst: float) -> None:
+    """Answer until this process is ended."""
+    limit = CallLimit(per_s, burst)
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: LimitedVendor(limit), "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main(float(sys.argv[1]), float(sys.argv[2]))))

@@ -1,0 +1,1 @@
+"""Tests of the limits that the engines of a deployment share."""

@@ -1,0 +1,203 @@
+"""The deployment: the engines that share one store, and the rows by which they share limits.
+
+An engine that is alone asks nobody: its limits are in memory. Beside others it changes rows of the
+store, in one transaction for all that was asked meanwhile.
+"""
+
+import asyncio
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from toolkit.contract.errors import ToolkitError
+from toolkit.store import LimitDocument, LimitStore
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RowChange: TypeAlias = Callable[[LimitDocument, float], T]
+
+# How often an engine looks for others, and for what they changed.
+POLL_INTERVAL_S = 0.25
+# Rows are read again for so long: a transaction may end after a later one.
+OVERLAP_S = 1.0
+CLEANUP_INTERVAL_S = 3600.0
+
+
+class RowWatcher(Protocol):
+    """Part of an engine that shares a limit, and is told what others do to it."""
+
+    def note_engines(self) -> None:
+        """Note that engines have come or gone, or that this one is alone from now on."""
+
+    def read_row(self, document: LimitDocument) -> None:
+        """Read a row that was changed, be it by this engine."""
+
+    def tick(self) -> None:
+        """Do what is due each `POLL_INTERVAL_S`, while this engine is not alone."""
+
+
+class Deployment:
+    """The engines that share a store, as one of them knows them; alone until it is opened.
+
+    Attributes:
+        engines: the ids of those that have the store open, this one's among them.
+        is_alone: whether there is no other.
+
+    Args:
+        limits: the rows.
+    """
+
+    def __init__(self, limits: LimitStore) -> None:
+        self._limits = limits
+        self.engine_id = limits.engine_id
+        self.engines = frozenset({self.engine_id})
+        self.is_alone = True
+        self._ready_at = 0.0  # by the monotonic clock
+        self._offset_s: float | None = None  # from the monotonic clock to the store's
+        self._since, self._cleaned_at = 0.0, time.monotonic()
+        self._on_change: list[Callable[[], None]] = []
+        self._watchers: defaultdict[str, list[RowWatcher]] = defaultdict(list)
+        self._asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]] = []
+        self._later: set[asyncio.Future[object]] = set()
+        self._writing: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Look for other engines, and from now on again and again."""
+        self.engines = await self._limits.list_engines()
+        self.is_alone = len(self.engines) == 1
+        if not self.is_alone:
+            # Those who were alone must have noticed this one before it takes anything.
+            self._ready_at = time.monotonic() + self._limits.notice_s
+        self._polling = asyncio.create_task(self._poll_forever(), name="limits")
+
+    async def close(self) -> None:
+        """Look no more; what was asked is still done."""
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.wait([self._polling])
+        if self._later:
+            await asyncio.wait(self._later)
+        with suppress(ToolkitError):
+            await self._limits.leave()
+
+    def watch(self, row_id: str, watcher: RowWatcher) -> None:
+        """Tell a watcher of the engines, and of changes of a row."""
+        self._watchers[row_id].append(watcher)
+
+    def watch_engines(self, on_change: Callable[[], None]) -> None:
+        """Call a function whenever engines have come or gone."""
+        self._on_change.append(on_change)
+
+    def to_local(self, at: float) -> float:
+        """Return a time of the store's clock by the monotonic one of this process."""
+        return at - (self._offset_s or 0.0)
+
+    def to_shared(self, at: float) -> float:
+        """Return a time of the monotonic clock by the store's clock."""
+        return at + (self._offset_s or 0.0)
+
+    async def change_row(self, row_id: str, change: RowChange[T]) -> T:
+        """Change a row while no other engine does.
+
+        Args:
+            row_id: its id.
+            change: is given its document, to change in place, and the store's time; it is called on
+                a thread, perhaps twice.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store could not be written.
+        """
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._asked.append((row_id, change, done))
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+        return await done
+
+    def change_row_later(self, row_id: str, change: RowChange[object]) -> None:
+        """Change a row soon; nobody waits for it, and nothing comes of a failure."""
+        done = asyncio.ensure_future(self.change_row(row_id, change))
+        self._later.add(done)
+        done.add_done_callback(self._forget)
+
+    def _forget(self, done: "asyncio.Future[object]") -> None:
+        self._later.discard(done)
+        if not done.cancelled():
+            done.exception()  # marks it as retrieved
+
+    async def _write_all(self) -> None:
+        """Make all changes that are asked for, those of a moment in one transaction."""
+        try:
+            left_s = self._ready_at - time.monotonic()
+            if left_s > 0:
+                await asyncio.sleep(left_s)
+            while self._asked:
+                asked, self._asked = self._asked, []
+                try:
+                    answers = await self._limits.change([one[0] for one in asked], _Batch(asked))
+                except Exception as error:
+                    for _, _, done in asked:
+                        if not done.done():
+                            done.set_exception(error)
+                            done.exception()  # marks it as retrieved, as a caller need not look
+                    continue
+                self._note_time(answers[0])
+                for (_, _, done), answer in zip(asked, answers[1], strict=True):
+                    if not done.done():
+                        done.set_result(answer)
+        finally:
+            self._writing = None
+
+    def _note_time(self, at: float) -> None:
+        """Note the store's time, read a moment ago: the later it is, the nearer it is to now."""
+        offset_s = at - time.monotonic()
+        # Clocks drift apart by much less than a thousandth.
+        known = self._offset_s
+        self._offset_s = offset_s if known is None else max(offset_s, known - 0.0001)
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_INTERVAL_S)
+            try:
+                await self._poll()
+            except ToolkitError as error:
+                log.warning("the limits of this deployment could not be read: %s", error)
+
+    async def _poll(self) -> None:
+        """Look for other engines; beside some, for what they changed."""
+        engines = await self._limits.list_engines()
+        watchers = [one for some in list(self._watchers.values()) for one in some]
+        if engines != self.engines:
+            self.engines, self.is_alone = engines, len(engines) == 1
+            for on_change in (*self._on_change, *(one.note_engines for one in watchers)):
+                on_change()
+        if self.is_alone:
+            return
+        if self._offset_s is None:
+            self._note_time(await self._limits.read_clock())
+        page = await self._limits.list_changed(self._since - OVERLAP_S)
+        self._since = page.last
+        for row_id, document in page.rows.items():
+            for watcher in self._watchers.get(row_id, ()):
+                watcher.read_row(document)
+        for watcher in watchers:
+            watcher.tick()
+        if time.monotonic() - self._cleaned_at > CLEANUP_INTERVAL_S:
+            self._cleaned_at = time.monotonic()
+            await self._limits.delete_idle()
+
+
+class _Batch:
+    """The changes of one transaction, in the order in which they were asked for."""
+
+    def __init__(self, asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]]) -> None:
+        self._asked = asked
+
+    def __call__(
+        self, documents: Mapping[str, LimitDocument], at: float
+    ) -> tuple[float, list[Any]]:
+        return at, [change(documents[row_id], at) for row_id, change, _ in self._asked]

@@ -1,0 +1,181 @@
+"""Paces: so many requests or tokens a minute, by all engines of a deployment together."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from toolkit.contract.errors import ServiceError
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.store import LimitDocument
+
+# Calls arrive at a vendor less evenly than they leave: a little of its limit is left unused.
+MARGIN = 0.98
+# The least time between two calls, as a part of what it is on average.
+LEAST_GAP = 0.85
+# A time further ahead than this is of a clock that has started anew.
+MAX_AHEAD_S = 7200.0
+
+
+@dataclass(frozen=True, slots=True)
+class UnitPace:
+    """A pace of units, such as calls or tokens.
+
+    What is used up is kept as one number: the time until which it is.
+
+    Attributes:
+        per_s: units a second.
+        burst: units beyond the first that may be used at once after a pause.
+
+    >>> UnitPace(2.0, 0.0).take(None, 10.0, 1.0)
+    (10.0, 10.5)
+    """
+
+    per_s: float
+    burst: float
+
+    def find_start(self, used_until: float | None, at: float) -> float:
+        """Return the time from which units are left, before now by as many as may be used now."""
+        earliest = at - self.burst / self.per_s
+        if used_until is None or used_until > at + MAX_AHEAD_S:
+            return earliest
+        return max(used_until, earliest)
+
+    def take(self, used_until: float | None, at: float, units: float) -> tuple[float, float]:
+        """Take units; return the time from when they may be used, and until when all is used up."""
+        start = self.find_start(used_until, at)
+        return start, start + units / self.per_s
+
+    def take_now(self, used_until: float | None, at: float, units: int) -> tuple[int, float, float]:
+        """Take up to so many units that may be used now.
+
+        Returns:
+            how many; the seconds until there is one, if there is none; until when all is used up.
+        """
+        start = self.find_start(used_until, at)
+        left = (at - start) * self.per_s
+        taken = min(units, int(left + 1e-6))
+        wait_s = 0.0 if taken else (1 - left) / self.per_s
+        return taken, wait_s, start + taken / self.per_s
+
+
+class SharedPaces:
+    """The paces of calls by one connection.
+
+    Args:
+        row_id: of the row that the engines share.
+        paces: the paces of the connection's vendor, by the name of what is counted.
+        deployment: the engines.
+    """
+
+    def __init__(self, row_id: str, paces: Mapping[str, UnitPace], deployment: Deployment) -> None:
+        self._row_id = row_id
+        self._paces = paces
+        self._deployment = deployment
+        # What is used up by this engine or, as far as it knows, by all: by the monotonic clock.
+        self._used_until: dict[str, float] = {}
+        self._left_at = 0.0  # when the last call was made, or will be
+        if paces:
+            deployment.watch(row_id, self)
+
+    async def wait(self, units: Mapping[str, float]) -> None:
+        """Wait until a call may be made that uses so many units of each kind."""
+        sizes = {name: units[name] for name in self._paces if units.get(name)}
+        if not sizes:
+            return
+        await _sleep_until(await self._take(sizes))
+        if "requests" in sizes:
+            # Those who were held up meanwhile do not all go at once.
+            gap_s = LEAST_GAP / self._paces["requests"].per_s
+            self._left_at = max(time.monotonic(), self._left_at + gap_s)
+            await _sleep_until(self._left_at)
+
+    async def _take(self, sizes: Mapping[str, float]) -> float:
+        """Take units; return the time from when they may be used, by the monotonic clock."""
+        if not self._deployment.is_alone:
+            try:
+                start, used = await self._deployment.change_row(
+                    self._row_id, partial(self._take_shared, sizes, self._share_used())
+                )
+            except ServiceError:
+                # Nobody can tell what others use: each keeps to an equal part.
+                sizes = {name: n * len(self._deployment.engines) for name, n in sizes.items()}
+            else:
+                self._learn(used)
+                return self._deployment.to_local(start)
+        return self._take_here(sizes)
+
+    def _take_here(self, sizes: Mapping[str, float]) -> float:
+        at = time.monotonic()
+        starts = [at]
+        for name, units in sizes.items():
+            start, self._used_until[name] = self._paces[name].take(
+                self._used_until.get(name), at, units
+            )
+            starts.append(start)
+        return max(starts)
+
+    def _take_shared(
+        self,
+        sizes: Mapping[str, float],
+        known: Mapping[str, float],
+        document: LimitDocument,
+        at: float,
+    ) -> tuple[float, dict[str, float]]:
+        used = document.setdefault("used_until", {})
+        starts = [at]
+        for name, units in sizes.items():
+            before = used.get(name, known.get(name))
+            start, used[name] = self._paces[name].take(before, at, units)
+            starts.append(start)
+        return max(starts), dict(used)
+
+    def adjust(self, name: str, units: float) -> None:
+        """Count more or fewer units than were taken, once a call has used what it did."""
+        pace = self._paces.get(name)
+        if pace is None or not units:
+            return
+        used_until = self._used_until.get(name, time.monotonic())
+        self._used_until[name] = used_until + units / pace.per_s
+        if not self._deployment.is_alone:
+            self._deployment.change_row_later(self._row_id, partial(self._adjust, name, units))
+
+    def _adjust(self, name: str, units: float, document: LimitDocument, at: float) -> None:
+        used = document.setdefault("used_until", {})
+        used[name] = used.get(name, at) + units / self._paces[name].per_s
+
+    def _share_used(self) -> dict[str, float]:
+        return {name: self._deployment.to_shared(at) for name, at in self._used_until.items()}
+
+    def note_engines(self) -> None:
+        """Tell the others what is used up, if this engine was alone."""
+        if not self._deployment.is_alone and self._used_until:
+            self._deployment.change_row_later(
+                self._row_id, partial(_raise_used, self._share_used())
+            )
+
+    def read_row(self, document: LimitDocument) -> None:
+        """Learn what is used up."""
+        self._learn(document.get("used_until", {}))
+
+    def _learn(self, used: Mapping[str, float]) -> None:
+        for name, at in used.items():
+            self._used_until[name] = self._deployment.to_local(at)
+
+    def tick(self) -> None:
+        """Do nothing: units are taken when they are needed."""
+
+
+async def _sleep_until(at: float) -> None:
+    """Sleep until a time of the monotonic clock."""
+    left_s = at - time.monotonic()
+    if left_s > 0:
+        await asyncio.sleep(left_s)
+
+
+def _raise_used(known: Mapping[str, float], document: LimitDocument, at: float) -> None:
+    used = document.setdefault("used_until", {})
+    for name, until in known.items():
+        before = used.get(name, at)
+        used[name] = max(before if before <= at + MAX_AHEAD_S else at, until)

@@ -1,0 +1,239 @@
+"""Places: how many calls of a connection the engines of a deployment may have in flight."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from toolkit.contract.errors import ServiceError
+from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.store import LimitDocument
+
+# Those who wait for a place that others hold ask again so soon.
+RETRY_INTERVAL_S = 0.05
+# Where there are fewer places than engines, each keeps one for so long, then the next has it.
+TURN_S = 0.5
+# An engine that others have not heard of for so long, and do not find, has no places.
+SILENCE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceClaim:
+    """An engine's claim to places.
+
+    Attributes:
+        held: the places that it may use.
+        wanted: those that it could use.
+        since: when it got its first, or began to wait for it, by the store's clock.
+        at: when it said so.
+    """
+
+    held: int
+    wanted: int
+    since: float
+    at: float
+
+
+def share_fairly(limit: int, wanted: Mapping[str, int], order: Sequence[str]) -> dict[str, int]:
+    """Share places: nobody gets more than it wants while another has fewer and wants more.
+
+    >>> share_fairly(8, {"a": 1, "b": 9, "c": 5}, ["a", "b", "c"])
+    {'a': 1, 'b': 4, 'c': 3}
+    """
+    shares = dict.fromkeys(order, 0)
+    left = limit
+    while left > 0:
+        open_to_more = [engine for engine in order if shares[engine] < wanted[engine]]
+        if not open_to_more:
+            break
+        each = max(1, left // len(open_to_more))
+        for engine in open_to_more:
+            more = min(each, wanted[engine] - shares[engine], left)
+            shares[engine] += more
+            left -= more
+    return shares
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceShare:
+    """What one engine has of the places.
+
+    Attributes:
+        held: the places that it holds.
+        fair: its fair share, as all want.
+        is_contended: whether another one has less than its fair share.
+    """
+
+    held: int
+    fair: int
+    is_contended: bool
+
+
+def find_share(claims: Mapping[str, PlaceClaim], engine: str, limit: int, at: float) -> PlaceShare:
+    """Find what an engine has, and should have, beside the other claims."""
+    order = sorted(claims, key=lambda one: _make_turn_key(one, claims[one], at))
+    fair = share_fairly(limit, {one: claims[one].wanted for one in claims}, order)
+    lacking = any(claims[one].held < fair[one] for one in claims if one != engine)
+    return PlaceShare(claims[engine].held, fair[engine], lacking)
+
+
+def _make_turn_key(engine: str, claim: PlaceClaim, at: float) -> tuple[bool, bool, float, str]:
+    has_turn = claim.held > 0 and at - claim.since < TURN_S
+    return not has_turn, claim.held > 0, claim.since, engine
+
+
+class SharedPlaces:
+    """The places of one connection: the limit of a semaphore, as far as this engine has them.
+
+    Args:
+        row_id: of the row that the engines share.
+        limit: how many places there are.
+        semaphore: lets through as many calls as this engine holds places.
+        deployment: the engines.
+    """
+
+    def __init__(
+        self, row_id: str, limit: int, semaphore: FairSemaphore, deployment: Deployment
+    ) -> None:
+        self._row_id = row_id
+        self._limit = limit
+        self._semaphore = semaphore
+        self._deployment = deployment
+        self._share = PlaceShare(0, 0, is_contended=False)
+        # The most places that were wanted at once since the last tick, and since the one before.
+        self._peak = self._earlier_peak = 0
+        self._asking: asyncio.Task[None] | None = None
+        self._is_shared = not deployment.is_alone
+        semaphore.set_limit(0 if self._is_shared else limit)
+        deployment.watch(row_id, self)
+
+    def set_limit(self, limit: int) -> None:
+        """Set how many places there are, for all engines."""
+        self._limit = limit
+        if not self._is_shared:
+            self._semaphore.set_limit(limit)
+
+    async def acquire(self, group: str) -> None:
+        """Wait for a place; groups are served round-robin."""
+        if self._is_shared:
+            self._peak = max(self._peak, self._count_wanted() + 1)
+            if self._semaphore.is_full:
+                self._ask()
+        await self._semaphore.acquire(group)
+
+    def release(self) -> None:
+        """Release a place; if others lack it, it is theirs."""
+        self._semaphore.release()
+        if self._is_shared and self._is_to_shrink():
+            self._ask()
+
+    def _count_wanted(self) -> int:
+        return self._semaphore.used_count + self._semaphore.waiting_count
+
+    def _find_wanted(self) -> int:
+        return max(self._peak, self._earlier_peak, self._count_wanted())
+
+    def _find_target(self) -> int:
+        """Find how many places this engine should hold, of those that it does."""
+        wanted = self._find_wanted()
+        return min(wanted, self._share.fair) if self._share.is_contended else wanted
+
+    def _is_to_shrink(self) -> bool:
+        """Tell whether places are held that this engine can give away now."""
+        return self._share.held > max(self._semaphore.used_count, self._find_target())
+
+    def _ask(self) -> None:
+        if self._asking is None:
+            self._asking = asyncio.create_task(self._ask_until_satisfied())
+
+    async def _ask_until_satisfied(self) -> None:
+        """Tell the others how many places are wanted, until as many are held as may be."""
+        try:
+            while self._is_shared:
+                await self._exchange()
+                if not (self._semaphore.is_full and self._semaphore.waiting_count):
+                    break
+                await asyncio.sleep(RETRY_INTERVAL_S)
+        finally:
+            self._asking = None
+
+    async def _exchange(self) -> None:
+        """Give back what is not needed, and take what is and may be had."""
+        semaphore, target = self._semaphore, self._find_target()
+        # Given up here first: whoever takes it next may do so before this engine knows.
+        semaphore.set_limit(min(semaphore.limit, target))
+        kept, wanted = max(semaphore.limit, semaphore.used_count), self._find_wanted()
+        # Some in advance, so that not each call has to ask.
+        ahead = 0 if self._share.is_contended else wanted // 2
+        change = partial(self._claim, kept, wanted + ahead)
+        try:
+            share = await self._deployment.change_row(self._row_id, change)
+        except ServiceError:
+            # Nobody can tell what others hold: each keeps to an equal part.
+            part = max(1, self._limit // len(self._deployment.engines))
+            share = PlaceShare(part, part, is_contended=True)
+        if self._is_shared:
+            self._share = share
+            semaphore.set_limit(min(share.held, share.fair) if share.is_contended else share.held)
+
+    def _claim(self, kept: int, wanted: int, document: LimitDocument, at: float) -> PlaceShare:
+        """Claim places in the shared row; those that are kept stay this engine's."""
+        me = self._deployment.engine_id
+        limit = document["limit"] = max(self._limit, document.get("limit", 0))
+        wanted = min(wanted, limit)
+        claims = self._read_claims(document, at)
+        before = claims.get(me)
+        since = at if before is None or (before.held > 0) != (kept > 0) else before.since
+        claims[me] = PlaceClaim(kept, max(wanted, kept), since, at)
+        share = find_share(claims, me, limit, at)
+        free = limit - sum(claim.held for claim in claims.values())
+        held = kept + max(0, min(share.fair - kept, free))
+        if held and not kept:
+            since = at
+        claims[me] = PlaceClaim(held, max(wanted, held), since, at)
+        if not claims[me].wanted:
+            del claims[me]
+        document["places"] = {
+            engine: [one.held, one.wanted, one.since, one.at] for engine, one in claims.items()
+        }
+        return PlaceShare(held, share.fair, share.is_contended)
+
+    def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
+        """Read the claims of the engines that are there."""
+        claims = {e: PlaceClaim(*told) for e, told in document.get("places", {}).items()}
+        return {
+            engine: claim
+            for engine, claim in claims.items()
+            if engine in self._deployment.engines or 0 <= at - claim.at < SILENCE_S
+        }
+
+    def note_engines(self) -> None:
+        """Share the places with the others, or have all of them, where there is no other."""
+        is_shared = not self._deployment.is_alone
+        if is_shared == self._is_shared:
+            return
+        self._is_shared = is_shared
+        used = self._semaphore.used_count
+        self._share = PlaceShare(used if is_shared else 0, 0, is_contended=False)
+        self._semaphore.set_limit(used if is_shared else self._limit)
+        if is_shared and self._count_wanted():
+            self._ask()
+
+    def read_row(self, document: LimitDocument) -> None:
+        """Give back what others lack."""
+        self._limit = max(self._limit, document.get("limit", 0))
+        at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
+        claims = self._read_claims(document, at)
+        me = self._deployment.engine_id
+        if self._is_shared and me in claims:
+            share = find_share(claims, me, self._limit, at)
+            self._share = PlaceShare(self._share.held, share.fair, share.is_contended)
+            if self._is_to_shrink():
+                self._ask()
+
+    def tick(self) -> None:
+        """Give back what was not needed lately."""
+        self._earlier_peak, self._peak = self._peak, self._count_wanted()
+        if self._is_shared and self._is_to_shrink():
+            self._ask()

@@ -1,0 +1,141 @@
+"""Rates of requests, such as those of one API key, by all engines of a deployment together."""
+
+import asyncio
+import math
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import partial
+
+from toolkit.contract.errors import ServiceError
+from toolkit.engine.concurrency.token_buckets import MAX_BUCKETS, TokenBuckets
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.limits.paces import UnitPace
+from toolkit.store import LimitDocument
+
+# An engine takes as many requests in advance as it has lately had in this time, and gives those
+# back that it did not have.
+CHUNK_S = 0.5
+# At most this part of a burst, so that others have theirs.
+MAX_CHUNK_SHARE = 8
+
+
+@dataclass(slots=True)
+class _Advance:
+    """The requests that this engine has taken in advance for one name.
+
+    Attributes:
+        left: how many.
+        until: when they expire, by the monotonic clock.
+        used: those that came since it last took some, at `taken_at`.
+        spent_until: when the whole burst is there again, as far as is known; by the same clock.
+        refused_until: when there may be one again, after there was none.
+        asking: set once a trip to the store is over, while one is under way.
+    """
+
+    left: int = 0
+    until: float = 0.0
+    used: int = 0
+    taken_at: float = 0.0
+    spent_until: float = 0.0
+    refused_until: float = 0.0
+    asking: asyncio.Event | None = None
+
+
+class RequestRates:
+    """The rate of requests of each name: so many a second, and a burst after a pause.
+
+    Args:
+        kind: what the names are of, such as `requests`.
+        per_s: requests a second.
+        burst: requests at once after a pause.
+        deployment: the engines.
+    """
+
+    def __init__(self, kind: str, per_s: float, burst: int, deployment: Deployment) -> None:
+        self._kind = kind
+        self._deployment = deployment
+        self._pace = UnitPace(per_s, float(burst))
+        self._max_chunk = max(1, burst // MAX_CHUNK_SHARE)
+        self._buckets = TokenBuckets(per_s, burst)
+        self._advances: OrderedDict[str, _Advance] = OrderedDict()
+        deployment.watch_engines(self._note_engines)
+
+    async def acquire_delay_s(self, name: str) -> float:
+        """Count a request and return 0, or return the seconds until there may be one."""
+        if self._deployment.is_alone:
+            if self._advances:
+                self._end_advance(name)
+            return self._buckets.acquire_delay_s(name)
+        advance = self._find_advance(name)
+        advance.used += 1
+        while True:
+            at = time.monotonic()
+            if advance.left and at < advance.until:
+                advance.left -= 1
+                return 0.0
+            if advance.refused_until > at:
+                return advance.refused_until - at
+            if advance.asking is not None:
+                await advance.asking.wait()
+                continue
+            try:
+                wait_s = await self._take(name, advance)
+            except ServiceError:
+                return self._buckets.acquire_delay_s(name)  # as well as it can alone
+            if wait_s:
+                advance.refused_until = time.monotonic() + wait_s
+                return wait_s
+
+    def _note_engines(self) -> None:
+        """Tell the others what was used up, if this engine was alone."""
+        if self._deployment.is_alone:
+            return
+        for name, spent in self._buckets.drain_all().items():
+            change = partial(self._take_shared, 0, 0, spent)
+            self._deployment.change_row_later(f"{self._kind}:{name}", change)
+
+    def _end_advance(self, name: str) -> None:
+        """Go on alone from what was used up by all."""
+        advance = self._advances.pop(name, None)
+        if advance is not None:
+            left_s = max(0.0, advance.spent_until - time.monotonic())
+            self._buckets.spend(name, left_s * self._pace.per_s - advance.left)
+
+    def _find_advance(self, name: str) -> _Advance:
+        found = self._advances.pop(name, None) or _Advance(taken_at=time.monotonic() - CHUNK_S)
+        self._advances[name] = found
+        if len(self._advances) > MAX_BUCKETS:
+            self._advances.popitem(last=False)
+        return found
+
+    async def _take(self, name: str, advance: _Advance) -> float:
+        """Take requests in advance; return the seconds until there may be one, if there is none."""
+        at = time.monotonic()
+        recent = advance.used * CHUNK_S / max(at - advance.taken_at, 1e-3)
+        wanted = max(1, min(self._max_chunk, math.ceil(recent)))
+        unused, advance.left = advance.left, 0
+        advance.used, advance.taken_at = 0, at
+        advance.asking = asyncio.Event()
+        try:
+            taken, wait_s, used_until = await self._deployment.change_row(
+                f"{self._kind}:{name}", partial(self._take_shared, wanted, unused, 0.0)
+            )
+        finally:
+            advance.asking.set()
+            advance.asking = None
+        full_at = used_until + self._pace.burst / self._pace.per_s
+        advance.spent_until = self._deployment.to_local(full_at)
+        advance.left, advance.until = taken, time.monotonic() + CHUNK_S * 2
+        return wait_s
+
+    def _take_shared(
+        self, wanted: int, unused: int, spent: float, document: LimitDocument, at: float
+    ) -> tuple[int, float, float]:
+        known: float | None = document.get("used_until")
+        if spent or unused:
+            before = self._pace.find_start(known, at)
+            known = before + (spent - unused) / self._pace.per_s
+        taken, wait_s, used_until = self._pace.take_now(known, at, wanted)
+        document["used_until"] = used_until
+        return taken, wait_s, used_until

@@ -1,0 +1,99 @@
+"""The health of a connection that engines share: its breaker, and a vendor's `Retry-After`."""
+
+from functools import partial
+
+from toolkit.contract.errors import ServiceError
+from toolkit.engine.limits.deployment import Deployment
+from toolkit.engine.routing.connection_health import BreakerPosition, ConnectionHealth
+from toolkit.store import LimitDocument
+
+# A probe that has not ended by then is taken for lost: another engine makes one.
+MAX_PROBE_S = 60.0
+
+
+class SharedHealth:
+    """What the engines of a deployment tell each other of a connection's health.
+
+    Args:
+        row_id: of the row that they share.
+        health: the connection's, as this engine knows it.
+        deployment: the engines.
+    """
+
+    def __init__(self, row_id: str, health: ConnectionHealth, deployment: Deployment) -> None:
+        self._row_id = row_id
+        self._health = health
+        self._deployment = deployment
+        self._seen = 0  # the number of the last news
+        deployment.watch(row_id, self)
+
+    def publish(self) -> None:
+        """Tell the others that the breaker has changed, or until when the vendor is left alone."""
+        if not self._deployment.is_alone:
+            position = self._health.get_position()
+            until = self._deployment.to_shared(position.blocked_until)
+            told = partial(_tell, self._deployment.engine_id, position, until)
+            self._deployment.change_row_later(self._row_id, told)
+
+    async def claim_probe(self) -> bool:
+        """Claim the one probe of a connection that may have recovered; true if it is this one's."""
+        if self._deployment.is_alone:
+            return True
+        claim = partial(_claim_probe, self._deployment.engine_id)
+        try:
+            return await self._deployment.change_row(self._row_id, claim)
+        except ServiceError:
+            return True
+
+    def release_probe(self) -> None:
+        """Leave the probe to others, whatever came of it."""
+        if not self._deployment.is_alone:
+            release = partial(_release_probe, self._deployment.engine_id)
+            self._deployment.change_row_later(self._row_id, release)
+
+    def note_engines(self) -> None:
+        """Tell the others of a breaker that is open, if this engine was alone."""
+        if self._health.is_troubled:
+            self.publish()
+
+    def read_row(self, document: LimitDocument) -> None:
+        """Learn what others found."""
+        told = document.get("health")
+        if told is None or told["n"] <= self._seen:
+            return
+        self._seen = told["n"]
+        if told["by"] != self._deployment.engine_id:
+            until = self._deployment.to_local(told["until"])
+            self._health.set_position(BreakerPosition(told["open"], until, told["cooldowns"]))
+
+    def tick(self) -> None:
+        """Do nothing: news is told when it comes."""
+
+
+def _tell(
+    engine: str, position: BreakerPosition, until: float, document: LimitDocument, at: float
+) -> None:
+    before = document.get("health", {})
+    # Who has been asked to wait longer is right, unless the breaker has just been closed.
+    longer = before.get("until", 0.0) if before.get("open", False) == position.is_open else 0.0
+    document["health"] = {
+        "n": before.get("n", 0) + 1,
+        "by": engine,
+        "open": position.is_open,
+        "until": max(until, longer if longer < at + 3600 else 0.0),
+        "cooldowns": position.cooldowns,
+    }
+    document.pop("probe", None)
+
+
+def _claim_probe(engine: str, document: LimitDocument, at: float) -> bool:
+    holder, until = document.get("probe", (engine, 0.0))
+    if holder != engine and at < until <= at + MAX_PROBE_S:
+        return False
+    document["probe"] = [engine, at + MAX_PROBE_S]
+    return True
+
+
+def _release_probe(engine: str, document: LimitDocument, _at: float) -> None:
+    if document.get("probe", [""])[0] == engine:
+        del document["probe"]

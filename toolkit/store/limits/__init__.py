@@ -1,0 +1,1 @@
+"""The limits that the engines of a deployment share, as they are stored."""

@@ -1,0 +1,199 @@
+"""The rows of shared limits: changed by one engine at a time, and read by all of them."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from toolkit.store.changes import Conflict
+from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.leases.clock import SharedClock
+from toolkit.store.read_connection import ReadConnection
+from toolkit.store.tables import shared_limits
+from toolkit.store.writing.direct_writer import DirectWriter
+
+T = TypeVar("T")
+
+LimitDocument: TypeAlias = dict[str, Any]
+
+# A row that nobody has changed for so long limits nothing any more.
+MAX_IDLE_S = 7200.0
+MAX_COLLISIONS = 3
+# Where no files tell of engines, each renews a row so often, and is there for so long after that.
+RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
+ENGINE_PREFIX = "engine:"
+_CHANGED_SQL = "SELECT id, doc, changed_at FROM shared_limits WHERE changed_at >= :since"
+
+
+@dataclass(frozen=True, slots=True)
+class LimitPage:
+    """The rows that were changed lately.
+
+    Attributes:
+        rows: their documents, by id.
+        last: the time of the last change, to ask for those from then on.
+    """
+
+    rows: Mapping[str, LimitDocument]
+    last: float
+
+
+class LimitStore:
+    """The limits that the engines of a deployment share, one row each.
+
+    Times are by one clock for all engines: the machine's, or the database's.
+
+    Args:
+        reads: reads what is committed.
+        changes: runs transactions, each on a thread.
+        owner: this opening of the store.
+        clock: the clock.
+        list_engines: lists the owners that have the same store open now; none where no files tell,
+            and engines are known by a row that each of them renews.
+    """
+
+    def __init__(
+        self,
+        reads: ReadConnection,
+        changes: DirectWriter,
+        owner: LeaseOwner,
+        clock: SharedClock,
+        list_engines: Callable[[], frozenset[str]] | None,
+    ) -> None:
+        self._reads = reads
+        self._changes = changes
+        self._owner = owner
+        self._list_engines = list_engines
+        self._clock = clock
+        # Where rows tell of engines: those that there were when this one's was last renewed.
+        self._engines: frozenset[str] | None = None
+        self._renewed_at = 0.0
+
+    @property
+    def engine_id(self) -> str:
+        """The id of this engine among those that share the store."""
+        return self._owner.id
+
+    @property
+    def notice_s(self) -> float:
+        """The seconds in which all engines notice one that has just been opened."""
+        return 0.6 if self._list_engines is not None else RENEWAL_INTERVAL_S + 0.6
+
+    async def list_engines(self) -> frozenset[str]:
+        """List the engines that have the store open now, this one among them.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store could not be asked.
+        """
+        if self._list_engines is not None:
+            return self._list_engines() | {self._owner.id}
+        if self._engines is None or time.monotonic() - self._renewed_at > RENEWAL_INTERVAL_S:
+            self._engines = await self._changes.transact(self._renew_engine)
+            self._renewed_at = time.monotonic()
+        return self._engines
+
+    def _renew_engine(self, connection: Connection) -> frozenset[str]:
+        """Renew the row of this engine; return all whose rows are as good as new."""
+        at, row_id = self._read_time(connection), f"{ENGINE_PREFIX}{self._owner.id}"
+        known = connection.execute(
+            update(shared_limits).where(shared_limits.c.id == row_id).values(changed_at=at)
+        ).rowcount
+        if not known:
+            connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc="{}"))
+        of = shared_limits.c
+        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - ENGINE_LIFE_S)
+        found = connection.execute(select(of.id).where(recent)).scalars()
+        return frozenset(row_id.removeprefix(ENGINE_PREFIX) for row_id in found)
+
+    async def leave(self) -> None:
+        """Take this engine's row away, if it has one."""
+        if self._engines is not None:
+            row_id = f"{ENGINE_PREFIX}{self._owner.id}"
+            await self._changes.execute(delete(shared_limits).where(shared_limits.c.id == row_id))
+
+    async def change(
+        self,
+        row_ids: Sequence[str],
+        change: Callable[[Mapping[str, LimitDocument], float], T],
+    ) -> T:
+        """Change rows while no other engine does.
+
+        Args:
+            row_ids: whose rows; one that does not exist has an empty document.
+            change: is given the documents, by id, to change in place, and the time; it is called on
+                a thread, and again if the transaction is.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store could not be written.
+        """
+        wanted = sorted(set(row_ids))
+
+        def run(connection: Connection) -> T:
+            found = _read_locked(connection, wanted)
+            documents: dict[str, LimitDocument] = {
+                row_id: json.loads(found[row_id]) if row_id in found else {} for row_id in wanted
+            }
+            at = self._read_time(connection)
+            answer = change(documents, at)
+            for row_id, document in documents.items():
+                text = json.dumps(document, separators=(",", ":"))
+                if text != found.get(row_id, "{}"):
+                    _write(connection, row_id, text, at, exists=row_id in found)
+            return answer
+
+        for _ in range(MAX_COLLISIONS):
+            try:
+                return await self._changes.transact(run)
+            except Conflict:
+                continue  # another engine was first to insert a row
+        return await self._changes.transact(run)
+
+    async def read_clock(self) -> float:
+        """Return the time, in seconds.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store could not be asked.
+        """
+        return await self._clock.read()
+
+    def _read_time(self, connection: Connection) -> float:
+        return float(connection.execute(select(self._clock.build_now())).scalar_one())
+
+    async def list_changed(self, since: float) -> LimitPage:
+        """List the rows that were changed at a time or after it.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store could not be read.
+        """
+        rows = await self._reads.fetch_rows(_CHANGED_SQL, {"since": since})
+        last = max((float(row["changed_at"]) for row in rows), default=since)
+        return LimitPage({str(row["id"]): json.loads(row["doc"]) for row in rows}, last)
+
+    async def delete_idle(self) -> int:
+        """Delete the rows that limit nothing any more; return their number."""
+
+        def run(connection: Connection) -> int:
+            at, changed = self._read_time(connection), shared_limits.c.changed_at
+            # Later than now: the machine's clock has started anew since.
+            idle = (changed < at - MAX_IDLE_S) | (changed > at)
+            return connection.execute(delete(shared_limits).where(idle)).rowcount
+
+        return await self._changes.transact(run)
+
+
+def _read_locked(connection: Connection, row_ids: Sequence[str]) -> dict[str, str]:
+    """Read rows, which nobody else changes until the transaction ends."""
+    of = shared_limits.c
+    ordered = select(of.id, of.doc).where(of.id.in_(row_ids)).order_by(of.id)
+    return {row.id: row.doc for row in connection.execute(ordered.with_for_update())}
+
+
+def _write(connection: Connection, row_id: str, text: str, at: float, *, exists: bool) -> None:
+    values = {"doc": text, "changed_at": at}
+    if exists:
+        connection.execute(update(shared_limits).where(shared_limits.c.id == row_id).values(values))
+    else:
+        connection.execute(insert(shared_limits).values(id=row_id, **values))
