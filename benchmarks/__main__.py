@@ -32,6 +32,7 @@ NAMES = (
     "large_workflow",
     "many_workflows",
     "many_clients",
+    "shared_limits",
     "store_growth",
     "filtered_lists",
     "transfers",

@@ -25,6 +25,7 @@ from benchmarks import (
     progress,
     review,
     server_frameworks,
+    shared_limits,
     startup,
     store_growth,
     streaming,
@@ -110,6 +111,14 @@ def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     assert set(found) == {f"many_clients.{name}" for name in names}
     assert found["many_clients.lost"]["runs"] > 0  # type: ignore[operator]
     assert found["many_clients.doubled"]["sent_twice"] > 0  # type: ignore[operator]
+
+
+def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given two servers for a second, then what a vendor refused and a key got are told."""
+    monkeypatch.setattr(shared_limits, "ENGINES", 2)
+    shared_limits.main(1.0)
+    names = ("refused", "used", "alone.refused", "alone.used", "key_rate")
+    assert set(figures(capsys)) == {f"shared_limits.{name}" for name in names}
 
 
 def test_gateway(capsys: pytest.CaptureFixture[str]) -> None:

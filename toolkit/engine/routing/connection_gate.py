@@ -12,7 +12,7 @@ from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.limits.paces import MARGIN, UnitPace, SharedPaces
+from toolkit.engine.limits.paces import MARGIN, SharedPaces, UnitPace
 from toolkit.engine.limits.places import SharedPlaces
 from toolkit.engine.observer import GateState
 from toolkit.engine.routing.connection_health import (
