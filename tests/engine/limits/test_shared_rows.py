@@ -1,34 +1,69 @@
 """The parts of shared limits, over stores of one data directory."""
 
 import asyncio
-import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 
 import pytest
+from sqlalchemy import ColumnElement, Float, literal
 
 from tests.support.timing import wait_until_async
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.paces import SharedPaces, UnitPace
 from toolkit.engine.limits.places import SharedPlaces, share_fairly
-from toolkit.store import LimitDocument, LimitStore, Store
+from toolkit.store import LimitDocument, LimitStore
+from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.leases.clock import MachineClock, SharedClock
+from toolkit.store.sqlite.database import SqliteDatabase
+from toolkit.store.writing.direct_writer import DirectWriter
+
+
+class SetClock(MachineClock):
+    """A clock that stands where it was set."""
+
+    def __init__(self, at: float) -> None:
+        self._at = at
+
+    def build_now(self) -> ColumnElement[float]:
+        """Build the expression of that time."""
+        return literal(self._at, Float)
+
+
+def open_limits(
+    database: SqliteDatabase,
+    list_engines: Callable[[], frozenset[str]] | None = None,
+    clock: SharedClock | None = None,
+) -> LimitStore:
+    """The limits in a database, where files tell of engines only if they are told to."""
+    changes = DirectWriter(database.begin)
+    return LimitStore(
+        database.reads, changes, database.owner, clock or database.clock, list_engines
+    )
 
 
 @pytest.fixture
-async def stores(tmp_path: Path) -> AsyncIterator[list[Store]]:
-    """Two stores of one data directory."""
-    opened = [await Store.open(tmp_path / "data") for _ in range(2)]
+async def databases(tmp_path: Path) -> AsyncIterator[list[SqliteDatabase]]:
+    """The database of one directory, opened twice."""
+    opened = [SqliteDatabase(tmp_path, "normal", None, None) for _ in range(2)]
     yield opened
-    for store in opened:
-        await store.close()
+    for database in opened:
+        await database.close()
 
 
 @pytest.fixture
-async def deployments(stores: list[Store]) -> AsyncIterator[list[Deployment]]:
+async def limits(databases: list[SqliteDatabase], tmp_path: Path) -> list[LimitStore]:
+    """The limits, as each of two engines has them."""
+    return [
+        open_limits(each, lambda: frozenset(find_active_owners(tmp_path))) for each in databases
+    ]
+
+
+@pytest.fixture
+async def deployments(limits: list[LimitStore]) -> AsyncIterator[list[Deployment]]:
     """The deployment, as each of two engines knows it."""
-    opened = [Deployment(store.limits) for store in stores]
+    opened = [Deployment(each) for each in limits]
     for each in opened:
         await each.open()
     yield opened
@@ -36,41 +71,45 @@ async def deployments(stores: list[Store]) -> AsyncIterator[list[Deployment]]:
         await each.close()
 
 
-async def test_rows_are_changed_by_one_at_a_time(stores: list[Store]) -> None:
+async def test_rows_are_changed_by_one_at_a_time(limits: list[LimitStore]) -> None:
     """Given many changes of one row by two engines, then none is lost."""
 
-    def count(document: LimitDocument, _at: float) -> int:
-        document["n"] = document.get("n", 0) + 1
-        return int(document["n"])
+    def count(rows: Mapping[str, LimitDocument], _at: float) -> int:
+        rows["a"]["n"] = rows["a"].get("n", 0) + 1
+        return int(rows["a"]["n"])
 
-    limits = [store.limits for store in stores]
-    asked = [one.change(["a"], lambda rows, at: count(rows["a"], at)) for one in limits * 20]
-    assert sorted(await asyncio.gather(*asked)) == list(range(1, 41))
+    answers = await asyncio.gather(*(one.change(["a"], count) for one in limits * 20))
+    assert sorted(answers) == list(range(1, 41))
     page = await limits[0].list_changed(0.0)
     assert page.rows == {"a": {"n": 40}}
-    assert (await limits[1].list_changed(page.at + 1)).rows == {}
+    assert (await limits[1].list_changed(page.last + 1)).rows == {}
 
 
-async def test_engines_that_no_file_tells_of_tell_themselves(stores: list[Store]) -> None:
+async def test_engines_that_no_file_tells_of_tell_themselves(
+    databases: list[SqliteDatabase],
+) -> None:
     """Given engines that are known by their rows, then each knows both, until one leaves."""
-    own = [LimitStore(store._changes, store._owner, None) for store in stores]
-    first = await own[0].list_engines()
-    assert first == {own[0].engine_id}
-    assert await own[1].list_engines() == {one.engine_id for one in own}
-    await own[0].leave()
-    again = LimitStore(stores[1]._changes, stores[1]._owner, None)
-    assert await again.list_engines() == {own[1].engine_id}
+    first, second = (open_limits(each) for each in databases)
+    assert await first.list_engines() == {first.engine_id}
+    assert await second.list_engines() == {first.engine_id, second.engine_id}
+    await first.leave()
+    assert await open_limits(databases[1]).list_engines() == {second.engine_id}
 
 
-async def test_an_idle_row_goes(stores: list[Store]) -> None:
+async def test_an_idle_row_goes(databases: list[SqliteDatabase]) -> None:
     """Given a row that nobody has changed for long, or was by another clock, then it goes."""
+
+    def change(rows: Mapping[str, LimitDocument], _at: float) -> None:
+        rows["old"]["n"] = 1
+
     for at in (time.monotonic() - 8000, time.monotonic() + 8000):
-        clocked = LimitStore(stores[0]._changes, stores[0]._owner, None, lambda _, at=at: at)
-        await clocked.change(["old"], lambda rows, _: rows["old"].update(n=1))
-        assert await stores[0].limits.delete_idle() == 1
+        await open_limits(databases[0], clock=SetClock(at)).change(["old"], change)
+        assert await open_limits(databases[1]).delete_idle() == 1
 
 
-async def test_tokens_are_taken_from_one_pace(deployments: list[Deployment]) -> None:
+async def test_tokens_are_taken_from_one_pace(
+    deployments: list[Deployment], limits: list[LimitStore]
+) -> None:
     """Given tokens that one engine uses, then the other waits for as many to be there again."""
     paces = [SharedPaces("c", {"tokens": UnitPace(1000, 0)}, each) for each in deployments]
     await paces[1].wait({"tokens": 1})  # from now on, both are known
@@ -79,21 +118,24 @@ async def test_tokens_are_taken_from_one_pace(deployments: list[Deployment]) -> 
     paces[0].adjust("tokens", -200.0)
     await paces[1].wait({"tokens": 100})
     assert time.monotonic() - began > 0.29
-    (row,) = (await deployments[0]._limits.list_changed(0.0)).rows.values()
+    row = (await limits[0].list_changed(0.0)).rows["c"]
     assert row["used_until"]["tokens"] == pytest.approx(began + 0.4, abs=0.1)
 
 
 async def test_an_engine_that_is_gone_leaves_its_places(
-    deployments: list[Deployment], stores: list[Store]
+    deployments: list[Deployment], databases: list[SqliteDatabase]
 ) -> None:
     """Given an engine that died with all places, then the other one has them."""
-    places = [SharedPlaces("c", 2, FairSemaphore(0), each) for each in deployments]
-    await asyncio.gather(*(places[1].acquire("") for _ in range(2)))
-    waiting = asyncio.create_task(places[0].acquire(""))
-    await wait_until_async(lambda: places[0]._semaphore.waiting_count == 1)
+    semaphore = FairSemaphore(0)
+    mine = SharedPlaces("c", 2, semaphore, deployments[0])
+    others = SharedPlaces("c", 2, FairSemaphore(0), deployments[1])
+    await asyncio.gather(*(others.acquire("") for _ in range(2)))
+    waiting = asyncio.create_task(mine.acquire(""))
+    await wait_until_async(lambda: semaphore.waiting_count == 1)
+    await wait_until_async(lambda: not deployments[0].is_alone)
     assert not waiting.done()
-    deployments[1]._polling.cancel()  # type: ignore[union-attr]
-    stores[1]._owner.close()
+    await deployments[1].close()
+    databases[1].owner.close()
     await waiting
     await wait_until_async(lambda: deployments[0].is_alone)
 
@@ -120,4 +162,4 @@ def test_a_pace_of_another_clock_is_none() -> None:
     pace = UnitPace(10, 0)
     assert pace.take(1e6, 50.0, 1) == (50.0, 50.1)
     assert pace.take_now(1e6, 50.0, 3)[0] == 0
-    assert json.dumps(UnitPace(10, 20).take_now(None, 50.0, 30)) == "[20, 0.0, 50.0]"
+    assert UnitPace(10, 20).take_now(None, 50.0, 30) == (20, 0.0, 50.0)

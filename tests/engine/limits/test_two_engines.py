@@ -139,7 +139,8 @@ async def test_what_a_vendor_asks_of_one_is_asked_of_all(open_team: OpenTeam) ->
     assert [run.status for run in await team.run_everywhere(1)] == ["completed"] * 2
     team.cloud.ahead[VENDOR] = [httpx.Response(429, headers={"Retry-After": "600"}, json={})]
     assert (await team.run(team.engines[0])).status == "failed"
-    gate = team.engines[1].core.gates._gates.popitem()[1]
+    core = team.engines[1].core
+    gate = core.gates.get_gate((await core.list_connections(team.caller.account_id))[VENDOR][0])
     await wait_until_async(lambda: gate.snapshot_health().wait_s > 500)
 
 
