@@ -83,17 +83,19 @@ class Store:
         timed: Callable[[float], None] | None = None,
         sandbox: bool | None = None,
         take_up: bool | None = None,
+        database: str | None = None,
     ) -> Self:
-        """Open a data directory, creating and migrating it as needed.
+        """Open a data directory, or a database, creating and migrating it as needed.
 
         Args:
-            data_dir: where `state.db` is.
+            data_dir: where `state.db` is, unless the rows are in another database.
             durability: `full` makes every commit survive a power cut as well as a crash.
             artifact_url: where artifacts' bytes go, as fsspec spells it; `data_dir` by default.
             lease_s: how long a lease holds without being renewed, in seconds.
             timed: called with the seconds that each commit took, on the thread that made it.
             sandbox: whether the work in it is simulated or real; None does not check.
-            take_up: true makes a copy a data directory of its own.
+            take_up: true makes a copy a data directory, or a database, of its own.
+            database: the address of a database of PostgreSQL, which has the rows instead.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -104,18 +106,23 @@ class Store:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
-        database = SqliteDatabase(data_dir, durability, sandbox, take_up)
         is_synced = durability == "full"
         blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=is_synced)
+        # A database that other machines have open does not know their processes.
+        list_engines = None if database else lambda: frozenset(find_active_owners(data_dir))
+        if database is None:
+            there: OpenDatabase = SqliteDatabase(data_dir, durability, sandbox, take_up)
+        else:
+            there = await _open_postgres(database, data_dir, sandbox=sandbox, take_up=take_up)
         opened = cls(
-            database,
+            there,
             blobs,
             is_synced=is_synced,
             lease_s=lease_s,
             timed=timed,
-            list_engines=lambda: frozenset(find_active_owners(data_dir)),
+            list_engines=list_engines,
         )
-        await database.listen(opened._waiters.wake)
+        await there.listen(opened._waiters.wake)
         return opened
 
     async def close(self) -> None:
@@ -342,3 +349,21 @@ class Store:
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
         """Return stored bytes from `start` up to, but not including, `end`."""
         return await self._blobs.get(sha256, start, end)
+
+
+async def _open_postgres(
+    url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None
+) -> OpenDatabase:
+    """Open a database of PostgreSQL.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used, or what it takes is not installed.
+    """
+    try:  # an extra
+        from toolkit.store.postgres.database import PostgresDatabase
+    except ImportError as error:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "PostgreSQL needs the extra `postgres`: pip install 'capability-toolkit[postgres]'.",
+        ) from error
+    return await PostgresDatabase.open(url, data_dir, sandbox=sandbox, take_up=take_up)

@@ -32,6 +32,7 @@ _TRY_AGAIN: Final = (
 )
 # After a failover, the server at the other end may be one that only reads.
 _ELSEWHERE: Final = (errors.ReadOnlySqlTransaction, errors.CannotConnectNow)
+_REFUSAL: Final = "FATAL:"
 
 
 def build_parameters(url: str, application_name: str) -> dict[str, Any]:
@@ -102,14 +103,25 @@ def _translate(
 
 def make_postgres_error(error: BaseException) -> ServiceError:
     """Make the error for a database that cannot be used; it names no address and no value."""
-    if isinstance(error, psycopg.Error) and error.diag.message_primary:
-        reason = error.diag.message_primary.splitlines()[0][:120]
+    reason = _find_reason(error)
+    if reason is not None:
         return ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The store cannot be used: {reason}.",
             retry_after=RETRY_AFTER_S,
         )
     return make_unreachable_error()
+
+
+def _find_reason(error: BaseException) -> str | None:
+    """Find what the server itself said, if it did."""
+    if not isinstance(error, psycopg.Error):
+        return None
+    told = error.diag.message_primary
+    if told is None:  # a refused connection has the server's words among the driver's
+        _, found, told = str(error).rpartition(_REFUSAL)
+        told = told.strip() if found else None
+    return told.splitlines()[0][:120] if told else None
 
 
 def make_unreachable_error() -> ServiceError:

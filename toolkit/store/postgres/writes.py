@@ -231,7 +231,7 @@ class PostgresWriteConnection:
         done = None
         try:
             with connection.pipeline():
-                done = connection.execute("COMMIT")
+                done = connection.execute("COMMIT", prepare=False)
                 if payloads:
                     # Outside of the transaction: one that notifies waits for all others to commit.
                     connection.execute(NOTIFY_SQL, (payloads,))

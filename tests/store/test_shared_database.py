@@ -1,0 +1,271 @@
+"""Several stores on one database of PostgreSQL: fenced, numbered, counted, and never in doubt."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests._postgres import PostgresCluster
+from tests.support.timing import PATIENCE_S
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store import (
+    AddSpending,
+    AppendEvent,
+    InsertRow,
+    Lease,
+    LeaseLost,
+    OverLimit,
+    Store,
+    UpdateRow,
+)
+from toolkit.store.postgres.database import PostgresDatabase
+
+AT = "2026-11-20T08:00:00.000Z"
+
+
+@pytest.fixture
+async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]]:
+    """Three stores, as of three machines: each with a folder of its own."""
+    opened = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(3)]
+    yield opened
+    for each in opened:
+        await each.close()
+
+
+@pytest.fixture
+def execute(postgres_url: str) -> Callable[..., Sequence[tuple[Any, ...]]]:
+    """Run a statement in the database, beside all stores."""
+
+    def run(sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            cursor = connection.execute(sql.encode(), values)
+            return cursor.fetchall() if cursor.description else []
+
+    return run
+
+
+async def acquire(store: Store, *names: str) -> list[Lease]:
+    """Make roots that a store holds."""
+    made = [store.leases.build_root(name, "run", "acc") for name in names]
+    await store.write([inserted for inserted, _ in made])
+    return [lease for _, lease in made]
+
+
+def plan(name: str) -> InsertRow:
+    """A row that nobody has a lease on."""
+    row = {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"}
+    return InsertRow("plans", row)
+
+
+def event(resource: str, job: str | None = None) -> AppendEvent:
+    """An event of a resource."""
+    return AppendEvent(resource, "node.queued", {}, AT, job)
+
+
+async def test_who_lost_a_lease_writes_nothing(
+    stores: list[Store], execute: Callable[..., object]
+) -> None:
+    """Given a lease that ended by the server's clock and was taken, then the old one is fenced."""
+    first, second, _ = stores
+    (old,) = await acquire(first, "run_a")
+    assert await second.leases.claim(10) == []
+    execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
+    (new,) = await second.leases.claim(10)
+    assert new.fence == old.fence + 1
+    with pytest.raises(LeaseLost):
+        await first.write([plan("a"), event("run_a")], lease=old)
+    with pytest.raises(LeaseLost):
+        await first.leases.check(old)
+    await second.write([plan("b"), event("run_a")], lease=new)
+    assert [row["id"] for row in await first.find_rows("plans")] == ["b"]
+    assert [each["n"] for each in await first.list_events("run_a", after=0)] == [1]
+
+
+async def test_a_renewed_lease_is_kept(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given a lease that was about to end, when it is renewed, then nobody takes it."""
+    first, second, _ = stores
+    await acquire(first, "run_a")
+    execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
+    first.leases.renew()
+    assert await second.leases.claim(10) == []
+    ((left,),) = execute("SELECT lease_until - extract(epoch FROM clock_timestamp()) FROM roots")
+    assert 0 < left <= 15
+
+
+async def test_what_a_dead_one_left_is_taken_once(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given many leases that ended, when all want them at once, then each is taken by one."""
+    names = [f"run_{n:02}" for n in range(30)]
+    await acquire(stores[0], *names)
+    execute("UPDATE roots SET lease_until = 0, owner = 'dead'")
+    claims = await asyncio.gather(*(store.leases.claim(30) for store in stores))
+    taken = [lease for each in claims for lease in each]
+    assert sorted(lease.root_id for lease in taken) == names
+    assert {lease.fence for lease in taken} == {2}
+    owners = dict(execute("SELECT id, owner FROM roots"))
+    for store, leases in zip(stores, claims, strict=True):
+        assert {owners[lease.root_id] for lease in leases} <= {store.owner}
+
+
+async def test_a_root_that_is_being_written_under_is_passed_over(
+    stores: list[Store], execute: Callable[..., object], postgres_url: str
+) -> None:
+    """Given a lease that ended while its holder commits, then the others do not wait for it."""
+    first, second, _ = stores
+    await acquire(first, "run_a", "run_b")
+    execute("UPDATE roots SET lease_until = 0")
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("SELECT 1 FROM roots WHERE id = 'run_a' FOR UPDATE")
+        assert [lease.root_id for lease in await second.leases.claim(10)] == ["run_b"]
+    assert [lease.root_id for lease in await second.leases.claim(10)] == ["run_a"]
+
+
+async def test_events_of_two_stores_have_no_gap_and_no_duplicate(stores: list[Store]) -> None:
+    """Given stores that append to one resource at once, then it counts from 1 to the end."""
+    sent = []
+    for n in range(150):
+        store = stores[n % len(stores)]
+        sent.append(store.write([event("wfl_a", f"job_{n % 2}")]))
+        if n % 10 == 0:
+            await asyncio.sleep(0)
+    await asyncio.gather(*sent)
+    for store in stores:
+        assert [each["n"] for each in await store.list_events("wfl_a", after=0)] == [*range(1, 151)]
+
+
+async def test_groups_in_each_others_way_are_all_written(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given stores that change the same rows in other orders, then all of it is written."""
+    names = [f"plan_{n}" for n in range(8)]
+    await stores[0].write([plan(name) for name in names])
+    chance = random.Random(18)
+    sent = []
+    for n in range(60):
+        changes = [
+            *(UpdateRow("plans", name, {"created_at": f"{n}"}) for name in chance.sample(names, 4)),
+            *(AddSpending(f"day_{k}", "key", 1, None) for k in chance.sample(range(4), 3)),
+        ]
+        sent.append(stores[n % len(stores)].write(changes))
+        if n % 3 == 0:
+            await asyncio.sleep(0.001)
+    await asyncio.gather(*sent)
+    assert execute("SELECT sum(nano)::bigint FROM spending") == [(180,)]
+
+
+async def test_a_deadlock_is_tried_again(
+    tmp_path: Path, execute: Callable[..., object], postgres_url: str
+) -> None:
+    """Given a transaction that the database ended for another's, then it is made again."""
+    database = postgres_url.rpartition("/")[2]
+    execute(f"ALTER DATABASE {database} SET deadlock_timeout = '400ms'")
+    store = await Store.open(tmp_path, database=postgres_url)
+    await store.write([plan("a"), plan("b")])
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    with psycopg.connect(postgres_url) as holder:
+        # The store's is the one that looks for a deadlock, and is ended.
+        holder.execute("SET LOCAL deadlock_timeout = '30s'")
+        holder.execute("SELECT 1 FROM plans WHERE id = 'b' FOR UPDATE")
+        written = store.write([UpdateRow("plans", name, {"created_at": "x"}) for name in "ab"])
+        async with asyncio.timeout(PATIENCE_S):
+            while not execute(waiting):
+                await asyncio.sleep(0)
+        await asyncio.to_thread(holder.execute, "SELECT 1 FROM plans WHERE id = 'a' FOR UPDATE")
+        assert not written.done()
+    await written
+    assert {row["created_at"] for row in await store.find_rows("plans")} == {"x"}
+    await store.close()
+
+
+async def test_a_limit_holds_to_the_last_nano_dollar(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given stores that spend from one allowance, then it is spent to its end and never beyond."""
+    limit = 10**12 + 7
+    chance = random.Random(18)
+    amounts = [chance.randrange(1, 2 * 10**10) for _ in range(200)]
+    sent = []
+    for n, amount in enumerate(amounts):
+        sent.append(stores[n % 3].write([AddSpending("day", "key", amount, limit)]))
+        if n % 5 == 0:
+            await asyncio.sleep(0)
+    outcomes = await asyncio.gather(*sent, return_exceptions=True)
+    assert {type(each) for each in outcomes} == {type(None), OverLimit}
+    spent = sum(a for a, each in zip(amounts, outcomes, strict=True) if each is None)
+    assert execute("SELECT nano FROM spending") == [(spent,)]
+    refused = [a for a, each in zip(amounts, outcomes, strict=True) if each is not None]
+    assert all(spent + amount > limit for amount in refused[-3:])
+    await stores[1].write([AddSpending("day", "key", limit - spent, limit)])
+    with pytest.raises(OverLimit):
+        await stores[2].write([AddSpending("day", "key", 1, limit)])
+    assert execute("SELECT nano FROM spending") == [(limit,)]
+
+
+async def test_others_are_told_of_a_commit(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, postgres_url: str
+) -> None:
+    """Given somebody who waits at one store, when another writes the event, then it is noticed."""
+    monkeypatch.setattr(PostgresDatabase, "poll_interval_s", 10 * PATIENCE_S)
+    first, second = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(2)]
+    many = [f"wfl_{n:04}" for n in range(600)]  # more ids than one notice names
+    waits = [
+        asyncio.create_task(second.wait_for_event(name, after=0, timeout_s=10 * PATIENCE_S))
+        for name in (many[0], many[-1])
+    ]
+    async with asyncio.timeout(PATIENCE_S):
+        while len(second._waiters._waiters) < 2:
+            await asyncio.sleep(0)
+        await first.write([event(name) for name in many])
+        await asyncio.gather(*waits)
+    await first.close()
+    await second.close()
+
+
+async def test_the_worlds_are_kept_apart(tmp_path: Path, postgres_url: str) -> None:
+    """Given a database of the sandbox, when it is opened for real work, then that is refused."""
+    await (await Store.open(tmp_path, database=postgres_url, sandbox=True)).close()
+    with pytest.raises(ServiceError) as refused:
+        await Store.open(tmp_path, database=postgres_url, sandbox=False)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert "sandbox" in refused.value.message
+    await (await Store.open(tmp_path, database=postgres_url, sandbox=True)).close()
+
+
+async def test_a_copy_is_told_from_its_original(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str
+) -> None:
+    """Given a copy of a database, then it is known as one until somebody takes it up."""
+    original = await Store.open(tmp_path, database=postgres_url)
+    assert not original.is_copy
+    await original.close()
+    copied = postgres.create_database(postgres_url.rpartition("/")[2])
+    states = []
+    for take_up in (None, True, None):
+        copy = await Store.open(tmp_path, database=copied, take_up=take_up)
+        states.append(copy.is_copy)
+        await copy.close()
+    assert states == [True, False, False]
+    postgres.drop_database(copied)
+
+
+async def test_a_database_that_cannot_be_opened(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str
+) -> None:
+    """Given a wrong password, or nobody there, then one line says so, without the password."""
+    wrong = postgres_url.replace(postgres.password, "wrong-password")
+    nobody = postgres_url.replace(f":{postgres.port}/", ":9/")
+    for url, told in ((wrong, "authentication failed"), (nobody, "cannot be reached")):
+        with pytest.raises(ServiceError, match=told) as refused:
+            await Store.open(tmp_path, database=url)
+        assert refused.value.code is ErrorCode.UNAVAILABLE
+        assert "\n" not in refused.value.message
+        assert "password-" not in refused.value.message
+    assert Counter((tmp_path / "owners").glob("*")) == Counter()

@@ -1,0 +1,85 @@
+"""A proxy before PostgreSQL that cuts connections in the middle of a commit, or all of them."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+# Whether a commit passes, or is lost on its way there, or its answer on its way back.
+CommitFate = Literal["passes", "lost", "unanswered"]
+CHUNK_BYTES = 65_536
+
+
+class CuttingProxy:
+    """A proxy on loopback, which decides on each commit that passes through.
+
+    Args:
+        port: of the server.
+        decide: returns the fate of the next commit; all pass, by default.
+
+    Attributes:
+        is_down: whether it lets nobody through.
+    """
+
+    def __init__(self, port: int, decide: Callable[[], CommitFate] = lambda: "passes") -> None:
+        self._server_port = port
+        self.decide = decide
+        self.is_down = False
+        self._streams: set[asyncio.StreamWriter] = set()
+        self._listening: asyncio.Server | None = None
+
+    async def start(self) -> int:
+        """Begin to listen, and return the port."""
+        self._listening = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port: int = self._listening.sockets[0].getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Cut everything, and listen no more."""
+        self.cut()
+        if self._listening is not None:
+            self._listening.close()
+            await self._listening.wait_closed()
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        for stream in list(self._streams):
+            stream.close()
+
+    async def _serve(self, caller: asyncio.StreamReader, answers: asyncio.StreamWriter) -> None:
+        if self.is_down:
+            answers.close()
+            return
+        replies, server = await asyncio.open_connection("127.0.0.1", self._server_port)
+        self._streams |= {answers, server}
+        try:
+            is_silent = asyncio.Event()
+            back = asyncio.create_task(self._pass_back(replies, answers, is_silent))
+            with suppress(OSError):
+                while chunk := await caller.read(CHUNK_BYTES):
+                    fate = self.decide() if b"COMMIT\0" in chunk else "passes"
+                    if fate == "lost":
+                        break
+                    if fate == "unanswered":
+                        is_silent.set()
+                    server.write(chunk)
+                    await server.drain()
+                    if fate == "unanswered":
+                        await back  # ends once the server has answered
+                        break
+            back.cancel()
+        finally:
+            for stream in (answers, server):
+                stream.close()
+            self._streams -= {answers, server}
+
+    async def _pass_back(
+        self, replies: asyncio.StreamReader, answers: asyncio.StreamWriter, silent: asyncio.Event
+    ) -> None:
+        with suppress(OSError):
+            while chunk := await replies.read(CHUNK_BYTES):
+                if silent.is_set():
+                    return
+                answers.write(chunk)
+                await answers.drain()
+        answers.close()

@@ -1,0 +1,115 @@
+"""A database of PostgreSQL: its connections, and the schema and mark that it is opened with."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack, closing
+from pathlib import Path
+from typing import Final, Self
+
+from sqlalchemy import Connection
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.data_dir.owners import LeaseOwner, SharedOwner
+from toolkit.store.leases.clock import SharedClock
+from toolkit.store.postgres.clock import PostgresClock
+from toolkit.store.postgres.connections import (
+    RETRY_AFTER_S,
+    open_connection,
+    translate_postgres_errors,
+)
+from toolkit.store.postgres.listener import CommitListener
+from toolkit.store.postgres.mark import claim_mark
+from toolkit.store.postgres.reads import PostgresReadConnection
+from toolkit.store.postgres.schema import migrate_postgres_schema
+from toolkit.store.postgres.transactions import begin_postgres_transaction, create_postgres_engine
+from toolkit.store.postgres.writes import PostgresWriteConnection
+from toolkit.store.read_connection import ReadConnection
+from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
+
+SAFETY_POLL_S: Final = 1.0  # others tell of their commits; this is for when that fails
+
+
+class PostgresDatabase:
+    """A database that engines on several machines may have open; made by `open`.
+
+    Args:
+        url: its address.
+        owner: this opening of it.
+        writes: where the writer's transactions are made.
+        is_copy: whether it is a copy of another one.
+    """
+
+    poll_interval_s = SAFETY_POLL_S
+    get_version: Callable[[], int] | None = None
+    reads: ReadConnection
+    writes: WriteConnection
+    clock: SharedClock
+    owner: LeaseOwner
+
+    def __init__(
+        self, url: str, owner: SharedOwner, writes: PostgresWriteConnection, *, is_copy: bool
+    ) -> None:
+        self._url = url
+        self._name = f"toolkit {owner.id}"
+        self._engine = create_postgres_engine(url, self._name)
+        self._listener: CommitListener | None = None
+        self.is_copy = is_copy
+        self.owner = owner
+        self.writes = self._writes = writes
+        self.reads = self._reads = PostgresReadConnection(url, self._name)
+        self.clock = PostgresClock(self._engine)
+
+    @classmethod
+    async def open(
+        cls, url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None
+    ) -> Self:
+        """Open a database, creating and migrating its tables as needed.
+
+        Args:
+            url: its address.
+            data_dir: where this machine's processes tell each other that they live.
+            sandbox: whether the work in it is simulated or real; None does not check.
+            take_up: true makes a copy a database of its own.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it cannot be used.
+        """
+        return await asyncio.to_thread(cls._open_now, url, data_dir, sandbox, take_up is True)
+
+    @classmethod
+    def _open_now(cls, url: str, data_dir: Path, sandbox: bool | None, take_up: bool) -> Self:
+        try:
+            with ExitStack() as opened, translate_postgres_errors():
+                with closing(open_connection(url, "toolkit")) as connection:
+                    migrate_postgres_schema(connection)
+                    is_copy = claim_mark(connection, sandbox=sandbox, take_up=take_up)
+                owner = SharedOwner(data_dir)
+                opened.callback(owner.close)
+                writes = PostgresWriteConnection(url, owner.id)
+                opened.pop_all()
+        except DatabaseLocked as error:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE, error.message, retry_after=RETRY_AFTER_S
+            ) from error
+        return cls(url, owner, writes, is_copy=is_copy)
+
+    def begin(self) -> AbstractContextManager[Connection]:
+        """Begin a transaction on a connection of its own; on any thread."""
+        return begin_postgres_transaction(self._engine)
+
+    async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
+        """Begin to listen for the notices of other engines."""
+        self._listener = CommitListener(self._url, self._name, self.owner.id, wake)
+        self._listener.start()
+
+    def note_commit(self) -> None:
+        """Do nothing: the server itself keeps its files in order."""
+
+    async def close(self) -> None:
+        """Close everything."""
+        if self._listener is not None:
+            await self._listener.close()
+        await self._reads.close()
+        self._writes.close()
+        self._engine.dispose()
+        self.owner.close()

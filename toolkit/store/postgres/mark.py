@@ -1,0 +1,76 @@
+"""The mark of a database: the world that it belongs to, and whether it is a copy of another one.
+
+It is the comment of a table, so that dumps and copies have it, too. The place in it is made of the
+cluster's number and the database's: a copy that was restored elsewhere has others.
+"""
+
+from contextlib import suppress
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors, sql
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+
+_LOCK_SQL: Final = "SELECT pg_advisory_xact_lock(hashtextextended('toolkit mark', 0))"
+_READ_SQL: Final = "SELECT obj_description('configuration'::regclass)"
+_WRITE_SQL: Final = "COMMENT ON TABLE configuration IS {}"
+_CLUSTER_SQL: Final = "SELECT system_identifier::text FROM pg_control_system()"
+_DATABASE_SQL: Final = "SELECT oid::text FROM pg_database WHERE datname = current_database()"
+_WORLDS: Final = ("live", "sandbox")
+_UNKNOWN: Final = "-"
+
+
+def claim_mark(
+    connection: psycopg.Connection[tuple[Any, ...]], *, sandbox: bool | None, take_up: bool
+) -> bool:
+    """Mark a new database, and a copy as one of its own where that is asked for.
+
+    Args:
+        connection: to the database, in no transaction.
+        sandbox: the world that it is opened for; None for any.
+        take_up: go on with the open work of a copy, which is no copy from then on.
+
+    Returns:
+        whether it is a copy.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it belongs to the other world.
+    """
+    place = _read_place(connection)
+    with connection.transaction():
+        connection.execute(_LOCK_SQL)
+        kept = _fetch_text(connection, _READ_SQL).split()
+        world, home = kept if len(kept) == 2 else (_UNKNOWN, _UNKNOWN)
+        wanted = world if sandbox is None else _WORLDS[sandbox]
+        if world not in (_UNKNOWN, wanted):
+            raise ServiceError(ErrorCode.UNAVAILABLE, _explain_refusal(world))
+        is_copy = home not in (_UNKNOWN, place) and not take_up
+        mark = f"{wanted} {home if is_copy else place}"
+        if mark.split() != kept:
+            connection.execute(sql.SQL(_WRITE_SQL).format(sql.Literal(mark)))
+    return is_copy
+
+
+def _read_place(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+    cluster = _UNKNOWN
+    with suppress(errors.InsufficientPrivilege):
+        cluster = _fetch_text(connection, _CLUSTER_SQL)
+    return f"{cluster}/{_fetch_text(connection, _DATABASE_SQL)}"
+
+
+def _fetch_text(connection: psycopg.Connection[tuple[Any, ...]], query: str) -> str:
+    row = connection.execute(query.encode()).fetchone()
+    return str(row[0] or "") if row is not None else ""
+
+
+def _explain_refusal(world: str) -> str:
+    if world == "live":
+        return (
+            "The database holds real work, which the sandbox's may not be mixed with: name another"
+            " one (database, --database) for the sandbox."
+        )
+    return (
+        "The database is the sandbox's: open it with sandbox=True (--sandbox), or name another one"
+        " (database, --database) for real work."
+    )
