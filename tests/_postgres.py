@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
@@ -130,6 +131,24 @@ class PostgresCluster:
             self._process.send_signal(how)
             self._process.wait(PATIENCE_S)
             self._process = None
+
+    @contextmanager
+    def hang(self) -> Iterator[None]:
+        """Have the server and its sessions do nothing at all: it neither answers nor refuses."""
+        assert self._process is not None
+        with self.connect() as connection:
+            listed = connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE backend_type = "
+                "'client backend' AND pid <> pg_backend_pid()"
+            ).fetchall()
+        pids = [self._process.pid, *(int(str(pid)) for (pid,) in listed)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
 
     def remove(self) -> None:
         """Stop the server, and delete everything."""

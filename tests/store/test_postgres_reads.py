@@ -8,8 +8,9 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster, start_cluster
-from tests.support.timing import PATIENCE_S, wait_until_async
+from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.postgres.connections import NETWORK_OPTIONS
 from toolkit.store.postgres.listener import CommitListener
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
 from toolkit.store.postgres.reads import MAX_CONNECTIONS, PostgresReadConnection
@@ -67,13 +68,28 @@ async def test_many_reads_take_turns(
 
 
 async def test_a_read_that_was_given_up_leaves_nothing_behind(
-    reads: PostgresReadConnection,
+    reads: PostgresReadConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a read that is cancelled, then the next one is not given its answer."""
-    slow = asyncio.ensure_future(reads.fetch_values("SELECT pg_sleep(60), 1", {}))
-    await wait_until_async(lambda: bool(reads._turns._value < MAX_CONNECTIONS))
-    slow.cancel()
+    """Given reads that are cancelled, then the next ones are not given their answers.
+
+    The cancelled are over at once, and closing does not wait for what the server is still at.
+    """
+    monkeypatch.setattr("toolkit.store.postgres.reads.MAX_CONNECTIONS", 2)
+    slow = reads.fetch_values("SELECT pg_sleep(60), 1", {})
+    asked = [asyncio.create_task(reads.fetch_values("SELECT :n + 0", {"n": n})) for n in range(9)]
+    await yield_turns(3)
+    for each in asked[:-1]:
+        each.cancel()
+    assert await asked[-1] == (8,)
+    given_up = asyncio.ensure_future(slow)
+    await yield_turns()
+    given_up.cancel()
     assert await reads.fetch_values("SELECT 2", {}) == (2,)
+    watch = Watch()
+    await reads.close()
+    assert watch.measure_elapsed_s() < PATIENCE_S / 2
+    with pytest.raises(ServiceError):
+        await reads.fetch_values("SELECT 2", {})
 
 
 async def test_a_statement_that_is_wrong_names_no_value(reads: PostgresReadConnection) -> None:
@@ -111,6 +127,39 @@ async def test_a_server_that_is_away_is_unavailable_and_then_works_again(
     await asyncio.to_thread(cluster.start)
     assert await reads.fetch_values("SELECT 1", {}) == (1,)
     await reads.close()
+
+
+async def test_a_server_that_is_stopped_in_the_middle_holds_up_nobody(
+    cluster: PostgresCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a server that hangs, then all who read are told so before long, and then it works."""
+    monkeypatch.setattr("toolkit.store.postgres.reads.READ_TIMEOUT_S", 0.2)
+    monkeypatch.setitem(NETWORK_OPTIONS, "connect_timeout", 2)
+    reads = PostgresReadConnection(cluster.build_url(), NAME)
+    asked = [reads.fetch_values("SELECT :n + 0", {"n": n}) for n in range(20)]
+    assert len(await asyncio.gather(*asked)) == 20
+    with cluster.hang():
+        async with asyncio.timeout(PATIENCE_S):
+            told = await asyncio.gather(
+                *[reads.fetch_values("SELECT 1", {}) for _ in range(60)], return_exceptions=True
+            )
+    assert {type(each) for each in told} == {ServiceError}
+    assert await reads.fetch_values("SELECT 1", {}) == (1,)
+    await reads.close()
+
+
+async def test_a_read_that_takes_too_long_is_refused_alone(
+    reads: PostgresReadConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a slow read, then it is given up, and what waits for its turn is answered."""
+    monkeypatch.setattr("toolkit.store.postgres.reads.READ_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("toolkit.store.postgres.reads.MAX_CONNECTIONS", 1)
+    asked = ["SELECT pg_sleep(60), 1", "SELECT 1"]
+    slow, quick = await asyncio.gather(
+        *[reads.fetch_values(sql, {}) for sql in asked], return_exceptions=True
+    )
+    assert isinstance(slow, ServiceError)
+    assert quick == (1,)
 
 
 @pytest.fixture

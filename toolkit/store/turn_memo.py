@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 T = TypeVar("T")
+_GIVEN_UP: Final = object()  # instead of the value, where whoever read it was cancelled
 
 
 class TurnMemo:
@@ -15,29 +16,46 @@ class TurnMemo:
     nobody is answered by what had changed by the time they asked, and who waited for a commit reads
     what it wrote. This needs requests to be queued when they are received (`call_soon`), as servers
     do unless told to start tasks at once.
+
+    A reading that has to wait for its answer is waited for by all who asked in the turn in which it
+    was begun.
     """
 
     def __init__(self) -> None:
         self._values: dict[Hashable, object] = {}
-        self._turn = 0
         self._is_ending = False
 
     async def find(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """Return the value of a key, which is read unless it was in this turn."""
-        values = self._values
-        if key in values:
-            return cast("T", values[key])
+        while key in self._values:
+            known = self._values[key]
+            # Shielded, as the others wait on when one of them is cancelled.
+            value = await asyncio.shield(known) if isinstance(known, asyncio.Future) else known
+            if value is not _GIVEN_UP:
+                return cast("T", value)
+        loop = asyncio.get_running_loop()
         if not self._is_ending:
             self._is_ending = True
-            asyncio.get_running_loop().call_soon(self.forget)
-        turn = self._turn
-        value = await read()
-        if turn == self._turn:  # a read that had to wait is older than what is asked for now
-            values[key] = value
-        return value
+            loop.call_soon(self.forget)
+        reading: asyncio.Future[object] = loop.create_future()
+        self._values[key] = reading
+        try:
+            found = await read()
+        except BaseException as error:
+            if self._values.get(key) is reading:
+                del self._values[key]
+            if isinstance(error, Exception):
+                reading.set_exception(error)
+                reading.exception()  # marks it as retrieved, as nobody else may have asked
+            else:
+                reading.set_result(_GIVEN_UP)
+            raise
+        reading.set_result(found)
+        if self._values.get(key) is reading:
+            self._values[key] = found
+        return found
 
     def forget(self) -> None:
         """Forget all values: the turn is over."""
         self._values.clear()
-        self._turn += 1
         self._is_ending = False

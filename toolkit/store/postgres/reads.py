@@ -2,8 +2,11 @@
 
 import asyncio
 import re
+import socket
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -20,15 +23,37 @@ from toolkit.store.postgres.connections import (
     make_unreachable_error,
 )
 from toolkit.store.read_connection import Row
+from toolkit.store.writing.write_connection import DatabaseUnreachable
 
 # Reads take turns on them; an idle connection costs the server some memory.
 MAX_CONNECTIONS: Final = 8
+# A server that is stopped in the middle answers nothing, though its machine does.
+READ_TIMEOUT_S: Final = 15.0
+_ENDS_SESSION: Final = ("FATAL", "PANIC")
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 _Connection: TypeAlias = psycopg.AsyncConnection[TupleRow]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class PendingRead:
+    """A read that was asked for.
+
+    Attributes:
+        sql: the statement, as psycopg has it.
+        given: the values of its parameters.
+        answer: the names of the columns, and all rows; cancelled where nobody waits any more.
+    """
+
+    sql: str
+    given: Mapping[str, object]
+    answer: "asyncio.Future[tuple[Sequence[str], list[tuple[Any, ...]]]]"
+
+
 class PostgresReadConnection:
     """A pool of connections to read by, opened as they are needed, each anew after it was cut.
+
+    Reads are made by tasks of the pool's, and not by whoever asks: a request that is cancelled in
+    the middle leaves no connection with an answer still to come, and waits for nothing.
 
     Args:
         url: the database's address.
@@ -39,8 +64,10 @@ class PostgresReadConnection:
 
     def __init__(self, url: str, application_name: str) -> None:
         self._parameters = build_parameters(url, application_name)
+        self._queue: deque[PendingRead] = deque()
         self._idle: list[_Connection] = []
-        self._turns = asyncio.Semaphore(MAX_CONNECTIONS)
+        self._busy: set[_Connection] = set()
+        self._working: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
@@ -54,59 +81,121 @@ class PostgresReadConnection:
         return found[0] if found else None
 
     async def close(self) -> None:
-        """Close all connections; those in use, as soon as they are not."""
+        """Close all connections, and refuse what is being read."""
         self._is_closed = True
+        for connection in self._busy:
+            _cut(connection)
+        if self._working:
+            await asyncio.wait(self._working)
         await self._close_idle()
 
-    async def _fetch(
+    def _fetch(
         self, sql: str, given: Mapping[str, object]
-    ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
-        """Fetch the names of the columns, and all rows; once more if the connection was cut."""
-        async with self._turns:
+    ) -> "asyncio.Future[tuple[Sequence[str], list[tuple[Any, ...]]]]":
+        """Fetch the names of the columns, and all rows."""
+        loop = asyncio.get_running_loop()
+        read = PendingRead(spell_parameters(sql), given, loop.create_future())
+        self._queue.append(read)
+        if len(self._working) < MAX_CONNECTIONS:
+            worker = loop.create_task(self._work())
+            self._working.add(worker)
+            worker.add_done_callback(self._working.discard)
+        return read.answer
+
+    async def _work(self) -> None:
+        """Make the reads of the queue, one after the other, until there are none."""
+        while self._queue:
+            read = self._queue.popleft()
+            if read.answer.done():
+                continue
             try:
-                return await self._try_fetch(sql, given)
-            except psycopg.OperationalError:
-                # The server was restarted, or is another one by now: so it is with all of them.
+                found = await self._make(read)
+            except TimeoutError:
+                _refuse(read, make_unreachable_error())
+            except DatabaseUnreachable:
+                # Those that wait would be told the same, each of them later.
+                unread, self._queue = [read, *self._queue], deque()
+                for each in unread:
+                    _refuse(each, make_unreachable_error())
                 await self._close_idle()
             except psycopg.Error as error:
-                raise make_postgres_error(error) from error
-            try:
-                return await self._try_fetch(sql, given)
-            except psycopg.OperationalError as error:
-                raise make_unreachable_error() from error
-            except psycopg.Error as error:
-                raise make_postgres_error(error) from error
+                _refuse(read, make_postgres_error(error))
+            except Exception as error:
+                _refuse(read, error)
+            else:
+                if not read.answer.done():
+                    read.answer.set_result(found)
 
-    async def _try_fetch(
-        self, sql: str, given: Mapping[str, object]
+    async def _make(self, read: PendingRead) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
+        """Make a read, once more if its connection was cut.
+
+        Raises:
+            DatabaseUnreachable: there is no connection to be had, or none that answers.
+            TimeoutError: the answer did not come.
+            psycopg.Error: the statement fails.
+        """
+        if self._is_closed:
+            raise DatabaseUnreachable
+        with suppress(DatabaseUnreachable):
+            if self._idle:
+                return await self._run(self._idle.pop(), read)
+        # The server was restarted, or is another one by now: so it is with all of them.
+        await self._close_idle()
+        try:
+            connection = await open_async_connection(self._parameters)
+        except psycopg.Error as error:
+            raise DatabaseUnreachable from error
+        return await self._run(connection, read)
+
+    async def _run(
+        self, connection: _Connection, read: PendingRead
     ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
-        connection = self._idle.pop() if self._idle else await self._open_connection()
+        self._busy.add(connection)
+        loop = asyncio.get_running_loop()
+        # psycopg's own way to give up asks the server, which may be what does not answer.
+        limit = loop.call_later(READ_TIMEOUT_S, _cut, connection)
         is_whole = False
         try:
-            cursor = await connection.execute(spell_parameters(sql).encode(), given)
+            cursor = await connection.execute(read.sql.encode(), read.given)
             found = await cursor.fetchall()
             is_whole = True
-        except psycopg.OperationalError:
-            raise
-        except psycopg.Error:
-            is_whole = not connection.closed
+        except psycopg.Error as error:
+            if loop.time() >= limit.when():
+                raise TimeoutError from error
+            if connection.closed or error.diag.severity_nonlocalized in _ENDS_SESSION:
+                raise DatabaseUnreachable from error
+            is_whole = True
             raise
         finally:
-            # One whose read was given up in the middle still has an answer to come.
+            limit.cancel()
+            self._busy.discard(connection)
             if is_whole and not self._is_closed:
                 self._idle.append(connection)
             else:
                 await connection.close()
         return [column.name for column in cursor.description or ()], found
 
-    async def _open_connection(self) -> _Connection:
-        return await open_async_connection(self._parameters)
-
     async def _close_idle(self) -> None:
         idle, self._idle = self._idle, []
         for connection in idle:
             with suppress(psycopg.Error):
                 await connection.close()
+
+
+def _refuse(read: PendingRead, error: Exception) -> None:
+    if not read.answer.done():
+        read.answer.set_exception(error)
+        read.answer.exception()  # marks it as retrieved, as whoever asked may be gone
+
+
+def _cut(connection: _Connection) -> None:
+    """End a connection's socket, so that whoever waits for an answer on it waits no longer."""
+    with suppress(psycopg.Error, OSError):
+        shared = socket.socket(fileno=connection.fileno())
+        try:
+            shared.shutdown(socket.SHUT_RDWR)
+        finally:
+            shared.detach()  # it is still the connection's
 
 
 async def open_async_connection(parameters: Mapping[str, Any]) -> _Connection:
