@@ -2,14 +2,12 @@
 
 import os
 import re
-import resource
 import shutil
-import signal
 import sqlite3
 import ssl
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -17,9 +15,9 @@ import pytest
 
 from tests.conftest import Server
 from tests.support.code_blocks import ROOT, find_blocks
-from tests.support.forked_cli import install_forked_toolkit
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.support.rehearsal import type_commands
+from tests.support.timing import wait_until
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 
@@ -80,41 +78,19 @@ def rehearsal(folder: Path) -> str:
     ):
         assert said in script
         script = script.replace(said, here)
-    return f"set -euo pipefail\nset -x\n{script}"
+    return script
 
 
-def test_a_stranger_follows_the_guide(
-    tmp_path: Path, tell: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stranger_follows_the_guide(tmp_path: Path, tell: Callable[[str], None]) -> None:
     """Given the page's commands, when they are typed in their order, then each does its work."""
     for name in ("srv", "backup", "here"):
         (tmp_path / name).mkdir()
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    with (
-        install_forked_toolkit(tmp_path / "bin") as found,
-        (tmp_path / "typed").open("w+") as typed,
-        (tmp_path / "shown").open("w+") as shown,
-    ):
-        monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
-        shell = subprocess.Popen(
-            ["bash", "-c", rehearsal(tmp_path)],
-            cwd=tmp_path / "here",
-            stdout=shown,
-            stderr=typed,
-            start_new_session=True,
-        )
-        try:
-            ended = shell.wait(5 * PATIENCE_S)  # some thirty programs, one after the other
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(shell.pid, signal.SIGKILL)
-        typed.seek(0)
-        shown.seek(0)
-        said, answers = typed.read(), shown.read()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert ended == 0, f"{answers}\n{said}\n{(tmp_path / 'srv' / 'toolkit.log').read_text()}"
-    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    tell(f"the guide of docs/self-hosting.md: {used_s:.1f} s of CPU")
+    done = type_commands(rehearsal(tmp_path), tmp_path / "here", tmp_path)
+    said, answers = done.errors, done.answers
+    assert done.exit_code == 0, (
+        f"{answers}\n{said}\n{(tmp_path / 'srv' / 'toolkit.log').read_text()}"
+    )
+    tell(f"the guide of docs/self-hosting.md: {done.cpu_s:.1f} s of CPU")
     for line in (
         "The analyst is refused.",
         "The guest is refused.",

@@ -1,0 +1,102 @@
+"""A proxy for TCP between two programs of a test, which can cut the network between them."""
+
+import asyncio
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+CHUNK_BYTES = 64 * 1024
+
+
+class CutProxy:
+    """Passes bytes on between callers and a port on loopback, on a thread of its own.
+
+    Args:
+        target_port: where the other program listens.
+
+    Attributes:
+        port: where callers reach it.
+    """
+
+    def __init__(self, target_port: int) -> None:
+        self._target_port = target_port
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self.port = self._call(self._start()).result()
+
+    def _call(self, work: Any) -> "Future[Any]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _start(self) -> int:
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._is_cut = False
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self._is_cut:
+            writer.transport.abort()
+            return
+        self._writers.add(writer)
+        with suppress(OSError):
+            to, out = await asyncio.open_connection("127.0.0.1", self._target_port)
+            self._writers.add(out)
+            await asyncio.gather(self._pass_on(reader, out), self._pass_on(to, writer))
+            self._writers.discard(out)
+        self._writers.discard(writer)
+        writer.transport.abort()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                await self._flowing.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+
+    def cut(self) -> None:
+        """Cut all connections, and refuse new ones."""
+        self._call(self._cut()).result()
+
+    async def _cut(self) -> None:
+        self._is_cut = True
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def hold(self) -> None:
+        """Pass nothing on any more, and close nothing: as a cable that is pulled out."""
+        self._loop.call_soon_threadsafe(self._flowing.clear)
+
+    def heal(self) -> None:
+        """Pass everything on again."""
+        self._call(self._heal()).result()
+
+    async def _heal(self) -> None:
+        self._is_cut = False
+        self._flowing.set()
+
+    def close(self) -> None:
+        """End it."""
+        self._call(self._close()).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self) -> None:
+        await self._heal()
+        self._server.close()
+        await self._cut()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
