@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 from collections.abc import Callable
 
 import uvicorn
@@ -35,8 +36,14 @@ class _NotifyingServer(uvicorn.Server):
             self._on_ready()
 
 
-def bind_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
     """Bind an address, before anything is opened for it; nothing listens on it yet.
+
+    Args:
+        host: the host name or address.
+        port: the port; 0 picks one.
+        is_shared: whether other processes of the same user may bind it, too: the system then deals
+            connections out to those who listen.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is taken or cannot be had.
@@ -49,6 +56,8 @@ def bind_socket(host: str, port: int) -> socket.socket:
     try:
         if os.name == "posix":
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         # asyncio only does so for sockets that name TCP as their protocol, which this one does
         # not. Without it the body of a response waits for its head to be acknowledged.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -72,6 +81,13 @@ def _load_lexicons() -> None:
     import toolkit.planning.review.node_checks  # noqa: F401
 
 
+def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
+    """Stop once standard input has ended: whoever started this process is gone."""
+    if not os.read(sys.stdin.fileno(), 1):
+        loop.remove_reader(sys.stdin.fileno())
+        stop()
+
+
 async def serve(
     engine: Engine,
     host: str,
@@ -80,6 +96,7 @@ async def serve(
     on_ready: Callable[[str], None] | None = None,
     grace_s: float = GRACE_S,
     observer: RequestObserver | None = None,
+    is_worker: bool = False,
 ) -> None:
     """Serve until SIGTERM or SIGINT: then no new work, a grace period, and a resumable end.
 
@@ -90,6 +107,7 @@ async def serve(
         on_ready: called with the URL once requests are answered.
         grace_s: how long vendor calls under way may still take, in seconds.
         observer: the observer of requests; none by default.
+        is_worker: whether another process started it, and its standard input ends with that one.
     """
     config = uvicorn.Config(
         create_app(engine, observer),
@@ -117,6 +135,8 @@ async def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
+    if is_worker:
+        loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
     _load_lexicons()
     # Objects that exist by now will stay: otherwise each full collection would visit all of them,
     # and block the loop for a tenth of a second and more.

@@ -13,7 +13,7 @@ from toolkit.cli.errors import REFUSED, find_exit_code
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
-    from toolkit.observability.logs import LogFormat
+    from toolkit.observability.logs import LogFormat, LogLevel
     from toolkit.sandbox import Faults
     from toolkit.settings import Settings
 
@@ -24,6 +24,9 @@ SERVER_PACKAGES = ("prometheus_client", "structlog", "uvicorn")  # those of the 
 def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 picks one.")] = 8000,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Processes that serve the port together.")
+    ] = 1,
     data_dir: Annotated[Path, typer.Option(help="Where everything is kept.")] = Path(".toolkit"),
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Simulated vendors: no keys, no bills.")
@@ -72,9 +75,13 @@ def serve(
     otel_endpoint: Annotated[
         str | None, typer.Option(help="The base URL of an OpenTelemetry collector, for traces.")
     ] = None,
+    is_worker: Annotated[bool, typer.Option("--is-worker", hidden=True)] = False,
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     _check_extra()
+    if workers > 1:
+        with _log_errors(log_format):
+            raise typer.Exit(_run_workers(workers, host, port, metrics_port, log_format, log_level))
     with _log_errors(log_format):
         import asyncio
 
@@ -108,7 +115,7 @@ def serve(
         async def run() -> None:
             async with observe_server(asked) as watch:
                 # First of all: if the address is in use, nothing is created and no work resumed.
-                listener = bind_socket(host, port)
+                listener = bind_socket(host, port, is_shared=is_worker)
                 engine = await open_engine(
                     settings,
                     allow_env=allowed,
@@ -124,10 +131,47 @@ def serve(
                     if engine.is_held:
                         _print_held(settings.data_dir)
 
-                await serve_engine(engine, host, listener, on_ready=ready, observer=watch)
+                await serve_engine(
+                    engine, host, listener, on_ready=ready, observer=watch, is_worker=is_worker
+                )
 
         with asyncio.Runner(loop_factory=create_event_loop) as runner:
             runner.run(run())
+
+
+def _run_workers(
+    count: int,
+    host: str,
+    port: int,
+    metrics_port: int | None,
+    log_format: "LogFormat",
+    log_level: "LogLevel",
+) -> int:
+    """Run several workers on one port until SIGTERM or Ctrl-C; return the exit code of all.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` where the system cannot share a port.
+        ServiceError: `UNAVAILABLE` when it is taken.
+    """
+    import asyncio
+    import socket
+
+    from toolkit.observability.logs import configure_logging
+    from toolkit.server.serve import bind_socket
+    from toolkit.server.worker_group import WorkerGroup, build_commands
+
+    if not hasattr(socket, "SO_REUSEPORT"):
+        raise RequestError(ErrorCode.INVALID_REQUEST, "Workers need a system that shares ports.")
+    # Alone at first: another server of the same user might share it.
+    with bind_socket(host, port) as probe:
+        port = probe.getsockname()[1]
+    with (
+        bind_socket(host, port, is_shared=True),
+        configure_logging(sys.stderr, log_format, log_level),
+    ):
+        commands = build_commands(sys.argv[1:], count, port, metrics_port)
+        group = WorkerGroup(commands, lambda: _print_ready(f"http://{host}:{port}"))
+        return asyncio.run(group.run())
 
 
 def _check_extra() -> None:
