@@ -1,4 +1,4 @@
-"""The parts of shared limits, over stores of one data directory."""
+"""The parts of shared limits, over a database of either kind that two engines have open."""
 
 import asyncio
 import time
@@ -15,7 +15,9 @@ from toolkit.engine.limits.paces import SharedPaces, UnitPace
 from toolkit.engine.limits.places import SharedPlaces, share_fairly
 from toolkit.store import LimitDocument, LimitStore
 from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.database import OpenDatabase
 from toolkit.store.leases.clock import MachineClock, SharedClock
+from toolkit.store.postgres.database import PostgresDatabase
 from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.writing.direct_writer import DirectWriter
 
@@ -32,7 +34,7 @@ class SetClock(MachineClock):
 
 
 def open_limits(
-    database: SqliteDatabase,
+    database: OpenDatabase,
     list_engines: Callable[[], frozenset[str]] | None = None,
     clock: SharedClock | None = None,
 ) -> LimitStore:
@@ -43,21 +45,33 @@ def open_limits(
     )
 
 
-@pytest.fixture
-async def databases(tmp_path: Path) -> AsyncIterator[list[SqliteDatabase]]:
-    """The database of one directory, opened twice."""
-    opened = [SqliteDatabase(tmp_path, "normal", None, None) for _ in range(2)]
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def databases(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[list[OpenDatabase]]:
+    """A database, opened by two engines; one of PostgreSQL as if on two machines."""
+    opened: list[OpenDatabase] = []
+    for name in ("one", "two"):
+        if request.param == "sqlite":
+            opened.append(SqliteDatabase(tmp_path, "normal", None, None))
+        else:
+            url = request.getfixturevalue("postgres_url")
+            folder = tmp_path / name
+            folder.mkdir()
+            opened.append(await PostgresDatabase.open(url, folder, sandbox=None, take_up=None))
     yield opened
     for database in opened:
         await database.close()
 
 
 @pytest.fixture
-async def limits(databases: list[SqliteDatabase], tmp_path: Path) -> list[LimitStore]:
+async def limits(
+    databases: list[OpenDatabase], tmp_path: Path, request: pytest.FixtureRequest
+) -> list[LimitStore]:
     """The limits, as each of two engines has them."""
-    return [
-        open_limits(each, lambda: frozenset(find_active_owners(tmp_path))) for each in databases
-    ]
+    is_local = request.node.callspec.params["databases"] == "sqlite"
+    files = (lambda: frozenset(find_active_owners(tmp_path))) if is_local else None
+    return [open_limits(each, files) for each in databases]
 
 
 @pytest.fixture
@@ -86,7 +100,7 @@ async def test_rows_are_changed_by_one_at_a_time(limits: list[LimitStore]) -> No
 
 
 async def test_engines_that_no_file_tells_of_tell_themselves(
-    databases: list[SqliteDatabase],
+    databases: list[OpenDatabase],
 ) -> None:
     """Given engines that are known by their rows, then each knows both, until one leaves."""
     first, second = (open_limits(each) for each in databases)
@@ -96,7 +110,7 @@ async def test_engines_that_no_file_tells_of_tell_themselves(
     assert await open_limits(databases[1]).list_engines() == {second.engine_id}
 
 
-async def test_an_idle_row_goes(databases: list[SqliteDatabase]) -> None:
+async def test_an_idle_row_goes(databases: list[OpenDatabase]) -> None:
     """Given a row that nobody has changed for long, or was by another clock, then it goes."""
 
     def change(rows: Mapping[str, LimitDocument], _at: float) -> None:
@@ -119,11 +133,12 @@ async def test_tokens_are_taken_from_one_pace(
     await paces[1].wait({"tokens": 100})
     assert time.monotonic() - began > 0.29
     row = (await limits[0].list_changed(0.0)).rows["c"]
-    assert row["used_until"]["tokens"] == pytest.approx(began + 0.4, abs=0.1)
+    used_until = deployments[1].to_local(row["used_until"]["tokens"])
+    assert used_until == pytest.approx(began + 0.4, abs=0.1)
 
 
 async def test_an_engine_that_is_gone_leaves_its_places(
-    deployments: list[Deployment], databases: list[SqliteDatabase]
+    deployments: list[Deployment], databases: list[OpenDatabase]
 ) -> None:
     """Given an engine that died with all places, then the other one has them."""
     semaphore = FairSemaphore(0)

@@ -73,6 +73,7 @@ class Deployment:
         if not self.is_alone:
             # Those who were alone must have noticed this one before it takes anything.
             self._ready_at = time.monotonic() + self._limits.notice_s
+            self._note_time(await self._limits.read_clock())
         self._polling = asyncio.create_task(self._poll_forever(), name="limits")
 
     async def close(self) -> None:
@@ -171,14 +172,14 @@ class Deployment:
         """Look for other engines; beside some, for what they changed."""
         engines = await self._limits.list_engines()
         watchers = [one for some in list(self._watchers.values()) for one in some]
+        if len(engines) > 1 and self._offset_s is None:
+            self._note_time(await self._limits.read_clock())
         if engines != self.engines:
             self.engines, self.is_alone = engines, len(engines) == 1
             for on_change in (*self._on_change, *(one.note_engines for one in watchers)):
                 on_change()
         if self.is_alone:
             return
-        if self._offset_s is None:
-            self._note_time(await self._limits.read_clock())
         page = await self._limits.list_changed(self._since - OVERLAP_S)
         self._since = page.last
         for row_id, document in page.rows.items():
