@@ -7,7 +7,8 @@ import os
 import re
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from toolkit.batch import papermill_engine
 from toolkit.batch.grid import Parameters
 from toolkit.batch.kernel.protocols import KernelSource
 from toolkit.batch.records import read_records
-from toolkit.batch.table import RowOutcome, replace_file
+from toolkit.batch.table import RowOutcome, RowStatus, replace_file
 from toolkit.contract.errors import ErrorCode, RequestError
 
 METADATA_KEY = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
@@ -97,69 +98,113 @@ def load_outcome(job: NotebookJob, out: Path) -> RowOutcome | None:
         return None  # not there, or not ours: it is run
 
 
+@dataclass(frozen=True, slots=True)
+class KernelWish:
+    """The kernel that a notebook runs in.
+
+    Attributes:
+        name: of its kind.
+        source: of kernels.
+        preload: what it may have imported.
+        timeout: seconds that the cells may take together.
+        folder: where it works; none for this process's.
+        environment: variables that only this notebook has.
+    """
+
+    name: str
+    source: KernelSource
+    preload: tuple[str, ...]
+    timeout: float | None
+    folder: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedNotebook:
+    """A notebook that was run: with its outputs, its error in one line, and what it took."""
+
+    notebook: Any
+    error: str | None
+    seconds: float
+
+
 def run_job(
     template: NotebookTemplate,
     job: NotebookJob,
     out: Path,
-    source: KernelSource,
-    preload: tuple[str, ...],
-    timeout: float | None,
+    wish: KernelWish,
     stopped: threading.Event,
 ) -> RowOutcome | None:
     """Run one row and keep its notebook; none if the batch was stopped before its end."""
+    done = execute_notebook(
+        template.notebook,
+        job.parameters,
+        name=job.name,
+        came_from=describe_origin(template, out),
+        wish=wish,
+    )
+    return None if done.error and stopped.is_set() else keep_notebook(job, out, done)
+
+
+def describe_origin(template: NotebookTemplate, out: Path) -> str:
+    """Return the path of a batch's notebook, as its results say it.
+
+    Relative to the results, so that a folder that is passed on names none of this machine.
+    """
+    return os.path.relpath(template.path, out)
+
+
+def execute_notebook(
+    notebook: Any, parameters: Parameters, *, name: str, came_from: str, wish: KernelWish
+) -> ExecutedNotebook:
+    """Run a copy of a notebook with parameters, whatever becomes of it."""
     started = time.monotonic()
     notebook = parameterize_notebook(
-        copy.deepcopy(template.notebook),
-        job.parameters,
-        kernel_name=template.kernel,
+        copy.deepcopy(notebook),
+        parameters,
+        kernel_name=wish.name,
         engine_name=papermill_engine.ENGINE_NAME,
     )
-    # Relative to the notebook, so that a folder that is passed on names none of this machine.
-    came_from = os.path.relpath(template.path, out)
-    notebook = remove_error_markers(prepare_notebook_metadata(notebook, came_from, job.name))
-    error = _run_cells(notebook, source, preload, template.kernel, timeout)
-    if error and stopped.is_set():
-        return None
-    seconds = round(time.monotonic() - started, 3)
-    status = "failed" if error else "completed"
-    mark = {"fingerprint": job.fingerprint, "status": status, "seconds": seconds, "error": error}
-    notebook.metadata[METADATA_KEY] = mark
-    replace_file(out / job.name, nbformat.writes(notebook))
-    return RowOutcome(
-        job.parameters,
-        job.name,
-        "failed" if error else "completed",
-        error,
-        seconds,
-        read_records(notebook),
-    )
+    notebook = remove_error_markers(prepare_notebook_metadata(notebook, came_from, name))
+    error = _run_cells(notebook, wish)
+    return ExecutedNotebook(notebook, error, round(time.monotonic() - started, 3))
 
 
-def _run_cells(
-    notebook: Any,
-    source: KernelSource,
-    preload: tuple[str, ...],
-    kernel: str,
-    timeout: float | None,
-) -> str | None:
+def keep_notebook(job: NotebookJob, out: Path, done: ExecutedNotebook) -> RowOutcome:
+    """Keep an executed notebook in the folder of its batch; return its row."""
+    status: RowStatus = "failed" if done.error else "completed"
+    done.notebook.metadata[METADATA_KEY] = {
+        "fingerprint": job.fingerprint,
+        "status": status,
+        "seconds": done.seconds,
+        "error": done.error,
+    }
+    replace_file(out / job.name, nbformat.writes(done.notebook))
+    recorded = read_records(done.notebook)
+    return RowOutcome(job.parameters, job.name, status, done.error, done.seconds, recorded)
+
+
+def _run_cells(notebook: Any, wish: KernelWish) -> str | None:
     """Run the cells of a notebook; return its error in one line, if it failed."""
     try:
         papermill_engines.execute_notebook_with_engine(
             papermill_engine.ENGINE_NAME,
             notebook,
-            kernel,
+            wish.name,
             output_path=None,
             progress_bar=False,
             autosave_cell_every=0,
-            source=source,
-            preload=preload,
-            timeout_func=None if timeout is None else _RemainingTime(timeout),
+            source=wish.source,
+            preload=wish.preload,
+            environment=wish.environment,
+            resources={"metadata": {"path": wish.folder}},
+            timeout_func=None if wish.timeout is None else _RemainingTime(wish.timeout),
         )
         raise_for_execution_errors(notebook, None)
     except PapermillExecutionError as failed:
         return _to_line(f"{failed.ename}: {failed.evalue}")
     except CellTimeoutError:
-        return f"Timed out after {timeout:g} s"
+        return f"Timed out after {wish.timeout:g} s"
     except DeadKernelError:
         return "Its kernel died"
     except Exception as failed:

@@ -10,6 +10,7 @@ import atexit
 import os
 import signal
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from queue import Empty
@@ -39,6 +40,7 @@ RENEW_AFTER = 500
 GRACE_S = 2.0  # for what a notebook does at its end
 POLL_INTERVAL_S = 0.003
 ANSWER_TIMEOUT_S = 0.2
+NO_VARIABLES: Mapping[str, str] = {}
 QUIET_FLAG = "--IPKernelApp.log_level=ERROR"
 
 
@@ -84,11 +86,17 @@ class WarmClient(PapermillNotebookClient):
     """Papermill's client, with kernels from a source."""
 
     def __init__(
-        self, manager: Any, source: KernelSource, preload: tuple[str, ...], **kw: Any
+        self,
+        manager: Any,
+        source: KernelSource,
+        preload: tuple[str, ...],
+        environment: Mapping[str, str],
+        **kw: Any,
     ) -> None:
         super().__init__(manager, **kw)
         self._source = source
         self._preload = preload
+        self._environment = environment
 
     def create_kernel_manager(self) -> KernelManager:
         """Create a manager whose kernel is from the source, or any other if it is not IPython."""
@@ -126,6 +134,7 @@ class WarmClient(PapermillNotebookClient):
         try:
             client.start_channels(stdin=False, hb=False, control=False)
             await self._await_kernel(client)
+            self._set_variables(client)
         except Exception:
             await self._async_cleanup_kernel()
             raise
@@ -141,6 +150,15 @@ class WarmClient(PapermillNotebookClient):
         except BaseException:
             self.shutdown_kernel = "immediate"
             raise
+
+    def _set_variables(self, client: Any) -> None:
+        """Set the variables that only this notebook has, before its first cell.
+
+        Not as the kernel starts: it was made ahead of need, and for any notebook of its kind.
+        """
+        if self._environment and isinstance(getattr(self.km, "provisioner", None), WarmProvisioner):
+            code = f"__import__('os').environ.update({dict(self._environment)!r})"
+            client.execute(code, silent=True, store_history=False)
 
     async def _await_kernel(self, client: Any) -> None:
         """Ask the kernel for its name until it answers, and what it publishes is heard.
@@ -177,6 +195,7 @@ class WarmEngine(Engine):
         execution_timeout: int | None = None,
         source: KernelSource | None = None,
         preload: tuple[str, ...] | None = None,
+        environment: Mapping[str, str] = NO_VARIABLES,
         **kwargs: Any,
     ) -> Any:
         """Run a notebook.
@@ -188,6 +207,7 @@ class WarmEngine(Engine):
             execution_timeout: seconds that a cell may take.
             source: of kernels; by default one that lives as long as this process.
             preload: what kernels may have imported; by default what the notebook imports.
+            environment: variables that only this notebook has.
             kwargs: traits of the client.
         """
         for name in ("input_path", "startup_timeout"):
@@ -197,6 +217,7 @@ class WarmEngine(Engine):
             nb_man,
             source or get_shared_source(),
             find_preloads(nb_man.nb) if preload is None else preload,
+            environment,
             kernel_name=kernel_name,
             timeout=execution_timeout or timeout,
             startup_timeout=start_timeout,

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,16 @@ from toolkit.batch import papermill_engine
 from toolkit.batch.grid import Grid, load_rows, read_defaults
 from toolkit.batch.imports import find_preloads
 from toolkit.batch.kernel.sources import open_kernel_source
-from toolkit.batch.notebook_job import NotebookJob, NotebookTemplate, load_outcome, run_job
+from toolkit.batch.notebook_job import (
+    KernelWish,
+    NotebookJob,
+    NotebookTemplate,
+    load_outcome,
+    run_job,
+)
+from toolkit.batch.options import BatchOptions
 from toolkit.batch.progress import BatchProgress
+from toolkit.batch.remote.executors import EngineChoice, ExecutorFactory, choose_workers
 from toolkit.batch.table import RowOutcome, to_frame, write_results
 from toolkit.contract.errors import ErrorCode, RequestError
 
@@ -38,6 +45,12 @@ def run(
     fork: bool = True,
     renew_after: int = papermill_engine.RENEW_AFTER,
     progress: bool = True,
+    dask: str | None = None,
+    executor: str | ExecutorFactory | None = None,
+    host: str = "127.0.0.1",
+    base_url: str | None = None,
+    data_dir: str | Path | None = None,
+    sandbox: bool = False,
 ) -> "pd.DataFrame":
     """Run a notebook once for each row of a grid, and make one table of the results.
 
@@ -56,6 +69,14 @@ def run(
         fork: whether kernels may be forked, where that is possible.
         renew_after: after how many notebooks the process they are forked from is replaced.
         progress: whether to tell on standard error how far it is.
+        dask: the address of a Dask scheduler, on whose workers notebooks run (the extra `dask`).
+        executor: what makes a `concurrent.futures.Executor` on whose workers they run instead: a
+            function, or its `module:name`.
+        host: the address of this machine by which those workers reach the engine here, which all
+            of their `Client()`s ask.
+        base_url: the server that they ask instead; by default that of the environment or profile.
+        data_dir: the folder of the engine here; `./.toolkit` by default.
+        sandbox: whether its vendors are simulated.
 
     Returns:
         a row each, in the order of the grid: parameters, recorded values, status, error, seconds
@@ -63,8 +84,10 @@ def run(
 
     Raises:
         RequestError: if the notebook or the grid cannot be used; nothing was run then.
+        ServiceError: `UNAVAILABLE` if the workers, or the engine for them, cannot be had.
         KeyboardInterrupt: if it was stopped.
     """
+    choice = EngineChoice(base_url, None if data_dir is None else Path(data_dir), sandbox, host)
     outcomes = run_batch(
         BatchOptions(
             Path(notebook),
@@ -75,30 +98,12 @@ def run(
             None if preload is None else tuple(preload),
             fork,
             renew_after,
+            choose_workers(dask, executor, choice),
         ),
         grid,
         progress=progress,
     )
     return to_frame(outcomes)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchOptions:
-    """The options of a batch; `run` says what each means."""
-
-    notebook: Path
-    out: Path
-    workers: int | None = None
-    timeout: float | None = None
-    resume: bool = True
-    preload: tuple[str, ...] | None = None
-    fork: bool = True
-    renew_after: int = papermill_engine.RENEW_AFTER
-
-    @property
-    def worker_count(self) -> int:
-        """The number of notebooks that run at once."""
-        return self.workers or os.cpu_count() or 1
 
 
 def run_batch(batch: BatchOptions, grid: Grid, *, progress: bool = True) -> list[RowOutcome]:
@@ -147,17 +152,23 @@ def _run_jobs(
     """Run the remaining jobs and report each as it ends; when stopped, kill those that run."""
     if not jobs:
         return
+    preload = find_preloads(template.notebook) if batch.preload is None else batch.preload
+    if batch.remote is not None:
+        from toolkit.batch.remote.rows import run_remote_jobs  # and with it an engine and a server
+
+        run_remote_jobs(batch, batch.remote, template, jobs, preload, add)
+        return
     papermill_engine.register_engine()
     workers = min(batch.worker_count, len(jobs))
-    preload = find_preloads(template.notebook) if batch.preload is None else batch.preload
     source = open_kernel_source(fork=batch.fork, spares=workers, renew_after=batch.renew_after)
+    wish = KernelWish(template.kernel, source, preload, batch.timeout)
     stopped, telling = threading.Event(), threading.Lock()
 
     def work(job: NotebookJob) -> None:
         if stopped.is_set():
             return
         try:
-            done = run_job(template, job, batch.out, source, preload, batch.timeout, stopped)
+            done = run_job(template, job, batch.out, wish, stopped)
         finally:
             ensure_event_loop().close()  # this thread's, which papermill's client opens
         if done is not None:

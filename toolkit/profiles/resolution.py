@@ -35,6 +35,8 @@ from toolkit.profiles.secret import Secret
 BASE_URL_VARIABLE: Final = "TOOLKIT_BASE_URL"
 API_KEY_VARIABLE: Final = "TOOLKIT_API_KEY"
 PROFILE_VARIABLE: Final = "TOOLKIT_PROFILE"
+# The run of a notebook, which a batch sets in the kernels of its workers.
+NOTEBOOK_RUN_VARIABLE: Final = "TOOLKIT_NOTEBOOK_RUN"
 DEFAULT_PROFILE: Final = "default"
 
 AddressSource = Literal["given", "TOOLKIT_BASE_URL", "profile"]

@@ -17,6 +17,7 @@ from toolkit.server.idle_timeout import make_idle_timeout_protocol
 from toolkit.server.middleware.telemetry import RequestObserver
 
 GRACE_S = 10.0
+BESIDE_GRACE_S = 1.0  # of a server whose engine goes on
 BACKLOG = 2048
 # New objects between two collections: by Python's own number there is one for every ten requests.
 YOUNG_OBJECTS = 10_000
@@ -88,6 +89,55 @@ def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> N
         stop()
 
 
+def make_config(engine: Engine, grace_s: float, observer: RequestObserver | None) -> uvicorn.Config:
+    """Make uvicorn's configuration for an engine.
+
+    Args:
+        engine: opened on the loop that will serve it.
+        grace_s: how long requests under way may still take at the end, in seconds.
+        observer: the observer of requests.
+    """
+    return uvicorn.Config(
+        create_app(engine, observer),
+        backlog=BACKLOG,
+        # Its lines go where all others go, and each request has one already.
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http=make_idle_timeout_protocol(engine.settings),
+        # uvicorn believes every process of this machine, unless told otherwise.
+        proxy_headers=bool(engine.settings.trust_proxy),
+        forwarded_allow_ips=sorted(engine.settings.trust_proxy),
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=int(grace_s),
+    )
+
+
+async def serve_beside(engine: Engine, listener: socket.socket, stopped: asyncio.Event) -> None:
+    """Serve an engine that is used in this process, too, until an event is set.
+
+    Args:
+        engine: opened on this loop; it is left open.
+        listener: the bound socket; it is closed here.
+        stopped: ends this.
+    """
+    server = uvicorn.Server(make_config(engine, BESIDE_GRACE_S, None))
+
+    async def stop() -> None:
+        await stopped.wait()
+        server.should_exit = True
+
+    waiting = asyncio.create_task(stop(), name="stop server")
+    try:
+        # Not `serve`, which would install signal handlers.
+        await server._serve(sockets=[listener])
+    finally:
+        waiting.cancel()
+        listener.close()
+
+
 async def serve(
     engine: Engine,
     host: str,
@@ -109,22 +159,7 @@ async def serve(
         observer: the observer of requests; none by default.
         is_worker: whether another process started it, and its standard input ends with that one.
     """
-    config = uvicorn.Config(
-        create_app(engine, observer),
-        backlog=BACKLOG,
-        # Its lines go where all others go, and each request has one already.
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        ws="none",
-        http=make_idle_timeout_protocol(engine.settings),
-        # uvicorn believes every process of this machine, unless told otherwise.
-        proxy_headers=bool(engine.settings.trust_proxy),
-        forwarded_allow_ips=sorted(engine.settings.trust_proxy),
-        server_header=False,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=int(grace_s),
-    )
+    config = make_config(engine, grace_s, observer)
     url = f"http://{host}:{listener.getsockname()[1]}"
     server = _NotifyingServer(config, lambda: on_ready(url) if on_ready is not None else None)
     loop = asyncio.get_running_loop()

@@ -6,16 +6,25 @@ no secret of it, is pickled on the way.
 
 import atexit
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
-from typing import Any
+from typing import Any, Protocol
 
 from toolkit.contract.version import read_installed_version
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
 from toolkit.workers.serialization import encode_message, read_message
 
 MAX_REMEMBERED_CANCELS = 1_000
+
+
+class Killable(Protocol):
+    """What can be ended from another thread, without waiting for its end."""
+
+    def kill(self) -> None:
+        """End it."""
+        ...
 
 
 class StepRunner:
@@ -27,7 +36,7 @@ class StepRunner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
-        self._busy: dict[str, WorkerProcess] = {}
+        self._busy: dict[str, Killable] = {}
         self._cancelled: dict[str, None] = {}
 
     def run(self, call: Mapping[str, Any]) -> dict[str, object]:
@@ -61,23 +70,37 @@ class StepRunner:
             self._put_back(step_id, process)
         return answer
 
-    def cancel(self, step_id: str) -> None:
-        """Kill the process of a step; one that has not begun does not begin."""
+    @contextmanager
+    def hold(self, task_id: str, held: Killable) -> Iterator[bool]:
+        """Have other work be killed where it is cancelled; false if that was before it began."""
         with self._lock:
-            process = self._busy.get(step_id)
-            if process is None:
-                self._cancelled[step_id] = None
+            wanted = task_id not in self._cancelled
+            self._cancelled.pop(task_id, None)
+            if wanted:
+                self._busy[task_id] = held
+        try:
+            yield wanted
+        finally:
+            with self._lock:
+                self._busy.pop(task_id, None)
+
+    def cancel(self, task_id: str) -> None:
+        """Kill what a task holds; one that has not begun does not begin."""
+        with self._lock:
+            held = self._busy.get(task_id)
+            if held is None:
+                self._cancelled[task_id] = None
                 while len(self._cancelled) > MAX_REMEMBERED_CANCELS:
                     del self._cancelled[next(iter(self._cancelled))]
-        if process is not None:
-            process.kill()
+        if held is not None:
+            held.kill()
 
     def close(self) -> None:
         """Kill all processes, busy or not."""
         with self._lock:
-            processes, self._idle = [*self._idle, *self._busy.values()], []
-        for process in processes:
-            process.kill()
+            everything, self._idle = [*self._idle, *self._busy.values()], []
+        for one in everything:
+            one.kill()
 
     def _take(self, step_id: str, memory_bytes: int) -> WorkerProcess | None:
         """Take the process that was used last with this limit, or a new one; none if cancelled."""

@@ -34,16 +34,42 @@ def batch(
     renew_after: Annotated[
         int, typer.Option(min=1, help="Replace what kernels are forked from after so many.")
     ] = 500,
+    dask: Annotated[
+        str | None, typer.Option(help="Run notebooks on the workers of this Dask scheduler.")
+    ] = None,
+    executor: Annotated[
+        str | None,
+        typer.Option(
+            help="Run them by what a `module:factory` makes: a concurrent.futures.Executor."
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address by which those workers reach the engine here.")
+    ] = "127.0.0.1",
+    base_url: Annotated[
+        str | None, typer.Option(help="The server that they ask instead; TOOLKIT_BASE_URL.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The folder of the engine here; ./.toolkit by default.")
+    ] = None,
+    sandbox: Annotated[
+        bool, typer.Option("--sandbox", help="Its vendors are simulated: no keys, no bills.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a notebook once for each row of a grid, side by side in warm kernels.
 
     Progress is told on stderr. A second run takes up where this one ended.
     """
-    from toolkit.batch.runner import BatchOptions, run_batch
+    from toolkit.batch.options import BatchOptions
+    from toolkit.batch.remote.executors import EngineChoice, choose_workers
+    from toolkit.batch.runner import run_batch
 
+    remote = choose_workers(dask, executor, EngineChoice(base_url, data_dir, sandbox, host))
     modules = None if preload is None else tuple(name for name in preload if name != "none")
-    given = BatchOptions(notebook, out, workers, timeout, resume, modules, fork, renew_after)
+    given = BatchOptions(
+        notebook, out, workers, timeout, resume, modules, fork, renew_after, remote
+    )
     table = out / "results.csv"
     try:
         outcomes = run_batch(given, grid)

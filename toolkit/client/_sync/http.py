@@ -128,7 +128,7 @@ class HttpClient:
             files=files,
             headers={
                 **self._headers,
-                **make_idempotency_header(method, path, self._transport),
+                **make_idempotency_header(method, path, self._transport, json),
                 **({"Prefer": "stream"} if watches_text else {}),
                 **(headers or {}),
             },

@@ -7,6 +7,7 @@ import random
 import secrets
 import time
 
+from toolkit.client._wire.notebook_run import find_run_keys
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 from toolkit.contract.operations.index import find_entry
 
@@ -36,18 +37,29 @@ def resolve_max_wait_s(given: float | None) -> float:
     return seconds
 
 
-def make_idempotency_header(method: str, path: str, transport: object) -> dict[str, str]:
+def make_idempotency_header(
+    method: str, path: str, transport: object, body: object = None
+) -> dict[str, str]:
     """Make the header by which a request that is sent twice does its work once.
 
     Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
     between two threads, so an embedded engine need not store its responses.
+
+    Args:
+        method: of the request.
+        path: below `/v1`.
+        transport: what it is sent by.
+        body: its JSON, by which a notebook that a batch runs again asks for the same work; none
+            for an upload, which costs nothing.
     """
     if method != "POST" or getattr(transport, "lossless", False):
         return {}
     operation = find_entry(method, f"/v1{path}")
     if operation is not None and not operation.replays:
         return {}
-    return {"Idempotency-Key": secrets.token_hex(16)}
+    keys = None if body is None else find_run_keys()
+    key = secrets.token_hex(16) if keys is None else keys.make_key(path, body)
+    return {"Idempotency-Key": key}
 
 
 class RetrySchedule:

@@ -1,0 +1,173 @@
+"""Batches on workers elsewhere: Dask's and an executor's, which all ask one engine."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch.conftest import Write
+from tests.support.dask_cluster import DaskCluster, clean_environment
+from tests.support.timing import PATIENCE_S, wait_until
+from toolkit import Client, batch
+from toolkit.batch.remote.row import RowRequest, run_row
+from toolkit.contract.errors import RequestError, ServiceError
+
+pytest.importorskip("distributed")
+
+PROCESSES = "tests.support.batch_executors:open_processes"
+ASK = """
+from toolkit import Client, batch
+client = Client()
+first = client.runs.create("llm.generate", {"objective": f"A line on {x}"}).wait()
+"""
+# The parent of the process that kernels are forked from is the worker.
+LOSE_WORKER = """
+import os, signal
+from pathlib import Path
+marker = Path(folder, "lost")
+if x == 1 and not marker.exists():
+    marker.write_text("lost")
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+    signal.pause()
+"""
+GO_ON = """
+second = client.runs.create("llm.generate", {"objective": f"A line on {x}"}).wait()
+batch.record("runs", [first.id, second.id])
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[DaskCluster]:
+    """Two worker processes and their scheduler."""
+    with DaskCluster() as made:
+        yield made
+
+
+def start_command(notebook: Path, grid: str, *options: str) -> "subprocess.Popen[str]":
+    """Start `toolkit batch` in a process of its own, beside its notebook."""
+    (notebook.parent / "grid.yaml").write_text(grid)
+    command = [sys.executable, "-m", "toolkit", "batch", str(notebook), "--grid", "grid.yaml"]
+    return subprocess.Popen(
+        [*command, "--out", "out", "--sandbox", "--data-dir", "data", *options],
+        cwd=notebook.parent,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def list_runs(folder: Path) -> list[Any]:
+    """List the runs that the batch's engine has done."""
+    with Client.local(folder / "data", sandbox=True) as client:
+        return list(client.runs.list())
+
+
+@pytest.mark.parametrize("carrier", ["dask", "executor"])
+def test_a_lost_worker_s_notebook_is_resumed_and_nothing_is_paid_twice(
+    carrier: str, cluster: DaskCluster, notebook: Write, tmp_path: Path
+) -> None:
+    """Given a worker that is killed after a paid call, then another one has the same answer."""
+    path = notebook("x: int = 1\nfolder = ''", ASK, LOSE_WORKER, GO_ON)
+    options = ["--dask", cluster.address] if carrier == "dask" else ["--executor", PROCESSES]
+    running = start_command(path, f"x: [1, 2, 3]\nfolder: {tmp_path}", *options, "--json")
+    out, err = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 0, err
+    rows = json.loads(out)["rows"]
+    assert (tmp_path / "lost").exists()
+    told = [run for row in rows for run in row["recorded"]["runs"]]
+    assert len(set(told)) == 6
+    runs = list_runs(tmp_path)
+    assert {run.id for run in runs} == set(told)  # and no others, which a second call would be
+    assert "sk_live_" not in "".join(one.read_text() for one in (tmp_path / "out").iterdir())
+
+
+def test_one_engine_has_one_cache_and_its_key_ends(
+    cluster: DaskCluster, notebook: Write, tmp_path: Path
+) -> None:
+    """Given two notebooks that ask for the same, then the second is free; their key is no more."""
+    path = notebook(
+        "x: int = 1",
+        "from toolkit import Client, batch\nrun = Client(cache=True).runs.create(\n"
+        "    'llm.generate', {'objective': 'On salt'}).wait()\n"
+        "batch.record('cached', run.record.cached)",
+    )
+    data = tmp_path / "data"
+    table = batch.run(
+        path,
+        {"x": [1, 2]},
+        out=tmp_path / "out",
+        workers=1,
+        progress=False,
+        dask=cluster.address,
+        sandbox=True,
+        data_dir=data,
+    )
+    assert sorted(table["cached"]) == [False, True]
+    with Client.local(data, sandbox=True) as client:
+        (key,) = client.api_keys.list()
+    assert key.record.name == "toolkit batch"
+    assert key.record.revoked_at is not None
+
+
+def test_a_stop_reaches_the_kernels(cluster: DaskCluster, notebook: Write, tmp_path: Path) -> None:
+    """Given Ctrl-C, then the kernel on the worker is ended, and the rest was not run."""
+    path = notebook(
+        "x: int = 1",
+        "import os, signal\nopen(f'began', 'w').write(str(os.getpid()))\nsignal.pause()",
+    )
+    running = start_command(path, "x: [1, 2, 3]", "--dask", cluster.address, "--workers", "1")
+    began = tmp_path / "began"
+    wait_until(lambda: began.exists() and began.read_text())
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 130
+    wait_until(lambda: not Path(f"/proc/{began.read_text()}").exists(), "the kernel is gone")
+    report = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["counts"]["not run"] == 3
+
+
+def test_what_cannot_be_used_is_refused(notebook: Write, tmp_path: Path) -> None:
+    """Given workers that there are not, then nothing runs, and one line says why."""
+    path = notebook("x: int = 1")
+    given: dict[str, Any] = {"out": tmp_path / "out", "progress": False}
+    with pytest.raises(RequestError, match="name one of them"):
+        batch.run(path, {"x": [1]}, dask="127.0.0.1:9", executor=PROCESSES, **given)
+    for wrong in ("tests.support.nothing:there", "os:no_such", "os"):
+        with pytest.raises(RequestError, match=f"There is no executor `{wrong}`"):
+            batch.run(path, {"x": [1]}, executor=wrong, **given)
+    with pytest.raises(ServiceError, match="cannot be listened on"):
+        batch.run(
+            path, {"x": [1]}, executor=PROCESSES, host="192.0.2.1", data_dir=tmp_path, **given
+        )
+    assert not list((tmp_path / "out").glob("*.ipynb"))
+
+
+def test_a_worker_of_another_version_runs_no_notebook() -> None:
+    """Given a batch of another version, then its notebook is refused in one line."""
+    asked = RowRequest(
+        version="9.9.9",
+        batch_id="b",
+        notebook="{}",
+        parameters={},
+        name="n",
+        came_from="n",
+        kernel="python3",
+        preload=(),
+        timeout=None,
+        folder=os.getcwd(),
+        environment={},
+        fork=True,
+        renew_after=1,
+    )
+    answer = json.loads(run_row(asked.to_json()))
+    assert "has version" in answer["refusal"]
+    assert "9.9.9" in answer["refusal"]
+    assert "\n" not in answer["refusal"]

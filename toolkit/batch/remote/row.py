@@ -1,0 +1,202 @@
+"""What a worker does for a batch: it runs one notebook in a warm kernel of its own machine.
+
+A row arrives and leaves as JSON, so any executor can carry it.
+"""
+
+import atexit
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import nbformat
+from jupyter_core.utils import ensure_event_loop
+
+from toolkit.batch import papermill_engine
+from toolkit.batch.kernel.protocols import KernelSource
+from toolkit.batch.kernel.sources import open_kernel_source
+from toolkit.batch.notebook_job import KernelWish, execute_notebook
+from toolkit.workers.remote_step import explain_other_version, get_step_runner
+
+IDLE_S = 30.0  # after which the kernels that a worker has ready are ended
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """One notebook to run.
+
+    Attributes:
+        version: of the toolkit that asks.
+        batch_id: of the batch, which shares kernels.
+        notebook: as JSON.
+        parameters: of the row.
+        name: of its file.
+        came_from: the path of the notebook, as its result says it.
+        kernel: the name of its kernel.
+        preload: what its kernel has imported.
+        timeout: seconds that its cells may take.
+        folder: where the kernel works, if this machine has it.
+        environment: variables that only this notebook has.
+        fork: whether kernels may be forked.
+        renew_after: after how many the process that they are forked from is replaced.
+    """
+
+    version: str
+    batch_id: str
+    notebook: str
+    parameters: dict[str, Any]
+    name: str
+    came_from: str
+    kernel: str
+    preload: tuple[str, ...]
+    timeout: float | None
+    folder: str
+    environment: dict[str, str]
+    fork: bool
+    renew_after: int
+
+    def to_json(self) -> str:
+        """Write it as a worker gets it."""
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class RowAnswer:
+    """What came of it.
+
+    Attributes:
+        notebook: executed, as JSON.
+        error: of the notebook, in one line.
+        seconds: what it took.
+        refusal: why the worker did not run it, in one line.
+    """
+
+    notebook: str = ""
+    error: str | None = None
+    seconds: float = 0.0
+    refusal: str | None = None
+
+
+class SourceKeeper:
+    """Keeps the kernels of a batch warm on this worker, from one of its notebooks to the next."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sources: dict[str, KernelSource] = {}
+        self._users: dict[str, int] = {}
+
+    @contextmanager
+    def use(self, batch_id: str, *, fork: bool, renew_after: int) -> Iterator[KernelSource]:
+        """Have the source of a batch; that of another one, which nobody uses, is closed."""
+        with self._lock:
+            for old in [one for one in self._sources if one != batch_id and not self._users[one]]:
+                self._discard(old)
+            if batch_id not in self._sources:
+                self._sources[batch_id] = open_kernel_source(
+                    fork=fork, spares=1, renew_after=renew_after
+                )
+                self._users[batch_id] = 0
+            self._users[batch_id] += 1
+            source = self._sources[batch_id]
+        try:
+            yield source
+        finally:
+            with self._lock:
+                if self._sources.get(batch_id) is source:
+                    self._users[batch_id] -= 1
+                    timer = threading.Timer(IDLE_S, self._close_idle, (batch_id, source))
+                    timer.daemon = True
+                    timer.start()
+
+    def close(self, batch_id: str) -> None:
+        """Kill all kernels of a batch."""
+        with self._lock:
+            self._discard(batch_id)
+
+    def close_all(self) -> None:
+        """Kill all kernels."""
+        with self._lock:
+            for batch_id in list(self._sources):
+                self._discard(batch_id)
+
+    def _close_idle(self, batch_id: str, source: KernelSource) -> None:
+        with self._lock:
+            if self._sources.get(batch_id) is source and not self._users[batch_id]:
+                self._discard(batch_id)
+
+    def _discard(self, batch_id: str) -> None:
+        source = self._sources.pop(batch_id, None)
+        self._users.pop(batch_id, None)
+        if source is not None:
+            source.close()
+
+
+@cache
+def get_source_keeper() -> SourceKeeper:
+    """Return the one keeper of this process."""
+    keeper = SourceKeeper()
+    atexit.register(keeper.close_all)
+    return keeper
+
+
+class _BatchKernels:
+    """The kernels of a batch, as what is killed where a notebook of it is cancelled."""
+
+    def __init__(self, batch_id: str) -> None:
+        self._batch_id = batch_id
+
+    def kill(self) -> None:
+        """Kill them; a batch is cancelled as a whole."""
+        threading.Thread(
+            target=get_source_keeper().close, args=(self._batch_id,), daemon=True
+        ).start()
+
+
+def run_row(text: str) -> str:
+    """Run the notebook of a row; return what came of it."""
+    asked = RowRequest(**json.loads(text))
+    refusal = explain_other_version(asked.version)
+    if refusal is not None:
+        return json.dumps(asdict(RowAnswer(refusal=refusal)))
+    papermill_engine.register_engine()
+    task_id = _find_task_id() or f"{asked.batch_id}/{asked.name}"
+    with get_step_runner().hold(task_id, _BatchKernels(asked.batch_id)) as wanted:
+        if not wanted:
+            return json.dumps(asdict(RowAnswer(error="It was cancelled")))
+        return json.dumps(asdict(_execute(asked)))
+
+
+def _execute(asked: RowRequest) -> RowAnswer:
+    keeper = get_source_keeper()
+    with keeper.use(asked.batch_id, fork=asked.fork, renew_after=asked.renew_after) as source:
+        try:
+            done = execute_notebook(
+                nbformat.reads(asked.notebook, as_version=4),
+                asked.parameters,
+                name=asked.name,
+                came_from=asked.came_from,
+                wish=KernelWish(
+                    asked.kernel,
+                    source,
+                    tuple(asked.preload),
+                    asked.timeout,
+                    asked.folder if os.path.isdir(asked.folder) else None,
+                    asked.environment,
+                ),
+            )
+        finally:
+            with suppress(RuntimeError):
+                ensure_event_loop().close()  # this thread's, which papermill's client opens
+    return RowAnswer(nbformat.writes(done.notebook), done.error, done.seconds)
+
+
+def _find_task_id() -> str | None:
+    """Find the name by which Dask cancels what this thread does; none elsewhere."""
+    worker = sys.modules.get("distributed.worker")
+    key = getattr(getattr(worker, "thread_state", None), "key", None)
+    return None if key is None else str(key)

@@ -1,0 +1,63 @@
+"""The rows of a batch on workers elsewhere: the engine opened for them, handed out, and kept."""
+
+import os
+from collections.abc import Callable, Sequence
+
+import nbformat
+
+from toolkit.batch.notebook_job import (
+    ExecutedNotebook,
+    NotebookJob,
+    NotebookTemplate,
+    describe_origin,
+    keep_notebook,
+)
+from toolkit.batch.options import BatchOptions
+from toolkit.batch.remote.dispatch import RowDispatcher, make_batch_id
+from toolkit.batch.remote.engine_access import open_access
+from toolkit.batch.remote.executors import RemoteWorkers
+from toolkit.batch.remote.row import RowRequest
+from toolkit.batch.table import RowOutcome
+from toolkit.contract.version import read_installed_version
+
+
+def run_remote_jobs(
+    batch: BatchOptions,
+    remote: RemoteWorkers,
+    template: NotebookTemplate,
+    jobs: Sequence[NotebookJob],
+    preload: tuple[str, ...],
+    add: Callable[[NotebookJob, RowOutcome], None],
+) -> None:
+    """Run the remaining jobs on workers elsewhere, which all ask one engine."""
+    batch_id = make_batch_id()
+    text = nbformat.writes(template.notebook)
+
+    def make_request(job: NotebookJob, variables: dict[str, str]) -> RowRequest:
+        return RowRequest(
+            version=read_installed_version(),
+            batch_id=batch_id,
+            notebook=text,
+            parameters=job.parameters,
+            name=job.name,
+            came_from=describe_origin(template, batch.out),
+            kernel=template.kernel,
+            preload=preload,
+            timeout=batch.timeout,
+            folder=os.getcwd(),
+            environment=variables,
+            fork=batch.fork,
+            renew_after=batch.renew_after,
+        )
+
+    def keep(job: NotebookJob, done: ExecutedNotebook | str) -> None:
+        if isinstance(done, str):
+            add(job, RowOutcome(job.parameters, job.name, "failed", done))
+        else:
+            add(job, keep_notebook(job, batch.out, done))
+
+    with open_access(remote.engine) as variables:
+        dispatcher = RowDispatcher(
+            remote.factory, make_request, batch_id, variables, batch.workers, keep
+        )
+        dispatcher.run(jobs)
