@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 import uvicorn
 
+from tests.support.dask_cluster import DaskCluster
 from tests.support.reused_workers import ReusedWorker, end_spare_workers
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit import capabilities, vendors
@@ -94,6 +95,13 @@ def _workers_are_kept() -> Iterator[None]:
         patch.setattr(worker_pool, "WorkerProcess", ReusedWorker)
         yield
     end_spare_workers()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[DaskCluster]:
+    """A Dask cluster of two worker processes, for all tests of this process."""
+    with DaskCluster() as made:
+        yield made
 
 
 @pytest.fixture

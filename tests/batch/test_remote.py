@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +40,6 @@ GO_ON = """
 second = client.runs.create("llm.generate", {"objective": f"A line on {x}"}).wait()
 batch.record("runs", [first.id, second.id])
 """
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DaskCluster]:
-    """Two worker processes and their scheduler."""
-    with DaskCluster() as made:
-        yield made
 
 
 def start_command(notebook: Path, grid: str, *options: str) -> "subprocess.Popen[str]":

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,6 @@ from toolkit.settings import Settings
 from toolkit.workers.serialization import NotSerializableError
 
 pytest.importorskip("distributed")
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[DaskCluster]:
-    """Two worker processes and their scheduler."""
-    with DaskCluster() as made:
-        yield made
 
 
 def make_executor(address: str, timeout_s: float = PATIENCE_S, **more: Any) -> DaskExecutor:
