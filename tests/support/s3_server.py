@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ VARIABLES = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
+# What the server takes for signed.
+HEADERS = {"Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/0/us-east-1/s3/x"}
 _PROGRAM = """
 import sys
 from moto.server import ThreadedMotoServer
@@ -63,8 +66,7 @@ def run_s3_server() -> Iterator[str]:
 
 def make_bucket(server: str, name: str) -> None:
     """Make a bucket."""
-    headers = {"Authorization": f"AWS4-HMAC-SHA256 Credential={ACCESS_KEY}/0/us-east-1/s3/x"}
-    urlopen(Request(f"{server}/{name}", method="PUT", headers=headers)).close()
+    urlopen(Request(f"{server}/{name}", method="PUT", headers=HEADERS)).close()
 
 
 @dataclass
@@ -74,13 +76,17 @@ class TcpRelay:
     Attributes:
         sent: bytes to the server.
         received: bytes from it.
-        requests: the first lines of what was sent at the begin of each piece.
+        requests: the first lines of requests.
+        refused: when connections were refused.
+        heads: the requests with their headers, as they were sent.
     """
 
     target: str
     sent: int = 0
     received: int = 0
     requests: list[str] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
+    refused: list[float] = field(default_factory=list)
     is_cut: bool = False
 
     def __enter__(self) -> Self:
@@ -127,6 +133,7 @@ class TcpRelay:
             except OSError:
                 return
             if self.is_cut:
+                self.refused.append(time.monotonic())
                 near.close()
                 continue
             far = socket.create_connection((host, int(port)))
@@ -141,6 +148,7 @@ class TcpRelay:
                     self.sent += len(data)
                     line = data.partition(b"\r\n")[0]
                     if line.endswith(b"HTTP/1.1"):
+                        self.heads.append(data.partition(b"\r\n\r\n")[0].decode("latin-1"))
                         self.requests.append(line.decode("latin-1"))
                 else:
                     self.received += len(data)

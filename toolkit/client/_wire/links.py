@@ -42,7 +42,7 @@ def read_linked_bytes(
     if answer.status_code == 200:
         known = response.headers.get("etag", "").strip('"')
         if known and hashlib.sha256(data).hexdigest() != known:
-            raise make_storage_error("sent other bytes than were stored", away=True)
+            raise make_storage_error("sent other bytes than were stored", away=False)
         data = data[start:end]
     return data
 
