@@ -15,6 +15,7 @@ import uvicorn
 
 from tests.support.dask_cluster import DaskCluster
 from tests.support.reused_workers import ReusedWorker, end_spare_workers
+from tests.support.s3_server import BUCKET, VARIABLES, make_bucket, run_s3_server
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit import capabilities, vendors
 from toolkit.engine import Registry
@@ -72,6 +73,26 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
     # Whoever runs the tests may be logged in somewhere; nothing is made by looking there.
     monkeypatch.setenv("TOOLKIT_CONFIG_DIR", os.devnull)
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[str]:
+    """The URL of a server that speaks S3, with a bucket; one for all tests of a worker."""
+    pytest.importorskip("moto", reason="moto, which is a server for S3, is not installed")
+    pytest.importorskip("s3fs")
+    with run_s3_server() as url:
+        make_bucket(url, BUCKET)
+        yield url
+
+
+@pytest.fixture
+def s3_url(
+    s3_server: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> str:
+    """A place of a test's own at the S3 server, with the variables to go there."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{BUCKET}/{tmp_path_factory.mktemp('place').name}"
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -50,6 +50,22 @@ def _check_dispatch(text: str) -> str:
 
 
 DaskAddress = Annotated[str, AfterValidator(_check_dispatch)]
+
+
+def _check_secretless(text: str) -> str:
+    """Refuse a URL with a password or a query in it: it is shown where settings are."""
+    host = text.partition("://")[2].partition("/")[0]
+    if ":" in host.rpartition("@")[0] or "?" in text:
+        raise ValueError("holds credentials or a query: give those by the storage's own variables")
+    return text
+
+
+def _check_endpoint(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
+        raise ValueError("is no URL such as http://127.0.0.1:9000, without credentials")
+    return text
+
+
 TrustedNetwork = Annotated[str, AfterValidator(_check_network)]
 CorsOrigin = Annotated[str, AfterValidator(_check_origin)]
 
@@ -181,8 +197,8 @@ class Settings(BaseSettings):
     Attributes:
         data_dir: the directory of all data.
         durability: `full` has each commit on the disk before it is acknowledged.
-        artifact_url: where artifacts' bytes go, by fsspec (the extra `remote`); beside the database
-            if not given.
+        artifact_url: where artifacts' bytes go: `s3://bucket/prefix` (the extra `s3`), or another
+            URL of fsspec's (the extra `remote`); beside the database if not given.
         sandbox: simulated vendors: no keys, no bills.
         vendors: how each is reached, by its id.
         encyclopedia_url: whose articles `research.gather` reads.
@@ -217,7 +233,17 @@ class Settings(BaseSettings):
 
     data_dir: Path = Path(".toolkit")
     durability: Literal["normal", "full"] = "normal"
-    artifact_url: str | None = None
+    artifact_url: Annotated[str, AfterValidator(_check_secretless)] | None = None
+    artifact_endpoint_url: Annotated[str, AfterValidator(_check_endpoint)] | None = Field(
+        default=None, description="of a service that speaks S3, such as MinIO, for s3:// artifacts"
+    )
+    artifact_reads: Literal["proxied", "presigned"] = Field(
+        default="proxied",
+        description="who sends artifacts' bytes: a server itself, or their storage by a signed URL",
+    )
+    artifact_link_s: int = Field(
+        default=300, ge=1, le=604_800, description="how long a signed URL of an artifact holds"
+    )
     sandbox: bool = False
     vendors: dict[str, VendorSettings] = Field(default_factory=dict)
     timeouts: dict[str, Timeouts] = Field(

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, create_engine
 from tests.support.clock import LeaseClock
 from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, Watch, yield_turns
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.store import (
     AppendEvent,
     Change,
@@ -399,8 +399,9 @@ async def test_blobs_are_stored_once_and_read_in_part(store: Store, tmp_path: Pa
     files = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
     assert len(files) == 1
     assert await store.get_blob(digest, 2, 5) == b"234"
-    with pytest.raises(ServiceError):
+    with pytest.raises(RequestError) as lost:
         await store.get_blob("f" * 64)
+    assert lost.value.code is ErrorCode.NOT_FOUND
 
 
 async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:

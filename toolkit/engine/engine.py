@@ -189,12 +189,15 @@ class Engine:
             take_up = settings.take_up
         executor = make_executor(settings)
         if read_only:
-            store: Store = ReadOnlyStore(settings.data_dir, settings.artifact_url)
+            store: Store = ReadOnlyStore(
+                settings.data_dir, settings.artifact_url, settings.artifact_endpoint_url
+            )
         else:
             store = await Store.open(
                 settings.data_dir,
                 durability=settings.durability,
                 artifact_url=settings.artifact_url,
+                artifact_endpoint_url=settings.artifact_endpoint_url,
                 lease_s=settings.lease_s,
                 timed=observer.record_commit if observer is not None else None,
                 sandbox=settings.sandbox,

@@ -35,6 +35,7 @@ from toolkit.contract.operations.queries import EventsQuery, PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.contract.runs import Run
 from toolkit.engine import Engine
+from toolkit.engine.services.artifacts import make_missing_bytes_error
 from toolkit.server.auth import authenticate_key
 from toolkit.server.calls import ANONYMOUS, ApiCall, Upload, check_scope
 from toolkit.server.errors import (
@@ -46,7 +47,7 @@ from toolkit.server.errors import (
 from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.body import parse_body
-from toolkit.server.http.downloads import make_missing_bytes_error, make_range_error
+from toolkit.server.http.downloads import make_range_error
 from toolkit.server.http.envelope import find_next_cursor
 from toolkit.server.http.multipart import make_upload_error
 from toolkit.server.http.paths import PathTable

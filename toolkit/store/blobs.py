@@ -1,31 +1,67 @@
-"""The bytes of artifacts, stored once under their SHA-256, through fsspec."""
+"""The bytes of artifacts, stored once under their SHA-256: in a folder, or where fsspec reaches."""
 
 import asyncio
 import os
-import secrets
-import time
-from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec, TypeVar
+from urllib.parse import unquote, urlsplit
 
-from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.content import Content, iter_chunks
-from toolkit.store.crashpoints import find_crash_point
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.blob_places.object_storage import ObjectStorage
+from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.content import Content
 from toolkit.store.sqlite.connections import make_unavailable_error
 
 MIN_THREAD_BYTES = 256 * 1024
-MAX_KNOWN_DIGESTS = 4096
+# Of calls that wait for object storage: one that hangs must not hold up what else uses threads.
+MAX_THREADS = 16
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def open_place(
+    data_dir: Path, url: str | None, *, endpoint_url: str | None = None, synced: bool = False
+) -> BlobPlace:
+    """Open the place of a deployment's artifacts; nothing is connected to yet.
+
+    Args:
+        data_dir: the data directory, in which they are without a URL.
+        url: the operator's `artifact_url`: a folder, or a URL as fsspec spells it.
+        endpoint_url: of a service that speaks S3.
+        synced: whether a file is on the disk before it counts as stored.
+    """
+    if url is None:
+        return BlobFolder(data_dir / "artifacts", synced=synced)
+    scheme, found, path = url.partition("://")
+    if not found:
+        return BlobFolder(Path(url), synced=synced)
+    if scheme in ("file", "local"):
+        text = unquote(urlsplit(url).path) if scheme == "file" else path
+        return BlobFolder(Path(text.lstrip("/") if os.name == "nt" else text), synced=synced)
+    return ObjectStorage(url, endpoint_url=endpoint_url)
 
 
 class BlobStore:
-    """A store of immutable, content-addressed files, in a folder or wherever fsspec can write."""
+    """A store of immutable, content-addressed bytes.
 
-    def __init__(self, url: str, *, synced: bool) -> None:
-        self._url = url.rstrip("/")
-        self._local = Path(url) if "://" not in url else None
+    Args:
+        place: where they are.
+        synced: whether they are on a disk before they count as stored.
+    """
+
+    def __init__(self, place: BlobPlace, *, synced: bool) -> None:
+        self.place = place
         self._synced = synced
-        self._known: OrderedDict[str, None] = OrderedDict()
-        self._crash = find_crash_point("blob")
+        self._threads: ThreadPoolExecutor | None = None
+
+    @property
+    def chunk_bytes(self) -> int:
+        """How many bytes are best read at once."""
+        return self.place.chunk_bytes
 
     async def put(self, digest: str, data: Content) -> None:
         """Store bytes under their SHA-256, unless they are stored already.
@@ -33,153 +69,98 @@ class BlobStore:
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
-        if digest in self._known and self._local is None:
-            return
         try:
-            if self._local is not None and len(data) < MIN_THREAD_BYTES and not self._synced:
-                self._write(digest, data)
+            if self.place.is_remote or len(data) >= MIN_THREAD_BYTES or self._synced:
+                await self._run(self.place.write, digest, data)
             else:
-                await asyncio.to_thread(self._write, digest, data)
+                self.place.write(digest, data)
         except OSError as error:
             raise make_unavailable_error(error) from error
-        self._known[digest] = None
-        if len(self._known) > MAX_KNOWN_DIGESTS:
-            self._known.popitem(last=False)
 
-    async def delete(self, digest: str, stored_before_s: float) -> bool:
-        """Delete bytes, unless they were stored too recently; return whether they are gone.
+    async def delete(
+        self, digest: str, stored_before_s: float, is_referenced: Callable[[], Awaitable[bool]]
+    ) -> bool:
+        """Delete bytes, unless they were stored too recently; return whether nothing is to do.
+
+        Args:
+            digest: of the bytes.
+            stored_before_s: the least age, in seconds.
+            is_referenced: tells whether a record names them, which keeps them.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
+        if await is_referenced():
+            return True
         try:
-            gone = await asyncio.to_thread(self._delete, digest, stored_before_s)
+            held = await self._run(self.place.hold, digest, stored_before_s)
+            if held is None:
+                return True
+            # Asked again, now that the age is known: what is that old had its record by then.
+            kept = True
+            try:
+                kept = not held.is_old or await is_referenced()
+            finally:
+                # Also where this is cancelled: what is held must not stay so.
+                await asyncio.shield(self._run(held.release if kept else held.delete))
+            return held.is_old
         except OSError as error:
             raise make_unavailable_error(error) from error
-        if gone:
-            self._known.pop(digest, None)
-        return gone
 
     async def get(self, digest: str, start: int, end: int | None) -> bytes:
         """Return the bytes from `start` up to, but not including, `end`.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when they are not there.
+            RequestError: `NOT_FOUND` when they are lost.
+            ServiceError: `UNAVAILABLE`.
         """
+        return await self._ask(partial(self.place.read, digest, start, end))
+
+    async def get_size(self, digest: str) -> int:
+        """Return how many bytes are stored under a SHA-256.
+
+        Raises:
+            RequestError: `NOT_FOUND` when they are lost.
+            ServiceError: `UNAVAILABLE`.
+        """
+        return await self._ask(partial(self.place.find_size, digest))
+
+    async def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
+        """Make a URL by which bytes can be read without a key, for some seconds.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` where they are in no place that signs URLs.
+            ServiceError: `UNAVAILABLE`.
+        """
+        return await self._ask(partial(self.place.make_link, digest, seconds, headers))
+
+    async def _ask(self, call: Callable[[], T]) -> T:
         try:
-            return await asyncio.to_thread(self._read, digest, start, end)
-        except FileNotFoundError as error:
-            self._known.pop(digest, None)  # so that it is written again
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, "The bytes of this artifact are not in the store."
-            ) from error
+            return await self._run(call)
+        except FileNotFoundError:
+            raise make_lost_error() from None
         except OSError as error:
             raise make_unavailable_error(error) from error
 
-    def _write(self, digest: str, data: Content) -> None:
-        # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
-        if self._local is not None:
-            target = self._local / get_blob_path(digest)
-            if _touch_existing(target, len(data)):
-                return
-            new = not target.parent.exists()
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial = target.with_name(f".{secrets.token_hex(8)}")
-            try:
-                self._write_chunks(partial, data)
-            except OSError:
-                partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
-                raise
-            if self._crash is not None:
-                self._crash("before")
-            partial.replace(target)
-            if self._synced:
-                # After a power cut a file without a directory entry would be lost.
-                fsync_paths(target.parent, *((self._local, self._local.parent) if new else ()))
-            if self._crash is not None:
-                self._crash("after")
-            return
-        files = self._open_filesystem()
-        target_url = f"{self._url}/{digest[:2]}/{digest[2:]}"
-        partial_url = f"{self._url}/.{secrets.token_hex(8)}"
-        files.makedirs(f"{self._url}/{digest[:2]}", exist_ok=True)
-        with files.open(partial_url, "wb") as file:
-            for piece in iter_chunks(data):
-                file.write(bytes(piece))
-        files.mv(partial_url, target_url)
+    async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        if not self.place.is_remote:
+            return await asyncio.to_thread(call, *args, **kwargs)
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MAX_THREADS, "artifact-storage")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
 
-    def _delete(self, digest: str, stored_before_s: float) -> bool:
-        if self._local is None:
-            files, url = self._open_filesystem(), f"{self._url}/{digest[:2]}/{digest[2:]}"
-            if files.exists(url):
-                files.rm_file(url)
-            return True
-        target = self._local / get_blob_path(digest)
-        # Renamed first, so that a caller who stores the same bytes meanwhile writes them again.
-        aside = target.with_name(f".{secrets.token_hex(8)}")
-        try:
-            target.replace(aside)
-        except FileNotFoundError:
-            return True
-        if time.time() - aside.stat().st_mtime < stored_before_s:
-            aside.replace(target)
-            return False
-        aside.unlink()
-        return True
-
-    def _write_chunks(self, path: Path, data: Content) -> None:
-        with path.open("wb") as file:
-            for piece in iter_chunks(data):
-                file.write(piece)
-            if self._synced:
-                file.flush()
-                os.fsync(file.fileno())
-
-    def _read(self, digest: str, start: int, end: int | None) -> bytes:
-        if self._local is not None:
-            with (self._local / get_blob_path(digest)).open("rb") as file:
-                file.seek(start)
-                return file.read(-1 if end is None else max(0, end - start))
-        data: bytes = self._open_filesystem().cat_file(
-            f"{self._url}/{digest[:2]}/{digest[2:]}", start=start, end=end
-        )
-        return data
-
-    def _open_filesystem(self) -> Any:
-        try:
-            from fsspec.core import url_to_fs
-        except ImportError:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "Artifacts at a URL need fsspec: pip install 'capability-toolkit[remote]'.",
-            ) from None
-
-        return url_to_fs(self._url)[0]
+    async def close(self) -> None:
+        """Close its connections."""
+        if self._threads is not None:
+            await self._run(self.place.close)
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _touch_existing(target: Path, size: int) -> bool:
-    """Mark bytes that exist already as stored just now, as others may delete old ones."""
-    try:
-        if target.stat().st_size != size:
-            return False
-        os.utime(target)
-    except FileNotFoundError:
-        return False
-    return True
-
-
-def get_blob_path(digest: str) -> Path:
-    """Return the path of bytes below the folder of all of them, by their SHA-256."""
-    return Path(digest[:2]) / digest[2:]
-
-
-def fsync_paths(*paths: Path) -> None:
-    """Make files and directory entries survive a power cut; Windows does so by itself."""
-    if os.name == "nt":
-        return
-    for path in paths:
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def make_lost_error() -> RequestError:
+    """Make the error for bytes that are not where their record says: no waiting brings them."""
+    return RequestError(
+        ErrorCode.NOT_FOUND,
+        "The bytes of this artifact are lost: its record is there, and they are not in the store."
+        " Restore them from a backup; `toolkit doctor` lists all that are missing.",
+    )

@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import Delete, Update
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blobs import BlobStore
+from toolkit.store.blobs import BlobStore, open_place
 from toolkit.store.changes import Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
@@ -39,19 +39,23 @@ class ReadOnlyStore(Store):
     Args:
         data_dir: where `state.db` is; of the newest revision.
         artifact_url: where artifacts' bytes are; in `data_dir` by default.
+        artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
     """
 
-    def __init__(self, data_dir: Path, artifact_url: str | None) -> None:
+    def __init__(
+        self, data_dir: Path, artifact_url: str | None, artifact_endpoint_url: str | None = None
+    ) -> None:
         database = find_database(data_dir, newest=True)
         with translate_errors():
             self._connection = open_read_only(database)
             self.is_copy = is_copy(data_dir, self._connection)
         reads = _AllAccountsReadConnection(self._connection)
         self._reader = RowReader(reads)
-        self._blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=False)
+        place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
+        self._blobs = BlobStore(place, synced=False)
         self._waiters = EventWaiters(self._reader, reads.get_data_version)
         self._writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
@@ -63,6 +67,7 @@ class ReadOnlyStore(Store):
 
     async def close(self) -> None:
         """Close the database."""
+        await self._blobs.close()
         self._connection.close()
 
     async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's

@@ -8,7 +8,7 @@ from typing import Literal, Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store.blobs import BlobStore
+from toolkit.store.blobs import BlobStore, open_place
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
@@ -84,6 +84,7 @@ class Store:
         sandbox: bool | None = None,
         take_up: bool | None = None,
         database: str | None = None,
+        artifact_endpoint_url: str | None = None,
     ) -> Self:
         """Open a data directory, or a database, creating and migrating it as needed.
 
@@ -96,6 +97,7 @@ class Store:
             sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a data directory, or a database, of its own.
             database: the address of a database of PostgreSQL, which has the rows instead.
+            artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
@@ -107,7 +109,8 @@ class Store:
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."
             ) from error
         is_synced = durability == "full"
-        blobs = BlobStore(artifact_url or str(data_dir / "artifacts"), synced=is_synced)
+        place = partial(open_place, data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
+        blobs = BlobStore(place(synced=is_synced), synced=is_synced)
         # A database that other machines have open does not know their processes.
         list_engines = None if database else lambda: frozenset(find_active_owners(data_dir))
         if database is None:
@@ -129,6 +132,7 @@ class Store:
         """Write all submitted changes, and close everything."""
         await self._writer.drain()
         await self._changes.drain()
+        await self._blobs.close()
         await self._database.close()
 
     def write(
@@ -342,13 +346,33 @@ class Store:
             sha256: of the bytes.
             stored_before_s: the least age, in seconds.
         """
-        if await self._reader.has_blob_reference(sha256):
-            return True
-        return await self._blobs.delete(sha256, stored_before_s)
+        if self.is_copy and self._blobs.place.is_remote:
+            return True  # they are the original's, too
+        is_referenced = partial(self._reader.has_blob_reference, sha256)
+        return await self._blobs.delete(sha256, stored_before_s, is_referenced)
 
     async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
         """Return stored bytes from `start` up to, but not including, `end`."""
         return await self._blobs.get(sha256, start, end)
+
+    async def get_blob_size(self, sha256: str) -> int:
+        """Return how many bytes are stored under a SHA-256."""
+        return await self._blobs.get_size(sha256)
+
+    async def make_blob_link(self, sha256: str, seconds: int, headers: dict[str, str]) -> str:
+        """Make a URL by which stored bytes can be read without a key, for some seconds.
+
+        Args:
+            sha256: of the bytes.
+            seconds: how long it holds.
+            headers: `Content-Type` and `Content-Disposition` of the answer.
+        """
+        return await self._blobs.make_link(sha256, seconds, headers)
+
+    @property
+    def blob_chunk_bytes(self) -> int:
+        """How many stored bytes are best read at once."""
+        return self._blobs.chunk_bytes
 
 
 async def _open_postgres(

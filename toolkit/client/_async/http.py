@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import httpx
 
 from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
+from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
 from toolkit.client._wire.messages import (
     encode_body,
     make_headers,
@@ -19,8 +20,8 @@ from toolkit.client._wire.messages import (
 )
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
-from toolkit.client._wire.tls import choose_ssl_context
-from toolkit.contract.errors import ToolkitError
+from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
+from toolkit.contract.errors import ServiceError, ToolkitError
 from toolkit.profiles.resolution import ServerAccess
 
 if TYPE_CHECKING:
@@ -73,6 +74,8 @@ class AsyncHttpClient:
         self._has_answered = False  # whether the service has answered anything yet
         # What those who use this client share, by path, as long as any of them holds it.
         self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
+        self._cacert = cacert
+        self._storage_client: httpx.AsyncClient | None = None
         self._client = http_client or httpx.AsyncClient(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
@@ -323,11 +326,48 @@ class AsyncHttpClient:
             return (await self._call_operation(target, span=span)).content
         start, end = span
         headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
-        response = await self.send("GET", path, headers=headers)
+        retries = self._make_stream_retries()
+        while True:
+            response = await self.send("GET", path, headers=headers)
+            link = find_link(response)
+            if link is None:
+                break
+            try:
+                return read_linked_bytes(await self._get_link(link, headers), response, span)
+            except ServiceError as error:
+                # By a new link, if at all: this one may be too old.
+                delay_s = retries.next_delay_s(error, sent=True)
+                if delay_s is None:
+                    raise
+            await asyncio.sleep(delay_s)
         data = response.content
         # Stream and response refer to each other: break the cycle to free the bytes at once.
         response.stream = httpx.ByteStream(b"")
         return data
+
+    async def _get_link(self, link: str, headers: Mapping[str, str]) -> httpx.Response:
+        """Send a request for bytes to their storage, which gets neither key nor cookies.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        if self._storage_client is None:
+            context = load_ssl_context(self._cacert or self.access.cacert)
+            self._storage_client = httpx.AsyncClient(verify=context)
+        url = httpx.URL(link)
+        # The signature stands in the query, and httpx logs the addresses of requests.
+        request = self._storage_client.build_request(
+            "GET",
+            url.copy_with(query=None),
+            headers=headers,
+            timeout=self._timeout,
+            extensions={"target": url.raw_path},
+        )
+        try:
+            return await self._storage_client.send(request)
+        except httpx.TransportError as error:
+            failed = f"could not be reached ({type(error).__name__})"
+        raise make_storage_error(failed, away=True)  # here, as the other one names the link
 
     async def send_file(
         self, model: type[R], path: str, filename: str, source: bytes | IO[bytes]
@@ -416,3 +456,5 @@ class AsyncHttpClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+        if self._storage_client is not None:
+            await self._storage_client.aclose()

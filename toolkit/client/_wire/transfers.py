@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from toolkit.contract.artifacts import Artifact
 
 PIECE_BYTES = 1024 * 1024  # of an artifact that is saved, each requested separately
+MAX_PIECE_BYTES = 8 * 1024 * 1024
+PIECES = 16  # of a large one, as far as its pieces may be so large
 
 
 @contextmanager
@@ -68,7 +70,8 @@ class ArtifactDownload:
         """The bytes that come next, as start and end; without an end where one piece is all."""
         if self._artifact.size_bytes <= PIECE_BYTES:
             return 0, None
-        return self._size, self._size + PIECE_BYTES
+        share = min(self._artifact.size_bytes // PIECES, MAX_PIECE_BYTES)
+        return self._size, self._size + max(PIECE_BYTES, share)
 
     def write_bytes(self, data: bytes) -> None:
         """Write bytes.

@@ -1,7 +1,9 @@
 """Artifacts: bytes in the content-addressed store, and a record of each in the database."""
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import time
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +11,7 @@ from typing import Any, Self
 
 from toolkit.contract.artifacts import MEDIA_TYPES, Artifact
 from toolkit.contract.base import now
-from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import start_thread
@@ -29,6 +31,9 @@ MAX_IN_MEMORY = 2
 # The longest time between storing bytes and writing their record; deleted bytes wait as long.
 RECORD_GRACE_S = 5.0
 DELETE_WAIT_S = 0.2
+# How long a result waits for a store that is away, and for how long between two tries.
+RESULT_PATIENCE_S = 120.0
+RESULT_RETRY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +76,17 @@ class Artifacts:
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
         artifact_id = artifact_id or self.new_id()
-        return await self._store_content(
-            account_id, artifact_id, blob.data, media_type, blob.metadata, job_id
-        )
+        give_up = time.monotonic() + RESULT_PATIENCE_S
+        while True:
+            try:
+                return await self._store_content(
+                    account_id, artifact_id, blob.data, media_type, blob.metadata, job_id
+                )
+            except ServiceError as error:
+                # It may have been paid for, and would be lost with this attempt.
+                if error.retry_after is None or time.monotonic() > give_up:
+                    raise
+            await asyncio.sleep(RESULT_RETRY_S)
 
     async def _store_content(
         self,
@@ -135,12 +148,18 @@ class Artifacts:
         )
 
     async def find_intact(self, account_id: str, artifact_id: str | None) -> StoredArtifact | None:
-        """Find an artifact if both its record and its bytes are present."""
+        """Find an artifact if both its record and its bytes are present.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` where that cannot be told now: what is there would be paid
+                for again.
+        """
         try:
             stored = await self.find(account_id, artifact_id or "")
             if stored.content is None:
-                await self._core.store.get_blob(stored.artifact.sha256, 0, 1)
-        except ToolkitError:
+                size_bytes = await self._core.store.get_blob_size(stored.artifact.sha256)
+                return stored if size_bytes == stored.artifact.size_bytes else None
+        except RequestError:
             return None
         return stored
 
@@ -234,21 +253,90 @@ class Artifacts:
     async def read_content(
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:
-        """Return the bytes of an artifact, from `start` up to but not including `end`."""
+        """Return the bytes of an artifact, from `start` up to but not including `end`.
+
+        All of them are checked against the hash that they were stored under.
+
+        Raises:
+            RequestError: `NOT_FOUND` where they are lost or damaged.
+        """
         stored = await self.find(context.account_id, artifact_id)
         if stored.content is not None:
             return stored.content[start:end]
+        artifact = stored.artifact
+        data = await self._core.store.get_blob(artifact.sha256, start, end)
+        is_whole = start == 0 and (end is None or end >= artifact.size_bytes)
+        # A file that ends too early has an error of its own.
+        if is_whole and len(data) >= artifact.size_bytes:
+            await _check_content(artifact, data)
+        return data
+
+    async def stream_content(
+        self, context: RequestContext, artifact: Artifact, start: int, end: int
+    ) -> AsyncGenerator[bytes]:
+        """Yield the bytes of an artifact piece by piece, each once the one before was taken.
+
+        Where all are asked for, the last piece comes only if they have the hash that they were
+        stored under.
+
+        Raises:
+            RequestError: `NOT_FOUND` where they are lost or damaged.
+            ServiceError: `UNAVAILABLE` where they end too early.
+        """
+        step, at = self._core.store.blob_chunk_bytes, start
+        digest = hashlib.sha256() if start == 0 and end == artifact.size_bytes else None
+        while at < end:
+            upto = min(end, at + step)
+            if at == start and upto == end:
+                piece = await self.read_content(context, artifact.id, start, end)
+            else:
+                piece = await self._read_piece(context, artifact, at, upto)
+                if digest is not None:
+                    await start_thread(partial(digest.update, piece))
+            at += len(piece)
+            if not piece:
+                raise make_missing_bytes_error()
+            if at >= end and digest is not None and len(piece) < end:
+                _compare_digest(artifact, digest.hexdigest())
+            yield piece
+
+    async def _read_piece(
+        self, context: RequestContext, artifact: Artifact, start: int, end: int
+    ) -> bytes:
+        stored = await self.find(context.account_id, artifact.id)
         return await self._core.store.get_blob(stored.artifact.sha256, start, end)
+
+    async def find_link(self, context: RequestContext, artifact: Artifact) -> str | None:
+        """Make the signed URL of an artifact's bytes; None where the service sends them itself.
+
+        Raises:
+            RequestError: `NOT_FOUND` where the bytes are lost or damaged.
+            ServiceError: `UNAVAILABLE`.
+        """
+        settings = self._core.settings
+        if settings.artifact_reads != "presigned":
+            return None
+        stored = await self.find(context.account_id, artifact.id)
+        if stored.content is not None:
+            return None
+        # The storage's own error would be another's, and in its own words.
+        size_bytes = await self._core.store.get_blob_size(artifact.sha256)
+        if size_bytes != artifact.size_bytes:
+            raise make_damage_error(artifact)
+        headers = {
+            "Content-Type": artifact.media_type,
+            "Content-Disposition": f'attachment; filename="{artifact.filename}"',
+        }
+        return await self._core.store.make_blob_link(
+            artifact.sha256, settings.artifact_link_s, headers
+        )
 
     async def load_blob(self, stored: StoredArtifact) -> Blob:
         """Load an artifact with all its bytes, checked against the hash it was stored under."""
         artifact, data = stored.artifact, stored.content
         if data is None:
             data = await self._core.store.get_blob(artifact.sha256)
-        if await _hash_content(data) != artifact.sha256:
-            raise RequestError(
-                ErrorCode.NOT_FOUND, f"The bytes of `{artifact.id}` are damaged in the store."
-            )
+        await _check_content(artifact, data)
         return Blob(data, artifact.media_type, artifact.metadata)
 
 
@@ -257,3 +345,26 @@ async def _hash_content(content: Content) -> str:
     if len(content) <= MAX_INLINE_HASH_BYTES:
         return compute_sha256(content)
     return await start_thread(lambda: compute_sha256(content))
+
+
+async def _check_content(artifact: Artifact, data: bytes) -> None:
+    """Refuse bytes that are not those that were stored."""
+    _compare_digest(artifact, await _hash_content(data))
+
+
+def _compare_digest(artifact: Artifact, sha256: str) -> None:
+    if sha256 != artifact.sha256:
+        raise make_damage_error(artifact)
+
+
+def make_damage_error(artifact: Artifact) -> RequestError:
+    """Make the error for bytes that are not those that were stored."""
+    return RequestError(
+        ErrorCode.NOT_FOUND,
+        f"The bytes of `{artifact.id}` are damaged in the store: restore them from a backup.",
+    )
+
+
+def make_missing_bytes_error() -> ServiceError:
+    """Make the error for bytes of which there are fewer than there should be."""
+    return ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -33,7 +33,7 @@ class DownloadReader:
     async def respond(
         self, request: Request, context: RequestContext, artifact: Artifact
     ) -> Response:
-        """Answer with the bytes of an artifact, or with the range of them that is asked for.
+        """Answer with the bytes of an artifact, a range of them, or where they are to be had.
 
         Raises:
             ServiceError: `RATE_LIMITED`, `UNAVAILABLE`.
@@ -53,16 +53,22 @@ class DownloadReader:
             return render_error(error, request.state.request_id, status=416, headers=headers)
         if wanted is not None:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{artifact.size_bytes}"
+        link = await self._engine.artifacts.find_link(context, artifact)
+        if link is not None:
+            # No byte of it comes this way. It is as good as a key to them, so nobody keeps it.
+            found = {"Location": link, "ETag": headers["ETag"], "Cache-Control": "no-store"}
+            return Response(status_code=307, headers={**found, "Referrer-Policy": "no-referrer"})
         status = 200 if wanted is None else 206
-        upto = min(end, start + CHUNK_BYTES)
-        if upto < end:
+        pieces = self._engine.artifacts.stream_content(context, artifact, start, end)
+        if end - start > CHUNK_BYTES:
             self._check_capacity(context.key_id)
         # Read before the answer begins, as one that has begun cannot say that bytes are missing.
-        first = await self._engine.artifacts.read_content(context, artifact.id, start, upto)
-        if upto >= end:
+        first = await anext(pieces, b"")
+        if len(first) >= end - start:
+            await pieces.aclose()
             return Response(first, status, headers, media_type=artifact.media_type)
-        rest = self._stream_content(context, artifact.id, first, upto, end)
         headers["Content-Length"] = str(end - start)
+        rest = self._stream_content(context, first, pieces)
         return StreamingResponse(rest, status, headers, media_type=artifact.media_type)
 
     def _check_capacity(self, key_id: str | None) -> None:
@@ -80,29 +86,16 @@ class DownloadReader:
             )
 
     async def _stream_content(
-        self, context: RequestContext, artifact_id: str, first: bytes, start: int, end: int
+        self, context: RequestContext, first: bytes, rest: AsyncGenerator[bytes]
     ) -> AsyncIterator[bytes]:
-        """Yield the bytes chunk by chunk, each once the one before was taken.
-
-        Args:
-            context: who asks.
-            artifact_id: the artifact.
-            first: the bytes that were read already.
-            start: the offset at which they end.
-            end: the offset at which all bytes end.
-        """
+        """Yield the bytes that were read already, and then the rest; count them as one download."""
         self._active_downloads[context.key_id] += 1
         try:
             yield first
-            while start < end:
-                upto = min(end, start + CHUNK_BYTES)
-                read = self._engine.artifacts.read_content
-                chunk = await read(context, artifact_id, start, upto)
-                if not chunk:
-                    raise make_missing_bytes_error()
-                yield chunk
-                start += len(chunk)
+            async for piece in rest:
+                yield piece
         finally:
+            await rest.aclose()
             self._active_downloads[context.key_id] -= 1
             if not self._active_downloads[context.key_id]:
                 del self._active_downloads[context.key_id]
@@ -111,11 +104,6 @@ class DownloadReader:
 def make_range_error() -> RequestError:
     """Make the error for a range that begins after the last byte."""
     return RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
-
-
-def make_missing_bytes_error() -> ServiceError:
-    """Make the error for bytes of which there are fewer than there should be."""
-    return ServiceError(ErrorCode.UNAVAILABLE, "The bytes of this artifact end too early.")
 
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:

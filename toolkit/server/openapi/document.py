@@ -54,6 +54,13 @@ _CONTENT_RESPONSES: dict[str, dict[str, Any]] = {
         "content": _CONTENT_TYPES,
         "headers": _CONTENT_HEADERS | _PARTIAL_HEADERS,
     },
+    "307": {
+        "description": "where they are to be had without a key, for a while: only of a service that"
+        " was set up so (`artifact_reads`)",
+        "headers": {
+            name: {"required": True, "schema": {"type": "string"}} for name in ("Location", "ETag")
+        },
+    },
 }
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blobs import fsync_paths, get_blob_path
+from toolkit.store.blob_places.folder import fsync_paths, get_blob_path
 from toolkit.store.data_dir.location import build_inline_condition, find_database
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 from sqlalchemy import create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blobs import get_blob_path
+from toolkit.store.blob_places.folder import get_blob_path
 from toolkit.store.data_dir.location import (
     COPY_NUMBER,
     UNMARKED_NUMBER,

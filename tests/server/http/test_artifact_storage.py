@@ -1,0 +1,170 @@
+"""Artifacts in object storage over HTTP: streamed, or read from there by signed URLs."""
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from s3fs import S3FileSystem
+
+from tests.conftest import Server
+from tests.contract.conftest import read_key, sign_up_client
+from tests.support.s3_server import ACCESS_KEY, BUCKET, TcpRelay
+from tests.support.timing import wait_until
+from toolkit import Client
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.sandbox import Faults
+from toolkit.settings import Settings
+
+DATA = os.urandom(2**20) * 12 + b"end"
+S3Place = tuple[Server, Client, TcpRelay]
+
+
+@pytest.fixture
+def relay(s3_server: str) -> Iterator[TcpRelay]:
+    """The way from an engine, and from who follows its links, to the S3 server."""
+    with TcpRelay(s3_server) as relay:
+        yield relay
+
+
+@pytest.fixture(params=["proxied", "presigned"])
+def place(
+    request: pytest.FixtureRequest, settings: Settings, s3_url: str, relay: TcpRelay
+) -> Iterator[S3Place]:
+    """A server whose artifacts are at the S3 server, and a client of it."""
+    update = {"artifact_url": s3_url, "artifact_endpoint_url": relay.url}
+    server = Server(settings.model_copy(update={**update, "artifact_reads": request.param}))
+    client = sign_up_client(server.url)
+    yield server, client, relay
+    client.close()
+    server.close()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A file that takes several parts."""
+    path = tmp_path / "leaves.bin"
+    path.write_bytes(DATA)
+    return path
+
+
+def find_object(relay: TcpRelay, s3_url: str, sha256: str) -> tuple[S3FileSystem, str]:
+    """An artifact's object: by whom else may write there, and where it is."""
+    files = S3FileSystem(endpoint_url=relay.url, skip_instance_cache=True, use_listings_cache=False)
+    return files, f"{s3_url}/{sha256[:2]}/{sha256[2:]}"
+
+
+def test_artifacts_go_there_and_come_back(
+    place: S3Place, source: Path, tmp_path: Path, s3_url: str
+) -> None:
+    """Given a file of several parts, then it is there whole, and is read whole and in ranges."""
+    _, client, relay = place
+    kept = client.artifacts.upload(source)
+    assert kept.sha256 == hashlib.sha256(DATA).hexdigest()
+    files, stored = find_object(relay, s3_url, kept.sha256)
+    assert files.cat_file(stored) == DATA
+    assert any("uploadId" in line for line in relay.requests)
+    assert kept.content() == DATA
+    assert kept.save(tmp_path / "saved.bin").read_bytes() == DATA
+    assert client.artifacts.content(client.artifacts.upload(b"few").id) == b"few"
+
+
+def test_ranges_are_answered_as_from_a_disk(place: S3Place, source: Path) -> None:
+    """Given a range, then these bytes come with 206, whoever sends them; past the end 416."""
+    _, client, _ = place
+    kept = client.artifacts.upload(source)
+    url = f"{client.access.base_url}/artifacts/{kept.id}/content"
+    headers = {"Authorization": f"Bearer {read_key(client)}"}
+    for wanted, data in (("bytes=5-9", DATA[5:10]), ("bytes=-3", b"end")):
+        answer = httpx.get(url, headers={**headers, "Range": wanted}, follow_redirects=True)
+        assert (answer.status_code, answer.content) == (206, data)
+    past = httpx.get(url, headers={**headers, "Range": f"bytes={len(DATA)}-"})
+    assert past.status_code == 416
+    whole = httpx.get(url, headers=headers, follow_redirects=True)
+    assert whole.headers["content-type"] == kept.media_type
+    assert whole.headers["content-disposition"] == f'attachment; filename="{kept.filename}"'
+
+
+@pytest.mark.parametrize("place", ["presigned"], indirect=True)
+def test_no_byte_of_a_presigned_read_goes_through_the_engine(
+    place: S3Place, source: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Given presigned reads, then a server answers with a link, and its client follows it alone."""
+    caplog.set_level(logging.INFO)
+    server, uploader, relay = place
+    kept = uploader.artifacts.upload(source)
+    key = read_key(uploader)
+    with TcpRelay(server.url) as counted, Client(base_url=counted.url, api_key=key) as client:
+        assert client.artifacts.content(kept.id) == DATA
+        assert counted.received < 4_096
+        assert relay.received > len(DATA)
+        answer = httpx.get(
+            f"{counted.url}/v1/artifacts/{kept.id}/content",
+            headers={"Authorization": f"Bearer {key}"},
+        )
+    assert (answer.status_code, answer.content) == (307, b"")
+    assert answer.headers["location"].startswith(f"{relay.url}/{BUCKET}/")
+    assert answer.headers["cache-control"] == "no-store"
+    assert answer.headers["x-request-id"]
+    assert not any(key in sent for sent in relay.heads)
+    assert any("X-Amz-Signature" in sent for sent in relay.heads)
+    # The links that were followed are as good as keys: httpx logs addresses, without these.
+    assert BUCKET in caplog.text
+    assert ACCESS_KEY not in caplog.text
+    assert "X-Amz-Signature" not in caplog.text
+
+
+def test_lost_and_damaged_objects_are_told_apart_from_storage_that_is_away(
+    place: S3Place, source: Path, s3_url: str
+) -> None:
+    """Given bytes that changed, or are gone, or cannot be reached, then the error says which."""
+    server, uploader, relay = place
+    kept = uploader.artifacts.upload(source)
+    files, stored = find_object(relay, s3_url, kept.sha256)
+    with Client(base_url=server.url, api_key=read_key(uploader), max_retries=0) as client:
+        for wrong in (DATA[:-1] + b"!", DATA[:-1]):
+            files.pipe_file(stored, wrong)
+            with pytest.raises((RequestError, ServiceError)):
+                client.artifacts.content(kept.id)
+        files.rm_file(stored)
+        with pytest.raises(RequestError, match="lost") as lost:
+            client.artifacts.content(kept.id)
+        assert lost.value.code is ErrorCode.NOT_FOUND
+        relay.cut()
+        with pytest.raises(ServiceError) as away:
+            client.artifacts.content(kept.id)
+        assert away.value.code is ErrorCode.UNAVAILABLE
+        assert away.value.retry_after
+        relay.mend()
+
+
+def test_a_small_damaged_object_is_refused(place: S3Place, s3_url: str) -> None:
+    """Given bytes of one piece that changed in the storage, then they are not handed out."""
+    _, client, relay = place
+    data = b"leaf" * 5_000
+    kept = client.artifacts.upload(data)
+    assert client.artifacts.content(kept.id) == data
+    files, stored = find_object(relay, s3_url, kept.sha256)
+    files.pipe_file(stored, b"dust" * 5_000)
+    with pytest.raises((RequestError, ServiceError), match=r"damaged|other bytes"):
+        client.artifacts.content(kept.id)
+
+
+def test_a_result_waits_for_its_storage(
+    settings: Settings, s3_url: str, relay: TcpRelay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given storage that is away when a paid call has ended, then it is not called again."""
+    monkeypatch.setattr("toolkit.engine.services.artifacts.RESULT_RETRY_S", 0.01)
+    faults = Faults()
+    update = {"artifact_url": s3_url, "artifact_endpoint_url": relay.url}
+    with Client.local(settings=settings.model_copy(update=update), faults=faults) as client:
+        relay.cut()
+        run = client.runs.create("image.generate", {"prompt": "a leaf"})
+        wait_until(lambda: len(relay.refused) > 4)  # more than one call's own tries
+        relay.mend()
+        assert run.wait().status == "completed"
+        assert len(run.record.attempts) == 1
+        assert client.artifacts.content(run.artifact_id).startswith(b"\x89PNG")

@@ -1,0 +1,59 @@
+"""Links: signed URLs of artifacts' bytes, which a service may answer with in place of the bytes."""
+
+import hashlib
+
+import httpx
+
+from toolkit.contract.errors import AWAY_STATUSES, ErrorCode, ServiceError
+
+LINK_STATUS = 307
+
+
+def find_link(response: httpx.Response) -> str | None:
+    """Find the URL that a response answers with in place of bytes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` for one that is no address of a server.
+    """
+    if response.status_code != LINK_STATUS:
+        return None
+    link = str(response.headers.get("location", ""))
+    if not link.startswith(("https://", "http://")):
+        raise ServiceError(ErrorCode.UNAVAILABLE, "The service answered with a link that is none.")
+    return link
+
+
+def read_linked_bytes(
+    answer: httpx.Response, response: httpx.Response, span: tuple[int, int | None]
+) -> bytes:
+    """Return the bytes that the storage answered with.
+
+    Args:
+        answer: of the storage.
+        response: of the service, which led there; its `ETag` is the SHA-256 of all bytes.
+        span: the bytes that were asked for, as start and end.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` where these are not the bytes.
+    """
+    if answer.status_code not in (200, 206):
+        raise make_storage_error(f"answered {answer.status_code}", away=_is_passing(answer))
+    data, (start, end) = answer.content, span
+    if answer.status_code == 200:
+        known = response.headers.get("etag", "").strip('"')
+        if known and hashlib.sha256(data).hexdigest() != known:
+            raise make_storage_error("sent other bytes than were stored", away=False)
+        data = data[start:end]
+    return data
+
+
+def make_storage_error(why: str, *, away: bool) -> ServiceError:
+    """Make the error for storage that does not send bytes, without its signed URL."""
+    error = ServiceError(ErrorCode.UNAVAILABLE, f"The storage of this artifact's bytes {why}.")
+    error.is_away = away
+    return error
+
+
+def _is_passing(answer: httpx.Response) -> bool:
+    """Tell whether a new link may help: this one is too old, or the storage is away."""
+    return answer.status_code in AWAY_STATUSES or answer.status_code in (403, 404, 500)

@@ -1,0 +1,1 @@
+"""The places where artifacts' bytes may be: a folder, or object storage that fsspec reaches."""

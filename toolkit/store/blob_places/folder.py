@@ -1,0 +1,165 @@
+"""A folder of artifacts' bytes, which other processes may use at the same time."""
+
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.store.blob_places.place import BlobEntry
+from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
+from toolkit.store.crashpoints import find_crash_point
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(slots=True)
+class _AsideFile:
+    """A file that was renamed, so that who stores the same bytes meanwhile writes them again."""
+
+    target: Path
+    aside: Path
+    is_old: bool
+
+    def delete(self) -> None:
+        """Delete it."""
+        self.aside.unlink()
+
+    def release(self) -> None:
+        """Give it its name again."""
+        self.aside.replace(self.target)
+
+
+class BlobFolder:
+    """A folder with a file for each SHA-256.
+
+    Args:
+        path: the folder; it need not exist.
+        synced: whether each file is on the disk before it counts as stored.
+    """
+
+    is_remote = False
+    chunk_bytes = CHUNK_BYTES
+
+    def __init__(self, path: Path, *, synced: bool = False) -> None:
+        self._path = path
+        self._synced = synced
+        self._crash = find_crash_point("blob")
+
+    def write(self, digest: str, data: Content) -> None:
+        """Store bytes whole or not at all, and as if just now if they are there already."""
+        # Under a name of its own first, then renamed: a crash leaves all of it or nothing.
+        target = self._path / get_blob_path(digest)
+        if _touch_existing(target, len(data)):
+            return
+        new = not target.parent.exists()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{secrets.token_hex(8)}")
+        try:
+            self._write_chunks(partial, data)
+        except OSError:
+            partial.unlink(missing_ok=True)  # it takes up space, which may be what is missing
+            raise
+        if self._crash is not None:
+            self._crash("before")
+        partial.replace(target)
+        if self._synced:
+            # After a power cut a file without a directory entry would be lost.
+            fsync_paths(target.parent, *((self._path, self._path.parent) if new else ()))
+        if self._crash is not None:
+            self._crash("after")
+
+    def _write_chunks(self, path: Path, data: Content) -> None:
+        with path.open("wb") as file:
+            for piece in iter_chunks(data):
+                file.write(piece)
+            if self._synced:
+                file.flush()
+                os.fsync(file.fileno())
+
+    def read(self, digest: str, start: int, end: int | None) -> bytes:
+        """Read the bytes from `start` up to, but not including, `end`."""
+        with (self._path / get_blob_path(digest)).open("rb") as file:
+            file.seek(start)
+            return file.read(-1 if end is None else max(0, end - start))
+
+    def find_size(self, digest: str) -> int:
+        """Find how many bytes are stored under a SHA-256."""
+        return (self._path / get_blob_path(digest)).stat().st_size
+
+    def hold(self, digest: str, min_age_s: float) -> _AsideFile | None:
+        """Hold bytes in order to delete them; None if they are not there."""
+        target = self._path / get_blob_path(digest)
+        aside = target.with_name(f".{secrets.token_hex(8)}")
+        try:
+            target.replace(aside)
+        except FileNotFoundError:
+            return None
+        return _AsideFile(target, aside, time.time() - aside.stat().st_mtime >= min_age_s)
+
+    def list_entries(self) -> Iterator[BlobEntry]:
+        """List all files, and those of interrupted writes."""
+        for path in self._path.glob("*/*"):
+            try:
+                found = path.stat()
+            except FileNotFoundError:  # deleted since
+                continue
+            digest = path.parent.name + path.name
+            known = digest if _DIGEST.fullmatch(digest) else None
+            name = f"{path.parent.name}/{path.name}"
+            yield BlobEntry(name, known, found.st_size, time.time() - found.st_mtime)
+
+    def remove_leftover(self, name: str) -> None:
+        """Remove what an interrupted write left."""
+        (self._path / name).unlink(missing_ok=True)
+
+    def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:  # noqa: ARG002 - a place's
+        """Refuse to make a URL, as a folder has none.
+
+        Raises:
+            RequestError: `INVALID_REQUEST`.
+        """
+        raise make_unlinkable_error()
+
+    def close(self) -> None:
+        """Close nothing."""
+
+
+def make_unlinkable_error() -> RequestError:
+    """Make the error for a place whose bytes no URL leads to."""
+    return RequestError(
+        ErrorCode.INVALID_REQUEST,
+        "Presigned reads need artifacts in a place that signs URLs, such as s3://: set"
+        " `artifact_url`, or `artifact_reads` to `proxied`.",
+    )
+
+
+def _touch_existing(target: Path, size: int) -> bool:
+    """Mark bytes that exist already as stored just now, as others may delete old ones."""
+    try:
+        if target.stat().st_size != size:
+            return False
+        os.utime(target)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def get_blob_path(digest: str) -> Path:
+    """Return the path of bytes below the folder of all of them, by their SHA-256."""
+    return Path(digest[:2]) / digest[2:]
+
+
+def fsync_paths(*paths: Path) -> None:
+    """Make files and directory entries survive a power cut; Windows does so by itself."""
+    if os.name == "nt":
+        return
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,364 @@
+"""Object storage, such as S3, or whatever else fsspec reaches by a URL."""
+
+import hashlib
+import re
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.folder import make_unlinkable_error
+from toolkit.store.blob_places.place import BlobEntry
+from toolkit.store.blob_places.remote_calls import (
+    NO_CONTAINER_CODES,
+    RemoteCalls,
+    find_code,
+    make_remote_error,
+)
+from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
+
+PART_BYTES = 8 * 1024 * 1024  # of an upload: one or two of them are in memory
+READ_BYTES = 2 * 1024 * 1024  # a request for each is a round trip, so more than of a disk
+MARKER_FOLDER = ".deleting"
+# A deletion that takes longer is given up, so that an abandoned marker may be told by its age.
+MAX_DELETION_S = 60.0
+ABANDONED_MARKER_S = 900.0
+MARKER_WAIT_S = 10.0
+MARKER_POLL_S = 0.1
+S3_PROTOCOLS = ("s3", "s3a")
+# Tries are ours alone: each other layer's own would multiply them.
+_S3_CONFIG = {
+    "connect_timeout": 5,
+    "read_timeout": 30,
+    "retries": {"total_max_attempts": 1},
+    "signature_version": "s3v4",
+}
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+# The names by which the kinds of file systems tell when something was stored.
+_TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
+
+
+@dataclass(slots=True)
+class _MarkedObject:
+    """An object whose marker says that it is being deleted."""
+
+    storage: "ObjectStorage"
+    digest: str
+    marker: str
+    is_old: bool
+    began: float
+
+    def delete(self) -> None:
+        """Delete it.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if that took too long to be sure of the marker.
+        """
+        self.storage.delete_marked(self.digest, self.marker, self.began)
+
+    def release(self) -> None:
+        """Take its marker away."""
+        self.storage.remove_marker(self.marker)
+
+
+class ObjectStorage:
+    """A place at a URL, with an object for each SHA-256.
+
+    An object is replaced, and not skipped, when the same bytes are stored again: so it is young for
+    whoever deletes old ones. Nothing can be renamed out of the way first, so a marker beside it
+    says that it is being deleted. Who deletes writes the marker and then looks at the age; who
+    stores writes the object and then looks for a marker: one of them sees the other.
+
+    Args:
+        url: the URL, as fsspec spells it; without secrets.
+        endpoint_url: of a service that speaks S3, where it is not AWS.
+    """
+
+    is_remote = True
+    chunk_bytes = READ_BYTES
+
+    def __init__(self, url: str, *, endpoint_url: str | None = None) -> None:
+        self._url = url.rstrip("/")
+        self._endpoint_url = endpoint_url
+        self._lock = threading.Lock()
+        self._opened: Any = None
+        self._calls = RemoteCalls()
+
+    def write(self, digest: str, data: Content) -> None:
+        """Store bytes whole or not at all; a part at a time is in memory.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`; also where the bytes are not those of the digest.
+        """
+        files, path = self._open_filesystem(), self._find_path(digest)
+        give_up = time.monotonic() + MARKER_WAIT_S
+        while True:
+            self._calls.run(lambda: self._upload(files, path, digest, data))
+            if not self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+                break
+            while self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+                if time.monotonic() > give_up:
+                    raise make_remote_error("the same bytes are being deleted there")
+                time.sleep(MARKER_POLL_S)
+        size = self._calls.run(lambda: files.info(path)["size"])
+        if size != len(data):
+            raise make_remote_error(f"it kept {size} of {len(data)} bytes")
+
+    def _upload(self, files: Any, path: str, digest: str, data: Content) -> None:
+        if isinstance(data, bytes) and len(data) <= PART_BYTES:
+            _check_digest(hashlib.sha256(data).hexdigest(), digest)
+            self._make_folder(files, path)
+            files.pipe_file(path, data)
+            return
+        found = hashlib.sha256()
+        self._make_folder(files, path)
+        # Nothing is there before `commit`; closing a file commits it, be it whole or not.
+        file = files.open(path, "wb", block_size=PART_BYTES, autocommit=False)
+        try:
+            for piece in iter_chunks(data, CHUNK_BYTES):
+                found.update(piece)
+                file.write(bytes(piece))
+            _check_digest(found.hexdigest(), digest)
+            file.close()
+            file.commit()
+        except BaseException:
+            with suppress(Exception):
+                file.discard()
+            with suppress(Exception):
+                file.closed = True  # or else it would be sent when it is collected
+            raise
+
+    def _make_folder(self, files: Any, path: str) -> None:
+        """Make the folder of a path, in a place that has folders: S3 would make the bucket."""
+        if not self._is_s3:
+            files.makedirs(path.rpartition("/")[0], exist_ok=True)
+
+    def _is_being_deleted(self, files: Any, digest: str, path: str) -> bool:
+        """Tell whether bytes have a marker, unless whoever wrote it has gone."""
+        try:
+            markers = files.ls(self._find_markers(digest), detail=True)
+        except FileNotFoundError as error:
+            if find_code(error) in NO_CONTAINER_CODES:
+                raise
+            return False
+        if not markers:
+            return False
+        try:
+            stored = self._read_time(files, path)
+        except FileNotFoundError:
+            return True
+        # By the storage's own clock, as both times are its.
+        times = [_find_time(one) for one in markers]
+        return any(
+            since is None or stored is None or stored - since < ABANDONED_MARKER_S
+            for since in times
+        )
+
+    def read(self, digest: str, start: int, end: int | None) -> bytes:
+        """Read the bytes from `start` up to, but not including, `end`."""
+        if end is not None and start >= end:
+            return b""
+        files, path = self._open_filesystem(), self._find_path(digest)
+        data: bytes = self._calls.run(lambda: files.cat_file(path, start=start, end=end))
+        return data
+
+    def find_size(self, digest: str) -> int:
+        """Find how many bytes are stored under a SHA-256."""
+        files, path = self._open_filesystem(), self._find_path(digest)
+        return int(self._calls.run(lambda: files.info(path)["size"]))
+
+    def hold(self, digest: str, min_age_s: float) -> _MarkedObject | None:
+        """Mark an object as being deleted; None if it is not there."""
+        files, path = self._open_filesystem(), self._find_path(digest)
+        folder = self._find_markers(digest)
+        began, marker = (
+            time.monotonic(),
+            f"{folder}/{secrets.token_hex(8)}",
+        )  # its own: others' stay
+
+        def mark() -> None:
+            self._make_folder(files, marker)
+            files.pipe_file(marker, digest.encode())  # not empty: some storages take that for none
+
+        try:
+            self._calls.run(lambda: files.info(path))  # most that is not there costs one request
+            self._calls.run(mark)
+            now = self._calls.run(lambda: self._read_time(files, marker))
+            stored = self._calls.run(lambda: self._read_time(files, path))
+        except FileNotFoundError:
+            self.remove_marker(marker)
+            return None
+        is_old = now is not None and stored is not None and now - stored >= min_age_s
+        return _MarkedObject(self, digest, marker, is_old, began)
+
+    def delete_marked(self, digest: str, marker: str, began: float) -> None:
+        """Delete an object under its marker, which was written after `began`."""
+        files, path = self._open_filesystem(), self._find_path(digest)
+
+        def remove() -> None:
+            if time.monotonic() - began > MAX_DELETION_S:
+                raise make_remote_error("a deletion took too long")
+            with suppress(FileNotFoundError):
+                files.rm_file(path)
+
+        # Where it failed, the marker stays: the request may yet be carried out.
+        self._calls.run(remove)
+        self.remove_marker(marker)
+
+    def remove_marker(self, marker: str) -> None:
+        """Take the marker of an object away."""
+        files = self._open_filesystem()
+        with suppress(FileNotFoundError):
+            self._calls.run(lambda: files.rm_file(marker))
+
+    def list_entries(self) -> Iterator[BlobEntry]:
+        """List all objects, those of one prefix at a time, and markers that were left."""
+        for number in range(256):
+            prefix = f"{number:02x}"
+            for name, info in self._list_folder(prefix):
+                digest = prefix + name
+                known = digest if _DIGEST.fullmatch(digest) else None
+                yield self._make_entry(f"{prefix}/{name}", known, info)
+        for digest in self._list_names(MARKER_FOLDER):
+            folder = f"{MARKER_FOLDER}/{digest}"
+            for name, info in self._list_folder(folder):
+                yield self._make_entry(f"{folder}/{name}", None, info)
+
+    def _list_folder(self, folder: str) -> list[tuple[str, dict[str, Any]]]:
+        return [(_get_name(info), info) for info in self._list(folder) if info["type"] == "file"]
+
+    def _list_names(self, folder: str) -> list[str]:
+        return [_get_name(info) for info in self._list(folder)]
+
+    def _list(self, folder: str) -> list[dict[str, Any]]:
+        files, path = self._open_filesystem(), f"{self._url}/{folder}"
+        try:
+            return list(self._calls.run(lambda: files.ls(path, detail=True)))
+        except FileNotFoundError:
+            return []
+
+    def _make_entry(self, name: str, digest: str | None, info: dict[str, Any]) -> BlobEntry:
+        stored = _find_time(info)
+        if stored is None:
+            files = self._open_filesystem()
+            with suppress(FileNotFoundError):
+                stored = self._calls.run(lambda: self._read_time(files, f"{self._url}/{name}"))
+        age_s = None if stored is None else time.time() - stored
+        return BlobEntry(name, digest, int(info["size"] or 0), age_s)
+
+    def remove_leftover(self, name: str) -> None:
+        """Remove what an interrupted write or deletion left."""
+        files = self._open_filesystem()
+        with suppress(FileNotFoundError):
+            self._calls.run(lambda: files.rm_file(f"{self._url}/{name}"))
+
+    def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
+        """Make a URL by which an object can be read without a key, for some seconds.
+
+        Raises:
+            RequestError: `INVALID_REQUEST` where this storage signs none.
+        """
+        files, path = self._open_filesystem(), self._find_path(digest)
+        given: dict[str, str] = {}
+        if self._is_s3:
+            given = {f"Response{name.replace('-', '')}": value for name, value in headers.items()}
+        try:
+            return str(self._calls.run(lambda: files.sign(path, expiration=seconds, **given)))
+        except NotImplementedError:
+            raise make_unlinkable_error() from None
+
+    def close(self) -> None:
+        """Close its connections."""
+        with self._lock:
+            files, self._opened = self._opened, None
+        if files is not None and self._is_s3 and getattr(files, "_s3", None) is not None:
+            with suppress(Exception):
+                files.close_session(files.loop, files._s3)
+
+    @property
+    def _is_s3(self) -> bool:
+        return self._url.partition("://")[0] in S3_PROTOCOLS
+
+    def _find_path(self, digest: str) -> str:
+        return f"{self._url}/{digest[:2]}/{digest[2:]}"
+
+    def _find_markers(self, digest: str) -> str:
+        return f"{self._url}/{MARKER_FOLDER}/{digest}"
+
+    def _read_time(self, files: Any, path: str) -> float | None:
+        """Read when something was stored; None where the storage does not tell."""
+        stored = _find_time(files.info(path))
+        if stored is None:
+            with suppress(NotImplementedError):
+                stored = _find_time({"modified": files.modified(path)})
+        return stored
+
+    def _open_filesystem(self) -> Any:
+        """Open the file system once, with connections of its own.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` where what it needs is not installed.
+        """
+        with self._lock:
+            if self._opened is None:
+                self._opened = self._make_filesystem()
+            return self._opened
+
+    def _make_filesystem(self) -> Any:
+        # Others may change what is there: nothing that was listed may be used again.
+        options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+        if self._is_s3:
+            options["config_kwargs"] = dict(_S3_CONFIG)
+            if self._endpoint_url is not None:
+                options["endpoint_url"] = self._endpoint_url
+        try:
+            from fsspec.core import url_to_fs
+
+            files = url_to_fs(self._url, **options)[0]
+        except ImportError:
+            extra = "s3" if self._is_s3 else "remote"
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"Artifacts at this URL need what is not installed:"
+                f" pip install 'capability-toolkit[{extra}]'"
+                + ("." if self._is_s3 else ", and what fsspec names for this kind of place."),
+            ) from None
+        except ValueError:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE, "`artifact_url` is no URL of a kind that fsspec knows."
+            ) from None
+        if self._is_s3:
+            files.retries = 1
+        return files
+
+
+def _get_name(info: dict[str, Any]) -> str:
+    """Return the last part of the name of what was listed."""
+    return str(info["name"]).rstrip("/").rpartition("/")[2]
+
+
+def _check_digest(found: str, digest: str) -> None:
+    """Refuse bytes that are not those of the digest."""
+    if found != digest:
+        raise ServiceError(
+            ErrorCode.INTERNAL, "The bytes changed while they were stored: nothing was stored."
+        )
+
+
+def _find_time(info: dict[str, Any]) -> float | None:
+    """Find when something was stored, in seconds since 1970."""
+    for field in _TIME_FIELDS:
+        value = info.get(field)
+        if isinstance(value, str):
+            with suppress(ValueError):
+                value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return None

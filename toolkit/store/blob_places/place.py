@@ -1,0 +1,121 @@
+"""The protocol of a place for artifacts' bytes, and their deletion, which is the same in each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolkit.store.content import Content
+
+# Bytes are stored shortly before their record: only older ones without a record are unreferenced.
+MIN_UNREFERENCED_AGE_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class BlobEntry:
+    """A file or object that a place holds.
+
+    Attributes:
+        name: its name in the place.
+        digest: the SHA-256 that it is stored under; None for what an interrupted write left.
+        size_bytes: its size.
+        age_s: the seconds since it was stored; None where the place does not tell.
+    """
+
+    name: str
+    digest: str | None
+    size_bytes: int
+    age_s: float | None
+
+    def is_unreferenced(self, digests: set[str]) -> bool:
+        """Tell whether no record names it, nor is one about to; `digests` are those named."""
+        old = self.age_s is not None and self.age_s > MIN_UNREFERENCED_AGE_S
+        return old and self.digest not in digests
+
+
+class HeldBlob(Protocol):
+    """Bytes that are about to be deleted: whoever stores the same ones stores them again.
+
+    Attributes:
+        is_old: whether they were stored long enough ago to be deleted.
+    """
+
+    is_old: bool
+
+    def delete(self) -> None:
+        """Delete them."""
+
+    def release(self) -> None:
+        """Let them be as they were."""
+
+
+class BlobPlace(Protocol):
+    """A place for bytes under their SHA-256; its methods block.
+
+    They raise `FileNotFoundError` for bytes that are not there, and `OSError` or `ServiceError`
+    where the place cannot be used.
+
+    Attributes:
+        is_remote: whether it is reached over a network.
+        chunk_bytes: how many bytes are best read at once.
+    """
+
+    is_remote: bool
+    chunk_bytes: int
+
+    def write(self, digest: str, data: Content) -> None:
+        """Store bytes whole or not at all, and as if just now if they are there already."""
+
+    def read(self, digest: str, start: int, end: int | None) -> bytes:
+        """Read the bytes from `start` up to, but not including, `end`."""
+
+    def find_size(self, digest: str) -> int:
+        """Find how many bytes are stored under a SHA-256."""
+
+    def hold(self, digest: str, min_age_s: float) -> HeldBlob | None:
+        """Hold bytes in order to delete them; None if they are not there."""
+
+    def list_entries(self) -> Iterator[BlobEntry]:
+        """List all that the place holds."""
+
+    def remove_leftover(self, name: str) -> None:
+        """Remove what an interrupted write left."""
+
+    def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
+        """Make a URL by which the bytes can be read without a key, for some seconds.
+
+        Args:
+            digest: of the bytes.
+            seconds: how long it holds.
+            headers: `Content-Type` and `Content-Disposition` of the answer.
+        """
+
+    def close(self) -> None:
+        """Close its connections."""
+
+
+def delete_unreferenced(
+    place: BlobPlace, digest: str, min_age_s: float, is_referenced: Callable[[], bool]
+) -> bool:
+    """Delete bytes unless they are young, or a record names them; return whether they are gone.
+
+    The records are asked after the age is known: what is that old had its record by then.
+
+    Args:
+        place: where they are.
+        digest: of the bytes.
+        min_age_s: the least age, in seconds.
+        is_referenced: tells whether a record names them.
+    """
+    held = place.hold(digest, min_age_s)
+    if held is None:
+        return True
+    try:
+        may_go = held.is_old and not is_referenced()
+    except BaseException:
+        held.release()
+        raise
+    if not may_go:
+        held.release()
+        return False
+    held.delete()
+    return True
