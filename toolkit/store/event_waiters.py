@@ -1,11 +1,12 @@
 """Waiters for events, be they written by this process or by another one."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolkit.contract.errors import ServiceError
 from toolkit.store.changes import AppendEvent
-from toolkit.store.reader import RowReader
+from toolkit.store.reader import EventKey, LastEvent, RowReader
 
 POLL_INTERVAL_S = 0.2
 
@@ -15,22 +16,43 @@ class EventWaiter:
     """A waiter for events of some types, or of any.
 
     Attributes:
+        after: the number that they are above.
+        types: their types; none for any.
+        key: what they are stored by; none until that is known.
+        woken: set when it has to look, or need not look any more.
         is_answered: whether such an event was committed; else it has to look when it is woken.
     """
 
+    after: int
     types: frozenset[str] | None
+    key: EventKey | None = None
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     is_answered: bool = False
+
+    def is_met_by(self, last: Mapping[EventKey, LastEvent]) -> bool:
+        """Tell whether the last event of what it waits for is one that it waits for."""
+        found = last.get(self.key) if self.key is not None else None
+        if found is None or found[0] <= self.after:
+            return False
+        return self.types is None or found[1] in self.types
+
+    def answer(self) -> None:
+        """Have it wait no longer."""
+        self.is_answered = True
+        self.woken.set()
 
 
 class EventWaiters:
     """Those who wait for events, by the resource or job that they wait for.
 
+    What this process writes, they are told of (`notify`), and what others write as far as these say
+    so (`wake`); for the rest, one look for all of them now and then is the safety net.
+
     Args:
         reader: finds events that another process has written.
         get_version: returns a number that changes when another connection has committed; without
-            it every waiter looks for its event each time.
-        poll_interval_s: how often waiters look, in seconds, if nobody tells them (`wake`).
+            it there is a look each time.
+        poll_interval_s: how often there is a look, in seconds.
     """
 
     def __init__(
@@ -43,6 +65,9 @@ class EventWaiters:
         self._get_version = get_version
         self._poll_interval_s = poll_interval_s
         self._waiters: dict[str, set[EventWaiter]] = {}
+        self._version: int | None = None
+        self._next_look: asyncio.TimerHandle | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     def notify(self, events: Sequence[AppendEvent]) -> None:
         """Wake those who wait for some of these events, which were committed just now."""
@@ -52,8 +77,7 @@ class EventWaiters:
             for key in (event.resource_id, event.job_id):
                 for waiter in self._waiters.get(key or "", ()):
                     if waiter.types is None or event.type in waiter.types:
-                        waiter.is_answered = True
-                        waiter.woken.set()
+                        waiter.answer()
 
     def wake(self, ids: Iterable[str] | None) -> None:
         """Have those look who wait for something of which another process has written events.
@@ -61,7 +85,11 @@ class EventWaiters:
         Args:
             ids: of resources and jobs; none for all, where what was written is not known.
         """
-        for key in list(self._waiters) if ids is None else ids:
+        if ids is None:
+            self._version = None
+            self._look_now()
+            return
+        for key in ids:
             for waiter in self._waiters.get(key, ()):
                 waiter.woken.set()
 
@@ -69,25 +97,79 @@ class EventWaiters:
         self, resource_id: str, after: int, timeout_s: float, types: frozenset[str] | None
     ) -> None:
         """Wait until a resource, or a job, may have an event above `after`, or time is up."""
-        waiter = EventWaiter(types)
+        waiter = EventWaiter(after, types)
         waiters = self._waiters.setdefault(resource_id, set())
         waiters.add(waiter)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout_s
-        version = None
         try:
-            while (left := until - loop.time()) > 0 and not waiter.is_answered:
-                waiter.woken.clear()
-                # Another process may be the one that writes the event.
-                seen, version = version, self._get_version() if self._get_version else None
-                is_looked_for = version is None or seen != version
-                if is_looked_for and await self._reader.has_event(resource_id, after, types):
-                    return
-                try:
-                    await asyncio.wait_for(waiter.woken.wait(), min(left, self._poll_interval_s))
-                except TimeoutError:
-                    continue
+            async with asyncio.timeout(timeout_s):
+                last = await self._find_or_wait(resource_id, waiter)
+                self._look_later()
+                while not waiter.is_answered and not waiter.is_met_by(last):
+                    await waiter.woken.wait()
+                    waiter.woken.clear()
+                    if not waiter.is_answered:
+                        last = await self._find_or_wait(resource_id, waiter)
+        except TimeoutError:
+            return
         finally:
             waiters.discard(waiter)
             if not waiters:
                 self._waiters.pop(resource_id, None)
+
+    async def _find_or_wait(
+        self, resource_id: str, waiter: EventWaiter
+    ) -> Mapping[EventKey, LastEvent]:
+        """Find the last event; none while the database is away, as there will be another look."""
+        try:
+            if waiter.key is None:
+                waiter.key = await self._reader.find_event_key(resource_id)
+            return await self._reader.find_last_events([waiter.key])
+        except ServiceError:
+            return {}
+
+    def _look_later(self) -> None:
+        if self._next_look is None and self._looking is None and self._waiters:
+            loop = asyncio.get_running_loop()
+            self._next_look = loop.call_later(self._poll_interval_s, self._look_now)
+
+    def _look_now(self) -> None:
+        self._stop_waiting_to_look()
+        if self._waiters and self._looking is None:
+            self._looking = asyncio.get_running_loop().create_task(self._look())
+
+    def _stop_waiting_to_look(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+
+    async def _look(self) -> None:
+        """Look for the events of all who wait, if there may be any."""
+        try:
+            if self._may_have_changed():
+                waiting = [each for of in self._waiters.values() for each in of]
+                keys = {each.key for each in waiting if each.key is not None}
+                last = await self._reader.find_last_events(sorted(keys))
+                for waiter in waiting:
+                    if waiter.is_met_by(last):
+                        waiter.answer()
+                    elif waiter.key is None:
+                        waiter.woken.set()
+        except ServiceError:
+            self._version = None  # whoever waits has nothing to do with it: later, then
+        finally:
+            self._looking = None
+            self._look_later()
+
+    def _may_have_changed(self) -> bool:
+        """Tell whether others may have committed something since the last look."""
+        if self._get_version is None:
+            return True
+        seen, self._version = self._version, self._get_version()
+        return seen != self._version
+
+    def close(self) -> None:
+        """Look for nothing any more."""
+        self._stop_waiting_to_look()
+        if self._looking is not None:
+            self._looking.cancel()
+        self._waiters = {}

@@ -68,6 +68,7 @@ class ReadOnlyStore(Store):
     async def close(self) -> None:
         """Close the database."""
         await self._blobs.close()
+        self._waiters.close()
         self._connection.close()
 
     async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's

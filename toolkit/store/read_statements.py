@@ -10,6 +10,7 @@ from toolkit.store.tables import artifacts, connections, events, metadata, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
 ZERO_OFFSET: ColumnElement[int] = literal_column("0")
+_LISTED_IDS: Final = "json_array_elements_text(CAST(:of AS json)) AS wanted (value)"
 _SPENDER_COLUMN: Final = "spender_id"  # the account of a row, which may be another one
 # A table, the columns to sum, those to group by, the one that is bounded, and whether the rows are
 # those by an account's connections, rather than the account's own.
@@ -101,9 +102,23 @@ def build_events(kind: DatabaseKind, of: str) -> str:
 def build_last_event(kind: DatabaseKind, of: str) -> str:
     """Build the query of the last event of a resource or job."""
     whose, number = (events.c[f"{of}_id"], events.c["job_n" if of == "job" else "n"])
-    last = select(number.label("n"), events.c.type).where(whose == bindparam("of"))
-    return compile_statement(
-        kind, last.order_by(number.desc()).limit(literal_column("1")).offset(ZERO_OFFSET)
+    last = select(whose.label("id"), number.label("n"), events.c.type)
+    newest = last.where(whose == bindparam("of")).order_by(number.desc())
+    return compile_statement(kind, newest.limit(literal_column("1")).offset(ZERO_OFFSET))
+
+
+@cache
+def build_last_events(kind: DatabaseKind, of: str) -> str:
+    """Build the query of the last events of several resources or jobs; an index finds each.
+
+    Their ids are a JSON list.
+    """
+    whose, number = f"{of}_id", "job_n" if of == "job" else "n"
+    listed = "json_each(:of) AS wanted" if kind == "sqlite" else _LISTED_IDS
+    last = f"SELECT max({number}) FROM events WHERE {whose} = wanted.value"  # noqa: S608
+    return (
+        f"SELECT last.{whose} AS id, last.{number} AS n, last.type FROM {listed}"  # noqa: S608
+        f" JOIN events AS last ON last.{whose} = wanted.value AND last.{number} = ({last})"
     )
 
 

@@ -1,7 +1,8 @@
 """Reads of rows and events: statements compiled once, run on the database's own driver."""
 
 import json
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 from toolkit.store import read_statements as statements
 from toolkit.store.configuration_version import READ_VERSION_SQL
@@ -23,6 +24,9 @@ _SHARED_CONNECTIONS_SQL = (
     " WHERE shares.shared_with IN (:account_id, :all) AND connections.account_id <> :account_id"
     " AND NOT connections.deleted AND owners.operator ORDER BY connections.id"
 )
+# What events are stored by, `resource` or `job`, and its id; and the number and type of an event.
+EventKey: TypeAlias = tuple[str, str]
+LastEvent: TypeAlias = tuple[int, str]
 
 
 class RowReader:
@@ -122,7 +126,7 @@ class RowReader:
 
     async def list_events(self, resource_id: str, after: int, limit: int) -> list[Row]:
         """Return the events of a resource numbered above `after`, in order."""
-        of, key = await self._find_event_key(resource_id)
+        of, key = await self.find_event_key(resource_id)
         rows = await self._fetch(
             statements.build_events(self._kind, of), {"of": key, "after": after, "limit": limit}
         )
@@ -133,17 +137,26 @@ class RowReader:
 
     async def get_last_event_number(self, resource_id: str) -> int:
         """Return the number of the last event of a resource; 0 before the first."""
-        of, key = await self._find_event_key(resource_id)
-        last = await self._fetch(statements.build_last_event(self._kind, of), {"of": key})
-        return int(last[0]["n"]) if last else 0
+        key = await self.find_event_key(resource_id)
+        last = await self.find_last_events([key])
+        return last[key][0] if key in last else 0
 
-    async def has_event(self, resource_id: str, after: int, types: frozenset[str] | None) -> bool:
-        """Tell whether there is an event above `after`, and the last one is of one of `types`."""
-        of, key = await self._find_event_key(resource_id)
-        last = await self._fetch(statements.build_last_event(self._kind, of), {"of": key})
-        return bool(last) and last[0]["n"] > after and (types is None or last[0]["type"] in types)
+    async def find_last_events(self, keys: Sequence[EventKey]) -> dict[EventKey, LastEvent]:
+        """Find the last event by each of several keys; none before the first."""
+        wanted: dict[str, list[str]] = {}
+        for of, value in keys:
+            wanted.setdefault(of, []).append(value)
+        found: dict[EventKey, LastEvent] = {}
+        for of, ids in wanted.items():
+            if len(ids) == 1:
+                last, given = statements.build_last_event(self._kind, of), ids[0]
+            else:
+                last, given = statements.build_last_events(self._kind, of), json.dumps(ids)
+            for row in await self._fetch(last, {"of": given}):
+                found[of, row["id"]] = (int(row["n"]), str(row["type"]))
+        return found
 
-    async def _find_event_key(self, resource_id: str) -> tuple[str, str]:
+    async def find_event_key(self, resource_id: str) -> EventKey:
         """Find what a resource's events are stored by: `resource` or `job`, and its id.
 
         The events of a job that was asked for alone are those of its work item.

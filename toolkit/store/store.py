@@ -133,6 +133,7 @@ class Store:
         await self._writer.drain()
         await self._changes.drain()
         await self._blobs.close()
+        self._waiters.close()
         await self._database.close()
 
     def write(

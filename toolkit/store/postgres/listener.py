@@ -9,7 +9,12 @@ import psycopg
 
 from toolkit.store.postgres.connections import build_parameters
 from toolkit.store.postgres.notices import EVENT_CHANNEL, read_payload
-from toolkit.store.postgres.reads import open_async_connection
+from toolkit.store.postgres.reads import (
+    READ_TIMEOUT_S,
+    AsyncConnection,
+    cut_connection,
+    open_async_connection,
+)
 
 log = logging.getLogger(__name__)
 RECONNECT_S: Final = 1.0
@@ -37,6 +42,8 @@ class CommitListener:
         self._owner = owner
         self._on_commit = on_commit
         self._listening: asyncio.Task[None] | None = None
+        self._connection: AsyncConnection | None = None
+        self._is_heard = True
 
     def start(self) -> None:
         """Begin to listen, on the running event loop."""
@@ -44,27 +51,39 @@ class CommitListener:
 
     async def close(self) -> None:
         """Listen no longer."""
+        if self._connection is not None:
+            cut_connection(self._connection)  # as a server that hangs answers no farewell
         if self._listening is not None:
             self._listening.cancel()
             await asyncio.wait([self._listening])
 
     async def _listen_on(self) -> None:
         """Listen, again and again: connections are cut, and servers restarted."""
+        loop = asyncio.get_running_loop()
         while True:
+            began = loop.time()
             try:
                 await self._listen()
             except (psycopg.Error, OSError) as error:
-                log.info("no notices of commits for now: %s", type(error).__name__)
-            await asyncio.sleep(RECONNECT_S)
+                if self._is_heard:
+                    log.info("no notices of commits for now: %s", type(error).__name__)
+                self._is_heard = False
+            await asyncio.sleep(began + RECONNECT_S - loop.time())
 
     async def _listen(self) -> None:
         connection = await open_async_connection(self._parameters)
+        self._connection = connection
+        limit = asyncio.get_running_loop().call_later(READ_TIMEOUT_S, cut_connection, connection)
         try:
             await connection.execute(f"LISTEN {EVENT_CHANNEL}".encode())
+            limit.cancel()
+            self._is_heard = True
             self._on_commit(None)
             async for notice in connection.notifies():
                 sender, ids = read_payload(notice.payload)
                 if sender != self._owner:
                     self._on_commit(ids)
         finally:
+            limit.cancel()
+            self._connection = None
             await connection.close()

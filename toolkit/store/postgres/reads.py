@@ -31,7 +31,7 @@ MAX_CONNECTIONS: Final = 8
 READ_TIMEOUT_S: Final = 15.0
 _ENDS_SESSION: Final = ("FATAL", "PANIC")
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
-_Connection: TypeAlias = psycopg.AsyncConnection[TupleRow]
+AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,8 +65,8 @@ class PostgresReadConnection:
     def __init__(self, url: str, application_name: str) -> None:
         self._parameters = build_parameters(url, application_name)
         self._queue: deque[PendingRead] = deque()
-        self._idle: list[_Connection] = []
-        self._busy: set[_Connection] = set()
+        self._idle: list[AsyncConnection] = []
+        self._busy: set[AsyncConnection] = set()
         self._working: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
@@ -84,7 +84,7 @@ class PostgresReadConnection:
         """Close all connections, and refuse what is being read."""
         self._is_closed = True
         for connection in self._busy:
-            _cut(connection)
+            cut_connection(connection)
         if self._working:
             await asyncio.wait(self._working)
         await self._close_idle()
@@ -148,12 +148,12 @@ class PostgresReadConnection:
         return await self._run(connection, read)
 
     async def _run(
-        self, connection: _Connection, read: PendingRead
+        self, connection: AsyncConnection, read: PendingRead
     ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         self._busy.add(connection)
         loop = asyncio.get_running_loop()
         # psycopg's own way to give up asks the server, which may be what does not answer.
-        limit = loop.call_later(READ_TIMEOUT_S, _cut, connection)
+        limit = loop.call_later(READ_TIMEOUT_S, cut_connection, connection)
         is_whole = False
         try:
             cursor = await connection.execute(read.sql.encode(), read.given)
@@ -188,7 +188,7 @@ def _refuse(read: PendingRead, error: Exception) -> None:
         read.answer.exception()  # marks it as retrieved, as whoever asked may be gone
 
 
-def _cut(connection: _Connection) -> None:
+def cut_connection(connection: AsyncConnection) -> None:
     """End a connection's socket, so that whoever waits for an answer on it waits no longer."""
     with suppress(psycopg.Error, OSError):
         shared = socket.socket(fileno=connection.fileno())
@@ -198,7 +198,7 @@ def _cut(connection: _Connection) -> None:
             shared.detach()  # it is still the connection's
 
 
-async def open_async_connection(parameters: Mapping[str, Any]) -> _Connection:
+async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnection:
     """Open a connection whose every statement is a transaction of its own.
 
     Args:

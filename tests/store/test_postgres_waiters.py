@@ -1,0 +1,236 @@
+"""Who waits for events of other engines, on a database of PostgreSQL that comes and goes."""
+
+import asyncio
+import logging
+import signal
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests._postgres import PostgresCluster, start_cluster
+from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store import AppendEvent, InsertRow, Store
+from toolkit.store.postgres.database import PostgresDatabase
+
+AT = "2026-11-20T08:00:00.000Z"
+SLOW_POLL_S = 600.0
+LISTENERS_SQL = "SELECT pid FROM pg_stat_activity WHERE starts_with(query, 'LISTEN')"
+INSERT_EVENT_SQL = (
+    "INSERT INTO events (resource_id, n, type, at, data, job_id, job_n)"
+    " VALUES (%s, %s, %s, 'now', '{}', %s, %s)"
+)
+
+
+@pytest.fixture
+def cluster() -> Iterator[PostgresCluster]:
+    """A cluster of the test's own, which it may stop."""
+    made = start_cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]]:
+    """Two stores, as of two machines."""
+    opened = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(2)]
+    yield opened
+    for each in opened:
+        await each.close()
+
+
+@pytest.fixture
+def listeners(postgres_url: str) -> Callable[[], list[int]]:
+    """Finds the sessions of this database that listen."""
+
+    def find() -> list[int]:
+        name = postgres_url.rpartition("/")[2]
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            found = connection.execute(f"{LISTENERS_SQL} AND datname = %s".encode(), (name,))
+            return [int(pid) for (pid,) in found]
+
+    return find
+
+
+async def wait_for_listeners(listeners: Callable[[], list[int]], number: int) -> None:
+    """Wait until so many sessions listen."""
+    async with asyncio.timeout(PATIENCE_S):
+        await wait_until_async(lambda: len(listeners()) == number)
+
+
+def plan(name: str) -> InsertRow:
+    """A row, to write something."""
+    row = {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"}
+    return InsertRow("plans", row)
+
+
+@pytest.fixture
+def without_polls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has stores that are opened now look for nothing unasked."""
+    monkeypatch.setattr(PostgresDatabase, "poll_interval_s", SLOW_POLL_S)
+
+
+@pytest.mark.usefixtures("without_polls")
+async def test_a_waiter_is_told_by_another_engine(
+    stores: list[Store], listeners: Callable[[], list[int]]
+) -> None:
+    """Given a waiter of one store, when another writes, then it is woken at once, without polls."""
+    first, second = stores
+    await wait_for_listeners(listeners, 2)
+    async with asyncio.timeout(PATIENCE_S):
+        for n in range(5):
+            waiting = asyncio.create_task(
+                first.wait_for_event("run_a", after=n, timeout_s=SLOW_POLL_S)
+            )
+            await yield_turns(3)
+            await second.write([AppendEvent("run_a", "run.queued", {}, AT)])
+            await waiting
+            assert await first.get_last_event_number("run_a") == n + 1
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def silent(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[Store, Callable[..., None]]]:
+    """A store, and what adds an event without telling anybody, as an engine that dies then."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+        store = await Store.open(tmp_path, database=url)
+
+        def insert(*values: object) -> None:
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(INSERT_EVENT_SQL.encode(), values)
+
+    else:
+        store = await Store.open(tmp_path)
+
+        def insert(*values: object) -> None:
+            with closing(sqlite3.connect(tmp_path / "state.db")) as connection:
+                connection.execute(INSERT_EVENT_SQL.replace("%s", "?"), values)
+                connection.commit()
+
+    yield store, insert
+    await store.close()
+
+
+async def test_nobody_has_to_be_told(silent: tuple[Store, Callable[..., None]]) -> None:
+    """Given events that nobody tells of, then those who wait for them find them, and no others."""
+    store, insert = silent
+    insert("wfl_a", 1, "node.queued", "job_a", 1)
+
+    async def wait(key: str, after: int, *types: str) -> None:
+        await store.wait_for_event(
+            key, after=after, timeout_s=SLOW_POLL_S, types=frozenset(types) or None
+        )
+
+    woken = [("wfl_a", 1), ("job_a", 1), ("wfl_a", 0, "node.completed"), ("wfl_b", 0)]
+    asleep = [("wfl_a", 1, "workflow.completed"), ("wfl_a", 2), ("job_b", 0), ("wfl_c", 0)]
+    tasks = [asyncio.create_task(wait(*each)) for each in (*woken, *asleep)]  # type: ignore[arg-type]
+    await asyncio.wait(tasks, timeout=0.01)
+    assert not any(task.done() for task in tasks)
+    insert("wfl_a", 2, "node.completed", "job_a", 2)
+    insert("wfl_b", 1, "node.queued", None, None)
+    async with asyncio.timeout(PATIENCE_S):
+        await asyncio.gather(*tasks[: len(woken)])
+    assert not any(task.done() for task in tasks[len(woken) :])
+    insert("wfl_c", 1, "node.queued", None, None)
+    async with asyncio.timeout(PATIENCE_S):
+        await tasks[-1]
+    for task in tasks:
+        task.cancel()
+
+
+async def test_a_waiter_is_found_while_the_listener_is_cut(
+    stores: list[Store], listeners: Callable[[], list[int]], postgres: PostgresCluster
+) -> None:
+    """Given listening connections that are cut, then waiters are woken all the same."""
+    first, second = stores
+    await wait_for_listeners(listeners, 2)
+    async with asyncio.timeout(PATIENCE_S):
+        for n in range(3):
+            waiting = asyncio.create_task(
+                first.wait_for_event("run_a", after=n, timeout_s=SLOW_POLL_S)
+            )
+            await yield_turns(3)
+            with postgres.connect() as connection:
+                for pid in listeners():
+                    connection.execute("SELECT pg_terminate_backend(%s)", (pid,))
+            await second.write([AppendEvent("run_a", "run.queued", {}, AT)])
+            await waiting
+    await wait_for_listeners(listeners, 2)
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
+async def test_a_server_that_comes_and_goes(
+    cluster: PostgresCluster,
+    how: signal.Signals,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Given readers and waiters, when the server stops or crashes, then they go on by themselves.
+
+    Meanwhile those who read are refused in one line, and those who wait, wait.
+    """
+    caplog.set_level(logging.INFO)
+    url = cluster.build_url()
+    first, second = [await Store.open(tmp_path / str(n), database=url) for n in range(2)]
+    await first.write([plan("a")])
+    told: list[ServiceError] = []
+    answers: list[int] = []
+
+    async def read_on() -> None:
+        while True:
+            try:
+                assert [row["id"] for row in await first.find_rows("plans")] == ["a"]
+                answers.append(1)
+            except ServiceError as error:
+                told.append(error)
+                await yield_turns()
+
+    waiting = [
+        asyncio.create_task(first.wait_for_event(f"run_{n}", after=0, timeout_s=SLOW_POLL_S))
+        for n in range(20)
+    ]
+    reading = [asyncio.create_task(read_on()) for _ in range(3)]
+    async with asyncio.timeout(PATIENCE_S):
+        for _ in range(2):
+            await asyncio.to_thread(cluster.stop, how)
+            told.clear()
+            await wait_until_async(lambda: len(told) > 20)
+            await asyncio.to_thread(cluster.start)
+            answers.clear()
+            await wait_until_async(lambda: sum(answers) > 20)
+        assert not any(task.done() for task in (*waiting, *reading))
+        events = [AppendEvent(f"run_{n}", "run.queued", {}, AT) for n in range(20)]
+        await second.write(events)
+        watch = Watch()
+        await asyncio.gather(*waiting)
+    assert watch.measure_elapsed_s() < PATIENCE_S / 2
+    for task in reading:
+        task.cancel()
+    assert {error.code for error in told} == {ErrorCode.UNAVAILABLE}
+    assert not any("\n" in str(error) or cluster.password in str(error) for error in told)
+    assert all(error.retry_after for error in told)
+    ours = [record for record in caplog.records if record.name.startswith("toolkit")]
+    assert not any(record.exc_info or "\n" in record.getMessage() for record in ours)
+    for each in (first, second):
+        await each.close()
+
+
+async def test_waiting_ends_with_its_time_while_the_server_hangs(
+    cluster: PostgresCluster, tmp_path: Path
+) -> None:
+    """Given a server that does not answer, then whoever waits does so for as long as asked."""
+    store = await Store.open(tmp_path, database=cluster.build_url())
+    waiting = asyncio.create_task(store.wait_for_event("run_a", after=0, timeout_s=0.3))
+    await yield_turns(3)
+    with cluster.hang():
+        async with asyncio.timeout(PATIENCE_S):
+            await store.wait_for_event("run_b", after=0, timeout_s=0.1)
+            await waiting
+    assert await store.get_last_event_number("run_a") == 0
+    await store.close()
