@@ -26,6 +26,7 @@ NAMES = (
     "critical_path",
     "startup",
     "cpu_steps",
+    "dispatch",
     "artifacts",
     "resilience",
     "budget_truth",

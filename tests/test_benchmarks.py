@@ -13,6 +13,7 @@ from benchmarks import (
     artifacts,
     batch,
     cpu_steps,
+    dispatch,
     embedded,
     filtered_lists,
     gateway,
@@ -180,6 +181,16 @@ def test_cpu_steps(capsys: pytest.CaptureFixture[str]) -> None:
     """Given two steps, then work, bytes and the first step are told beside the bare function."""
     asyncio.run(cpu_steps.main(1, 2))
     assert set(figures(capsys)) == {f"cpu_steps.{name}" for name in ("first", "work", "bytes")}
+
+
+def test_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given two steps and two notebooks on a cluster, then what each costs is told."""
+    pytest.importorskip("distributed")
+    with warnings.catch_warnings():
+        dispatch.main(1, 2, 2)
+    told = figures(capsys)
+    assert set(told) == {f"dispatch.{name}" for name in ("local", "dask", "notebook")}
+    assert told["dispatch.dask"]["peer_name"] == "Dask"
 
 
 def test_artifacts(capsys: pytest.CaptureFixture[str]) -> None:

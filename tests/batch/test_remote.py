@@ -14,7 +14,8 @@ from tests.batch.conftest import Write
 from tests.support.dask_cluster import DaskCluster, clean_environment
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, batch
-from toolkit.batch.remote.row import RowRequest, run_row
+from toolkit.batch.remote.row import RowRequest
+from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import RequestError, ServiceError
 
 pytest.importorskip("distributed")

@@ -21,7 +21,8 @@ import nbformat
 
 from toolkit.batch.notebook_job import ExecutedNotebook, NotebookJob
 from toolkit.batch.remote.executors import ExecutorFactory
-from toolkit.batch.remote.row import RowAnswer, RowRequest, run_row
+from toolkit.batch.remote.row import RowAnswer, RowRequest
+from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
 

@@ -157,7 +157,7 @@ class _BatchKernels:
         ).start()
 
 
-def run_row(text: str) -> str:
+def answer_request(text: str) -> str:
     """Run the notebook of a row; return what came of it."""
     asked = RowRequest(**json.loads(text))
     refusal = explain_other_version(asked.version)
