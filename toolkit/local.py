@@ -416,6 +416,7 @@ def start_engine(
     take_up: bool | None,
     read_only: bool,
     dispatch: str | None,
+    database: str | None,
 ) -> tuple[EngineThread, str]:
     """Start an engine thread and sign its owner in; in the sandbox every vendor is connected.
 
@@ -429,15 +430,17 @@ def start_engine(
     if dispatch is not None:
         update["dispatch"] = dispatch
         Settings(dispatch=dispatch)  # a copy is not checked
+    if database is not None:
+        update["database"] = Settings(database=database).database  # nor is this
     settings = settings.model_copy(update=update)
     registry = registry or Registry.load()
     functions = FunctionTable()
     thread = EngineThread(settings, registry, faults, cassette, mode, opened_for, functions)
     if thread.engine.is_held and opened_for == OpenOptions():
         log.warning(
-            "%s is a copy of another data directory: what was left lying in it is not taken up;"
+            "%s is a copy of another one: what was left lying in it is not taken up;"
             " take_up=True goes on with it.",
-            settings.data_dir,
+            "The database" if settings.database else f"The data directory {settings.data_dir}",
         )
     try:
         return thread, thread.call(_sign_in(thread.engine, registry, functions))

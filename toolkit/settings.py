@@ -8,7 +8,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -26,6 +34,8 @@ SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 kee
 # Old names of settings, which are still read: to be removed in the version after 0.1.0.
 RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
 _DISPATCH = re.compile(r"dask://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+_DATABASE = re.compile(r"postgres(ql)?://")
+_STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
 
 
@@ -49,7 +59,20 @@ def _check_dispatch(text: str) -> str:
     return text
 
 
+def _check_database(url: SecretStr) -> SecretStr:
+    text = url.get_secret_value()
+    if not _DATABASE.match(text):
+        raise ValueError(
+            "is not the address of a database of PostgreSQL such as"
+            " postgresql://toolkit@10.0.0.5/toolkit"
+        )
+    if _STRAY_PERCENT.search(text):
+        raise ValueError("has a `%` that is not written as %25")
+    return url
+
+
 DaskAddress = Annotated[str, AfterValidator(_check_dispatch)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database)]
 
 
 def _check_secretless(text: str) -> str:
@@ -233,6 +256,12 @@ class Settings(BaseSettings):
 
     data_dir: Path = Path(".toolkit")
     durability: Literal["normal", "full"] = "normal"
+    database: DatabaseUrl | None = Field(
+        default=None,
+        description="the database of PostgreSQL that has the rows, as `postgresql://user@host/name`"
+        " (the extra `postgres`), instead of one in `data_dir`; its password may also be in"
+        " PGPASSWORD or a password file, as libpq has them",
+    )
     artifact_url: Annotated[str, AfterValidator(_check_secretless)] | None = None
     artifact_endpoint_url: Annotated[str, AfterValidator(_check_endpoint)] | None = Field(
         default=None, description="of a service that speaks S3, such as MinIO, for s3:// artifacts"
@@ -377,8 +406,12 @@ class Settings(BaseSettings):
         return init_settings, _VariablesSource(settings_cls), _FileSource(settings_cls)
 
     def names_engine(self) -> bool:
-        """Tell whether an embedded engine is configured: its folder was set, or the sandbox."""
-        return self.sandbox or "data_dir" in self.model_fields_set
+        """Tell whether an embedded engine is configured: where its data is, or the sandbox."""
+        return self.sandbox or bool({"data_dir", "database"} & self.model_fields_set)
+
+    def get_database_url(self) -> str | None:
+        """Return the address of the database, with its password if it has one; none for SQLite."""
+        return None if self.database is None else self.database.get_secret_value()
 
     def get_max_concurrent_calls(self, vendor_id: str) -> int:
         """Return the number of calls a connection to a vendor may have under way."""

@@ -116,7 +116,10 @@ def _find_data_dir(where: Target, opened: ExitStack) -> Path:
     from toolkit.settings import Settings
     from toolkit.store.data_dir.location import find_database
 
-    folder = where.data_dir or Settings().data_dir
+    settings = Settings()
+    folder = where.data_dir or settings.data_dir
+    if settings.database is not None:
+        return folder
     if where.data_dir is not None or where.read_only or (folder / "state.db").exists():
         return find_database(folder).parent
     return Path(opened.enter_context(TemporaryDirectory(prefix="toolkit-")))

@@ -189,6 +189,12 @@ class Engine:
             take_up = settings.take_up
         executor = make_executor(settings)
         if read_only:
+            if settings.database is not None:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    "A database of PostgreSQL is not opened to be looked at alone (read_only,"
+                    " --read-only): that is for data directories.",
+                )
             store: Store = ReadOnlyStore(
                 settings.data_dir, settings.artifact_url, settings.artifact_endpoint_url
             )
@@ -202,6 +208,7 @@ class Engine:
                 timed=observer.record_commit if observer is not None else None,
                 sandbox=settings.sandbox,
                 take_up=take_up,
+                database=settings.get_database_url(),
             )
         deployment = Deployment(store.limits)
         core = EngineContext(

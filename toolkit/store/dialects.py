@@ -22,4 +22,6 @@ def get_dialect(kind: DatabaseKind) -> Dialect:
 
 def compile_statement(kind: DatabaseKind, statement: ClauseElement) -> str:
     """Compile a statement to a database's dialect, with named parameters."""
-    return str(statement.compile(dialect=get_dialect(kind)))
+    text = str(statement.compile(dialect=get_dialect(kind)))
+    # Columns have their order of texts; of a value in BETWEEN, PostgreSQL takes none.
+    return text.replace('::VARCHAR COLLATE "C"', "::VARCHAR")

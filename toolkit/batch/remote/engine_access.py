@@ -74,6 +74,7 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[Client, str]]:
             take_up=None,
             read_only=False,
             dispatch=None,
+            database=None,
         )
     except BaseException:
         listener.close()

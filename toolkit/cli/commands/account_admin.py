@@ -1,14 +1,14 @@
 """Account commands for the operator of a data directory; a server may be running."""
 
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from toolkit.cli.commands.admin import AsJson, DataDir, complete_accounts
+from toolkit.cli.commands.admin import AsJson, complete_accounts
 from toolkit.cli.output import Printer
+from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
 from toolkit.cli.target import Target
 
 if TYPE_CHECKING:
@@ -35,19 +35,26 @@ KEY_COLUMNS = (
 )  # fmt: skip
 
 
-def list_accounts(data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False) -> None:
+def list_accounts(
+    data_dir: DataDir = Path(".toolkit"), database: Database = None, as_json: AsJson = False
+) -> None:
     """List the accounts of a data directory: what each spent today, and keeps."""
     Printer(as_json).print_table(
-        read_accounts(data_dir, lambda admin: admin.list_all()), ACCOUNT_COLUMNS
+        read_accounts(make_settings(data_dir, database), lambda admin: admin.list_all()),
+        ACCOUNT_COLUMNS,
     )
 
 
 def list_keys(
-    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+    account: AccountName,
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """List an account's keys, those that have ended too: never the keys themselves."""
     Printer(as_json).print_table(
-        read_accounts(data_dir, lambda admin: admin.list_keys(account)), KEY_COLUMNS
+        read_accounts(make_settings(data_dir, database), lambda admin: admin.list_keys(account)),
+        KEY_COLUMNS,
     )
 
 
@@ -66,8 +73,8 @@ def show_account(where: Target, account: str | None) -> bool:
         )
     from toolkit.settings import Settings
 
-    data_dir = where.data_dir or Settings().data_dir
-    found = read_accounts(data_dir, lambda admin: admin.describe(account))
+    settings = Settings() if where.data_dir is None else Settings(data_dir=where.data_dir)
+    found = read_accounts(settings, lambda admin: admin.describe(account))
     Printer(where.as_json).print_record(found, "keys", KEY_COLUMNS)
     return True
 
@@ -78,10 +85,14 @@ def disable(
         bool, typer.Option("--let-finish", help="Have what is under way go on to its end.")
     ] = False,
     data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Refuse an account's keys, and end what it has under way; nothing of it is deleted."""
-    done = change_accounts(data_dir, lambda admin: admin.disable(account, let_finish=let_finish))
+    done = change_accounts(
+        make_settings(data_dir, database),
+        lambda admin: admin.disable(account, let_finish=let_finish),
+    )
     printer = Printer(as_json)
     if as_json:
         printer.print_record(done)
@@ -106,26 +117,39 @@ def _print_infrastructure(printer: Printer, rented: "list[RentedResource]") -> N
 
 
 def enable(
-    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+    account: AccountName,
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Have a disabled account's keys work again."""
-    done = change_accounts(data_dir, lambda admin: admin.enable(account))
+    done = change_accounts(make_settings(data_dir, database), lambda admin: admin.enable(account))
     _print_change(done, "is enabled: its keys work again", as_json=as_json)
 
 
 def promote(
-    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+    account: AccountName,
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make an account an operator's: it may share its connections with others."""
-    done = change_accounts(data_dir, lambda admin: admin.set_operator(account, operator=True))
+    done = change_accounts(
+        make_settings(data_dir, database), lambda admin: admin.set_operator(account, operator=True)
+    )
     _print_change(done, "may share: toolkit connections share VENDOR --all", as_json=as_json)
 
 
 def demote(
-    account: AccountName, data_dir: DataDir = Path(".toolkit"), as_json: AsJson = False
+    account: AccountName,
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
+    as_json: AsJson = False,
 ) -> None:
     """Make an account an operator's no longer: what it shared leads others nowhere."""
-    done = change_accounts(data_dir, lambda admin: admin.set_operator(account, operator=False))
+    done = change_accounts(
+        make_settings(data_dir, database), lambda admin: admin.set_operator(account, operator=False)
+    )
     _print_change(done, "may share no longer, and nobody uses what it shared", as_json=as_json)
 
 
@@ -143,11 +167,13 @@ def recover(
         bool, typer.Option("--revoke-others", help="Revoke all its other keys at once.")
     ] = False,
     data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a key with all scopes for an account whose own was lost; it is shown this once."""
     made = change_accounts(
-        data_dir, lambda admin: admin.recover(account, revoke_others=revoke_others)
+        make_settings(data_dir, database),
+        lambda admin: admin.recover(account, revoke_others=revoke_others),
     )
     printer = Printer(as_json)
     if as_json:
@@ -166,59 +192,30 @@ def recover(
         printer.print_note(f"The account is disabled: toolkit account enable {made.account.id}.")
 
 
-def read_accounts(data_dir: Path, ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-    """Read about the accounts of a data directory, without writing to it.
+def read_accounts(settings: "Settings", ask: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+    """Read about the accounts of a data directory or database, without writing to it.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, or of another version.
     """
-    from toolkit.settings import Settings
-    from toolkit.store import ReadOnlyStore, Store
-
-    settings = Settings(data_dir=data_dir)
-
-    async def open_store() -> Store:
-        return ReadOnlyStore(settings.data_dir, settings.artifact_url)
-
-    return _run_on_store(open_store, ask, settings)
+    return _run_on_accounts(settings, ask, read_only=True)
 
 
-def change_accounts(data_dir: Path, make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
-    """Change an account of a data directory, beside whatever process serves it.
+def change_accounts(settings: "Settings", make: "Callable[[AccountAdmin], Awaitable[T]]") -> T:
+    """Change an account of a data directory or database, beside whatever process serves it.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it is none, or of another version.
     """
-    from toolkit.settings import Settings
-    from toolkit.store import Store
-    from toolkit.store.data_dir.location import find_database
-
-    find_database(data_dir)
-    settings = Settings(data_dir=data_dir)
-    # Not an engine: that would resume work left in the directory, with this shell's variables.
-    opening = partial(
-        Store.open,
-        settings.data_dir,
-        durability=settings.durability,
-        artifact_url=settings.artifact_url,
-    )
-    return _run_on_store(opening, make, settings)
+    return _run_on_accounts(settings, make, read_only=False)
 
 
-def _run_on_store(
-    opening: "Callable[[], Awaitable[Store]]",
-    asked: "Callable[[AccountAdmin], Awaitable[T]]",
-    settings: "Settings",
+def _run_on_accounts(
+    settings: "Settings", asked: "Callable[[AccountAdmin], Awaitable[T]]", *, read_only: bool
 ) -> T:
-    import asyncio
-
     from toolkit.engine.access.account_admin import AccountAdmin
 
-    async def run() -> T:
-        store = await opening()
-        try:
-            return await asked(AccountAdmin(store, settings))
-        finally:
-            await store.close()
+    async def run(store: "Store") -> T:
+        return await asked(AccountAdmin(store, settings))
 
-    return asyncio.run(run())
+    return run_on_store(settings, run, read_only=read_only)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
+
 if TYPE_CHECKING:
+    from toolkit.store import Store
     from toolkit.store.maintenance.doctor import DataDirIssue
 
-DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 _AGE = re.compile(r"(\d{1,6})([hdw])")
 _HOURS = {"h": 1, "d": 24, "w": 168}
@@ -148,43 +150,31 @@ def create_account(
         bool, typer.Option("--operator", help="An operator's, which may share its connections.")
     ] = False,
     data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Make an account and print its key, this once; a server may be running meanwhile.
 
     Its pointers may name the vendors' conventional variables, and those given here.
     """
-    import asyncio
-
     from toolkit.contract.account import AccountCreate, AccountCreated
     from toolkit.engine.access.accounts import Accounts
-    from toolkit.settings import Settings
-    from toolkit.store import Store
-    from toolkit.store.data_dir.location import find_database
 
-    find_database(data_dir)  # a key is of no use in a directory that no server has
+    settings = make_settings(data_dir, database)
     try:
         request = AccountCreate(email=email)
     except ValueError:
         raise typer.BadParameter("give an address such as name@example.org") from None
 
-    async def create_record() -> AccountCreated:
-        settings = Settings(data_dir=data_dir)
-        # Not an engine: that would resume work left in the directory, with this shell's variables.
-        store = await Store.open(
-            settings.data_dir, durability=settings.durability, artifact_url=settings.artifact_url
+    async def create_record(store: "Store") -> AccountCreated:
+        return await Accounts(store, settings).create(
+            request,
+            allow_env=allow_env or (),
+            max_cost_usd_per_day=max_cost_usd_per_day,
+            operator=operator,
         )
-        try:
-            return await Accounts(store, settings).create(
-                request,
-                allow_env=allow_env or (),
-                max_cost_usd_per_day=max_cost_usd_per_day,
-                operator=operator,
-            )
-        finally:
-            await store.close()
 
-    account = asyncio.run(create_record())
+    account = run_on_store(settings, create_record)
     if as_json:
         _print_json(account.model_dump(mode="json"))
     else:
@@ -213,30 +203,21 @@ def limit_account(
     ] = None,
     unlimited: Annotated[bool, typer.Option("--unlimited", help="End its limit.")] = False,
     data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Set what an account may spend in a day, whichever key it uses; a server may be running."""
-    import asyncio
-
     from toolkit.contract.account import Account
     from toolkit.engine.access.accounts import Accounts
-    from toolkit.settings import Settings
-    from toolkit.store import Store
-    from toolkit.store.data_dir.location import find_database
 
     if (max_cost_usd_per_day is None) != unlimited:
         raise typer.BadParameter("give either --max-cost-usd-per-day or --unlimited")
-    find_database(data_dir)
+    settings = make_settings(data_dir, database)
 
-    async def set_limit() -> Account:
-        settings = Settings(data_dir=data_dir)
-        store = await Store.open(settings.data_dir, durability=settings.durability)
-        try:
-            return await Accounts(store, settings).set_daily_limit(account, max_cost_usd_per_day)
-        finally:
-            await store.close()
+    async def set_limit(store: "Store") -> Account:
+        return await Accounts(store, settings).set_daily_limit(account, max_cost_usd_per_day)
 
-    found = asyncio.run(set_limit())
+    found = run_on_store(settings, set_limit)
     if as_json:
         _print_json(found.model_dump(mode="json"))
     elif found.max_cost_usd_per_day is None:

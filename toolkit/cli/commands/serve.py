@@ -62,6 +62,13 @@ def serve(
         str | None,
         typer.Option(help="The Dask cluster that does CPU steps, as dask://host:port."),
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="The database of PostgreSQL that has the rows, as postgresql://user@host/name; its"
+            " password is better in TOOLKIT_DATABASE, PGPASSWORD or a password file."
+        ),
+    ] = None,
     log_format: Annotated[
         Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
     ] = "auto",
@@ -97,6 +104,7 @@ def serve(
             trust_proxy=trust_proxy,
             cors_origins=cors_origin,
             dispatch=dispatch,
+            database=database,
         )
         script = _load_faults(faults)
         update: dict[str, object] = {
@@ -129,7 +137,7 @@ def serve(
                     watch.log_started(url)
                     _print_ready(url)
                     if engine.is_held:
-                        _print_held(settings.data_dir)
+                        _print_held(settings)
 
                 await serve_engine(
                     engine, host, listener, on_ready=ready, observer=watch, is_worker=is_worker
@@ -229,10 +237,13 @@ def _load_faults(path: Path | None) -> "Faults | None":
         raise RequestError(ErrorCode.INVALID_REQUEST, str(error)) from None
 
 
-def _print_held(data_dir: Path) -> None:
+def _print_held(settings: "Settings") -> None:
+    named = f"{settings.data_dir} is a copy of another data directory"
+    if settings.database is not None:
+        named = "The database is a copy of another one"
     print(
-        f"{data_dir} is a copy of another data directory: what was left lying in it is held, and"
-        " nothing at GPU clouds is touched. Go on with it by --take-up.",
+        f"{named}: what was left lying in it is held, and nothing at GPU clouds is touched. Go on"
+        " with it by --take-up.",
         file=sys.stderr,
         flush=True,
     )

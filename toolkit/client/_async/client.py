@@ -110,6 +110,7 @@ class AsyncClient(AsyncClientExperiments):
         take_up: bool | None = None,
         read_only: bool = False,
         dispatch: str | None = None,
+        database: str | None = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -130,6 +131,8 @@ class AsyncClient(AsyncClientExperiments):
             read_only: only read what is there, of all accounts; nothing is written.
             dispatch: the Dask cluster that does CPU steps, as `dask://host:port` (the extra
                 `dask`); worker processes of this machine by default.
+            database: the database of PostgreSQL that has the rows, as `postgresql://user@host/name`
+                (the extra `postgres`); one in `data_dir` by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -155,6 +158,7 @@ class AsyncClient(AsyncClientExperiments):
             take_up=take_up,
             read_only=read_only,
             dispatch=dispatch,
+            database=database,
         )
         client = cls(
             base_url=LOCAL_URL,

@@ -111,6 +111,7 @@ class Client(ClientExperiments):
         take_up: bool | None = None,
         read_only: bool = False,
         dispatch: str | None = None,
+        database: str | None = None,
     ) -> Self:
         """Open the embedded engine, with nothing to set up.
 
@@ -131,6 +132,8 @@ class Client(ClientExperiments):
             read_only: only read what is there, of all accounts; nothing is written.
             dispatch: the Dask cluster that does CPU steps, as `dask://host:port` (the extra
                 `dask`); worker processes of this machine by default.
+            database: the database of PostgreSQL that has the rows, as `postgresql://user@host/name`
+                (the extra `postgres`); one in `data_dir` by default.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the data directory or the cassette cannot be used.
@@ -156,6 +159,7 @@ class Client(ClientExperiments):
             take_up=take_up,
             read_only=read_only,
             dispatch=dispatch,
+            database=database,
         )
         client = cls(
             base_url=LOCAL_URL,

@@ -1,0 +1,120 @@
+"""The database of PostgreSQL from outside: the client, the server and the operator's commands."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests._postgres import PostgresCluster
+from tests.conftest import Server
+from toolkit import Client, Workflow
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.settings import Settings
+
+CARD = {"title": "Tea", "width": 300, "height": 200}
+
+
+def _run_command(*words: str) -> str:
+    """Run a command that succeeds."""
+    done = CliRunner().invoke(app, list(words))
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def _make_work(client: Client) -> str:
+    """Make a run, a workflow and an upload; return the workflow's id."""
+    client.runs.create("llm.generate", {"objective": "Salt"}, tags=["mine"]).wait(progress=False)
+    wf = Workflow("cards")
+    tea = wf.add("tea", "research.gather", topic="Tea")
+    wf.add("card", "composition.layout", **CARD, depends_on=[tea])
+    done = client.workflows.submit(wf).wait(progress=False)
+    assert done.status == "completed"
+    return done.id
+
+
+def test_embedded_and_served_work_are_one(
+    tmp_path: Path, postgres_url: str, postgres: PostgresCluster
+) -> None:
+    """Given an engine and a server on one database, then each account's work is there for both."""
+    with Client.local(tmp_path / "a", sandbox=True, database=postgres_url) as client:
+        made = _make_work(client)
+        assert not (tmp_path / "a" / "state.db").exists()
+    with Client.local(tmp_path / "a", sandbox=True, database=postgres_url) as client:
+        assert client.workflows.get(made).status == "completed"
+        assert [run.tags for run in client.runs.list(tag="mine", q="SALT")] == [["mine"]]
+
+    server = Server(Settings(data_dir=tmp_path / "b", sandbox=True, database=postgres_url))
+    try:
+        with Client(base_url=server.url) as nobody:
+            key = nobody.account.create("ada@example.org").api_key
+        where = ["--database", postgres_url, "--data-dir", str(tmp_path / "c")]
+        shown = json.loads(_run_command("account", "list", *where, "--json"))
+        assert {one["email"] for one in shown} >= {"ada@example.org"}
+        with Client(base_url=server.url, api_key=key) as client:
+            assert client.account.get().email == "ada@example.org"
+            _run_command("account", "disable", "ada@example.org", *where)
+            with pytest.raises(RequestError) as refused:
+                client.account.get()
+            assert refused.value.code is ErrorCode.UNAUTHENTICATED
+            _run_command("account", "enable", "ada@example.org", *where)
+            _run_command("account", "limit", "ada@example.org", "--unlimited", *where)
+            assert client.account.get().max_cost_usd_per_day is None
+        made = json.loads(_run_command("account", "create", "b@example.org", *where, "--json"))
+        with Client(base_url=server.url, api_key=made["api_key"]) as client:
+            assert client.account.get().id == made["id"]
+    finally:
+        server.close()
+
+
+def test_the_worlds_are_apart(tmp_path: Path, postgres_url: str) -> None:
+    """Given a database of the sandbox, then no engine with real vendors opens it."""
+    Client.local(tmp_path, sandbox=True, database=postgres_url).close()
+    with pytest.raises(ServiceError, match="The database is the sandbox's"):
+        Client.local(tmp_path, database=postgres_url)
+
+
+def test_the_password_is_in_no_message(
+    tmp_path: Path, postgres: PostgresCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an address with a password, then no message, log line or representation has it."""
+    url = postgres.build_url("nothing_here")
+    assert postgres.password not in repr(Settings(database=url))
+    bad = [url, url.replace(postgres.password, f"{postgres.password}%zz"), f"mysql{url[10:]}"]
+    for each in bad:
+        done = subprocess.run(
+            [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(tmp_path)],
+            capture_output=True, check=False, text=True, cwd=tmp_path,
+            env={**os.environ, "TOOLKIT_DATABASE": each},
+        )  # fmt: skip
+        assert done.returncode != 0
+        assert postgres.password not in done.stdout + done.stderr, each
+        monkeypatch.setenv("TOOLKIT_DATABASE", each)
+        with pytest.raises((ServiceError, RequestError)) as refused:
+            Client.local(tmp_path, sandbox=True)
+        assert postgres.password not in str(refused.value)
+
+
+def test_libpq_knows_the_password_too(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an address without a password, then it is looked for where libpq looks."""
+    bare = postgres_url.replace(f":{postgres.password}@", "@")
+    with pytest.raises(ServiceError):
+        Client.local(tmp_path, sandbox=True, database=bare)
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    with Client.local(tmp_path, sandbox=True, database=bare) as client:
+        assert len(client.runs.list()) == 0
+
+
+def test_a_database_without_tables_is_no_accounts(tmp_path: Path, postgres_url: str) -> None:
+    """Given an empty database, then a command of accounts says so, and makes nothing in it."""
+    words = ["account", "create", "ada@example.org", "--database", postgres_url]
+    for _ in range(2):
+        done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
+        assert isinstance(done.exception, ServiceError)
+        assert "no tables of the toolkit" in str(done.exception)

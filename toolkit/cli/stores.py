@@ -1,0 +1,84 @@
+"""The store that a command of the operator works on: a data directory's, or a database's."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.settings import Settings
+    from toolkit.store import Store
+
+T = TypeVar("T")
+DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
+Database: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="The database of PostgreSQL that has the rows, as postgresql://user@host/name;"
+        " TOOLKIT_DATABASE by default."
+    ),
+]
+
+
+def make_settings(data_dir: Path, database: str | None) -> "Settings":
+    """Make the settings of a command; what it was not given is as set elsewhere.
+
+    Raises:
+        SettingsError: the address is none.
+    """
+    from toolkit.settings import Settings
+
+    if database is None:
+        return Settings(data_dir=data_dir)
+    return Settings(data_dir=data_dir, database=database)
+
+
+def run_on_store(
+    settings: "Settings", work: "Callable[[Store], Awaitable[T]]", *, read_only: bool = False
+) -> T:
+    """Run something on a store that is there already, beside whatever process serves it.
+
+    No engine is opened: that would resume work that was left, with this shell's variables.
+
+    Args:
+        settings: where it is.
+        work: what to do with the open store.
+        read_only: write nothing; of a data directory, all accounts are one then.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there is none, or it is of another version.
+    """
+    import asyncio
+
+    async def run() -> T:
+        store = await _open_store(settings, read_only=read_only)
+        try:
+            return await work(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(run())
+
+
+async def _open_store(settings: "Settings", *, read_only: bool) -> "Store":
+    from toolkit.store import ReadOnlyStore, Store
+    from toolkit.store.data_dir.location import find_database
+    from toolkit.store.maintenance.databases import check_database
+
+    if settings.database is None and read_only:
+        return ReadOnlyStore(
+            settings.data_dir, settings.artifact_url, settings.artifact_endpoint_url
+        )
+    url = settings.get_database_url()
+    if url is None:
+        find_database(settings.data_dir)  # a key is of no use in a directory that no server has
+    else:
+        check_database(url)
+    return await Store.open(
+        settings.data_dir,
+        durability=settings.durability,
+        artifact_url=settings.artifact_url,
+        artifact_endpoint_url=settings.artifact_endpoint_url,
+        database=url,
+    )
