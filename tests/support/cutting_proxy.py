@@ -64,9 +64,6 @@ class CuttingProxy:
                         is_silent.set()
                     server.write(chunk)
                     await server.drain()
-                    if fate == "unanswered":
-                        await back  # ends once the server has answered
-                        break
             back.cancel()
         finally:
             for stream in (answers, server):
@@ -79,7 +76,7 @@ class CuttingProxy:
         with suppress(OSError):
             while chunk := await replies.read(CHUNK_BYTES):
                 if silent.is_set():
-                    return
+                    break  # it has been made, and nobody is told
                 answers.write(chunk)
                 await answers.drain()
         answers.close()
