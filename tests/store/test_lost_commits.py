@@ -13,6 +13,7 @@ from tests.support.cutting_proxy import CommitFate, CuttingProxy
 from tests.support.timing import PATIENCE_S
 from toolkit.contract.errors import ServiceError
 from toolkit.store import AddSpending, AppendEvent, Change, Store
+from toolkit.store.postgres import connections
 
 AT = "2026-11-20T08:00:00.000Z"
 
@@ -52,11 +53,15 @@ async def count(store: Store, resource: str) -> tuple[list[int], int]:
     return [event["n"] for event in events], spent
 
 
-@pytest.mark.parametrize("fate", ["lost", "unanswered"])
+@pytest.mark.parametrize("fate", ["lost", "unanswered", "stuck"])
 async def test_a_commit_that_was_cut_is_made_once(
-    store: Store, proxy: CuttingProxy, fate: CommitFate
+    monkeypatch: pytest.MonkeyPatch, store: Store, proxy: CuttingProxy, fate: CommitFate
 ) -> None:
-    """Given a connection that is cut in a commit, before or after it is made, then it is made."""
+    """Given a connection that is cut in a commit, before or after it is made, then it is made.
+
+    Also where nobody is told that it is cut, and the answer never comes.
+    """
+    monkeypatch.setattr(connections, "ANSWER_TIMEOUT_S", 0.5)
     fates: list[CommitFate] = [fate]
     proxy.decide = lambda: fates.pop() if fates else "passes"
     async with asyncio.timeout(PATIENCE_S):

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-# Whether a commit passes, or is lost on its way there, or its answer on its way back.
-CommitFate = Literal["passes", "lost", "unanswered"]
+# Whether a commit passes, or is lost on its way there, or its answer on its way back; or whether it
+# is lost and nobody is told, as where a network is cut.
+CommitFate = Literal["passes", "lost", "unanswered", "stuck"]
 CHUNK_BYTES = 65_536
 
 
@@ -27,6 +28,7 @@ class CuttingProxy:
         self.is_down = False
         self._streams: set[asyncio.StreamWriter] = set()
         self._listening: asyncio.Server | None = None
+        self._is_closing = asyncio.Event()
 
     async def start(self) -> int:
         """Begin to listen, and return the port."""
@@ -36,6 +38,7 @@ class CuttingProxy:
 
     async def close(self) -> None:
         """Cut everything, and listen no more."""
+        self._is_closing.set()
         self.cut()
         if self._listening is not None:
             self._listening.close()
@@ -59,6 +62,9 @@ class CuttingProxy:
                 while chunk := await caller.read(CHUNK_BYTES):
                     fate = self.decide() if b"COMMIT\0" in chunk else "passes"
                     if fate == "lost":
+                        break
+                    if fate == "stuck":
+                        await self._is_closing.wait()
                         break
                     if fate == "unanswered":
                         is_silent.set()

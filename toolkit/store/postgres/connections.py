@@ -1,11 +1,14 @@
 """Connections to PostgreSQL that notice when they are cut, and the translation of its errors."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import psycopg
 from psycopg import errors
+from psycopg.abc import RV, PQGen
+from psycopg.rows import TupleRow
 from psycopg.types.numeric import Int8Dumper
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -22,6 +25,9 @@ NETWORK_OPTIONS: Final[dict[str, Any]] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
+# Far longer than the longest statement of the store waits for a lock and takes.
+ANSWER_TIMEOUT_S: Final = 20.0
+CHECK_INTERVAL_S: Final = 0.1
 # More than there are statements, which are prepared at their first use.
 PREPARED_STATEMENTS: Final = 500
 _TRY_AGAIN: Final = (
@@ -47,13 +53,48 @@ def build_parameters(url: str, application_name: str) -> dict[str, Any]:
     return {**chosen, "application_name": application_name}
 
 
-def open_connection(url: str, application_name: str) -> psycopg.Connection[tuple[Any, ...]]:
+class _ImpatientConnection(psycopg.Connection[TupleRow]):
+    """A connection that is closed when the server takes too long to answer.
+
+    A network may be cut so that nobody is told of it, and the next answer would never come.
+    """
+
+    def wait(
+        self, gen: PQGen[RV], interval: float = CHECK_INTERVAL_S, timeout: float | None = None
+    ) -> RV:
+        given = {} if timeout is None else {"timeout": timeout}  # earlier versions take none
+        return super().wait(self._answer_in_time(gen), interval, **given)
+
+    def _answer_in_time(self, gen: PQGen[RV]) -> PQGen[RV]:
+        until = time.monotonic() + ANSWER_TIMEOUT_S
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > until:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the server does not answer")
+                wanted = gen.send(ready)
+        except StopIteration as done:
+            return cast("RV", done.value)
+
+
+def open_connection(
+    url: str, application_name: str, *, is_impatient: bool = False
+) -> psycopg.Connection[TupleRow]:
     """Open a connection whose transactions only the store begins.
+
+    Args:
+        url: the database's address.
+        application_name: what the server's lists of sessions show.
+        is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the connection is
+            closed when one does.
 
     Raises:
         psycopg.Error: it cannot be opened.
     """
-    connection = psycopg.connect(**build_parameters(url, application_name), autocommit=True)
+    kind = _ImpatientConnection if is_impatient else psycopg.Connection
+    connection = kind.connect(**build_parameters(url, application_name), autocommit=True)
     connection.prepare_threshold = 0
     connection.prepared_max = PREPARED_STATEMENTS
     # Of one size, so that a statement does not have to be prepared for each.

@@ -65,7 +65,7 @@ class PostgresWriteConnection:
             self._connection.close()
 
     def _open(self) -> psycopg.Connection[tuple[Any, ...]]:
-        connection = open_connection(self._url, self._name)
+        connection = open_connection(self._url, self._name, is_impatient=True)
         try:
             # What the lost connection was at may not have ended, and holds its locks until it does.
             connection.execute(_END_SESSION_SQL, (self._pid, self._name), prepare=False)
