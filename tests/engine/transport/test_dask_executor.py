@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.support import worker_functions
@@ -20,8 +21,9 @@ from toolkit import Client, Workflow
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Registry
 from toolkit.engine.transport.dask_executor import DaskExecutor
+from toolkit.engine.transport.driver import NO_HOOKS, Driver
 from toolkit.engine.transport.worker_pool import WorkerPool
-from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.plugins import ProviderError, RunInProcess, run_in_process
 from toolkit.sandbox import SANDBOX_KEYS
 from toolkit.settings import Settings
 from toolkit.workers.serialization import NotSerializableError
@@ -212,6 +214,16 @@ def test_nothing_secret_travels_to_a_worker(
     assert b"draw_card" in passed  # and a layout
     secrets = [key, "sk-test-of-the-environment", *SANDBOX_KEYS.values()]
     assert not [one for one in secrets if one.encode() in passed]
+
+
+async def test_a_vendor_s_steps_stay_here(executor: DaskExecutor) -> None:
+    """Given a flow of a vendor, which holds a secret, then what it computes goes to no worker."""
+    driver = Driver(lambda: httpx.MockTransport(lambda _: httpx.Response(200)), executor, 1_000)
+    step = run_in_process(worker_functions.find_parent)
+    assert await driver.run(step, NO_HOOKS, via="openai") == os.getpid()
+    step = run_in_process(worker_functions.find_parent)
+    assert await driver.run(step, NO_HOOKS) != os.getpid()
+    await driver.aclose()
 
 
 def test_a_client_dispatches(cluster: DaskCluster, tmp_path: Path) -> None:
