@@ -2,8 +2,10 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -118,3 +120,66 @@ def test_a_database_without_tables_is_no_accounts(tmp_path: Path, postgres_url: 
         done = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path)])
         assert isinstance(done.exception, ServiceError)
         assert "no tables of the toolkit" in str(done.exception)
+
+
+def _fill_directory(folder: Path) -> tuple[str, str]:
+    """Fill a data directory; return the ids of a workflow and of a large artifact."""
+    with Client.local(folder, sandbox=True) as client:
+        made = _make_work(client)
+        upload = client.artifacts.upload(b"salt " * 100_000)
+        return made, upload.id
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere: bool) -> None:
+    """Given a moved directory, then all of it is in the database, and the directory is a copy."""
+    folder, place = tmp_path / "data", tmp_path / "bytes"
+    made, upload = _fill_directory(folder)
+    words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
+    words += ["--artifacts", str(place)] if elsewhere else []
+    moved = json.loads(_run_command(*words))
+    assert (moved["copied"], moved["lost"]) == (moved["rows"], [])
+    assert moved["artifacts"] == len(list((folder / "artifacts").glob("*/*"))) > 0
+
+    settings = Settings(
+        data_dir=tmp_path / "new" if elsewhere else folder, sandbox=True, database=postgres_url,
+        artifact_url=str(place) if elsewhere else None,
+    )  # fmt: skip
+    with Client.local(settings=settings) as client:
+        assert client.workflows.get(made).status == "completed"
+        assert [run.tags for run in client.runs.list(tag="mine")] == [["mine"]]
+        assert client.artifacts.get(upload).content() == b"salt " * 100_000
+        assert client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False).output
+    again = CliRunner().invoke(app, words)
+    assert "was moved already" in str(again.exception)
+
+
+def test_an_interrupted_move_goes_on(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str
+) -> None:
+    """Given a move that was cut off, then no engine opens the database, and it ends the next time.
+
+    What was changed meanwhile is found when all rows are compared.
+    """
+    folder = tmp_path / "data"
+    made, _ = _fill_directory(folder)
+    words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
+    name = postgres_url.rpartition("/")[2]
+    with closing(sqlite3.connect(folder / "state.db")) as source:
+        source.execute("INSERT INTO plans VALUES ('pln_x', 'acc', 'x', ?)", ("\x00",))
+        source.commit()
+        cut = CliRunner().invoke(app, words)
+        assert isinstance(cut.exception, ServiceError), "PostgreSQL has no such text"
+        with pytest.raises(ServiceError, match="let `toolkit migrate` end first"):
+            Client.local(tmp_path / "new", sandbox=True, database=postgres_url)
+        source.execute("DELETE FROM plans WHERE id = 'pln_x'")
+        source.commit()
+    with postgres.connect(name) as target:
+        target.execute("UPDATE jobs SET doc = doc || ' '")
+        different = CliRunner().invoke(app, words)
+        assert "the rows of jobs" in str(different.exception)
+        target.execute("UPDATE jobs SET doc = rtrim(doc)")
+    moved = json.loads(_run_command(*words))
+    assert 0 <= moved["copied"] < moved["rows"]
+    with Client.local(folder, sandbox=True, database=postgres_url) as client:
+        assert client.workflows.get(made).status == "completed"

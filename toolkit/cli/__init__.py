@@ -30,6 +30,7 @@ class RootGroup(LazyGroup):
         "doctor": CommandLocation("cli.commands.admin", "doctor", HERE),
         "backup": CommandLocation("cli.commands.admin", "backup", HERE),
         "prune": CommandLocation("cli.commands.admin", "prune", HERE),
+        "migrate": CommandLocation("cli.commands.migrate", "migrate", HERE),
         "health": CommandLocation("cli.commands.service", "health", SERVICE),
         "whoami": CommandLocation("cli.commands.login", "whoami", SERVICE),
         "login": CommandLocation("cli.commands.login", "login", PROFILES),

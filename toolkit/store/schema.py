@@ -23,6 +23,8 @@ from toolkit.store.tag_index import TAG_TRIGGERS
 
 HEAD_REVISION = "0014"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
+# Instead of a revision, while a data directory is moved into a database.
+MOVING = "moving "
 # As alembic creates it, which reads it at the next migration.
 VERSION_TABLE_SQL = (
     "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
@@ -64,6 +66,11 @@ def check_revision(revision: str | None) -> None:
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made it.
     """
+    if revision is not None and revision.startswith(MOVING):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "A data directory is being moved into this database: let `toolkit migrate` end first.",
+        )
     if revision is not None and revision not in _list_known_revisions():
         raise ServiceError(
             ErrorCode.UNAVAILABLE,

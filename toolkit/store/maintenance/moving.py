@@ -1,0 +1,156 @@
+"""The move of a data directory into a database of PostgreSQL, with its artifacts' bytes."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.blobs import open_place
+from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
+from toolkit.store.data_dir.owners import find_active_owners
+from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
+from toolkit.store.maintenance.databases import needs_postgres
+from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
+
+_NAME_LENGTH = 16
+_ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
+_FILES_SQL = (
+    "SELECT DISTINCT sha256, size_bytes FROM artifacts"
+    " WHERE NOT deleted AND content IS NULL ORDER BY sha256"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactPlaces:
+    """The places of artifacts' bytes before and after a move; the same where they stay.
+
+    Attributes:
+        source: as `artifact_url` was.
+        target: as it is from then on.
+        endpoint_url: of a service that speaks S3.
+    """
+
+    source: str | None
+    target: str | None
+    endpoint_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MoveResult:
+    """The result of a move.
+
+    Attributes:
+        rows: how many there are, all of which were compared.
+        copied: how many of them this call copied.
+        artifacts: how many artifacts' bytes were read, and fit their SHA-256.
+        lost: the SHA-256 of bytes that a record refers to, and that were not there, or damaged.
+    """
+
+    rows: int
+    copied: int
+    artifacts: int
+    lost: tuple[str, ...]
+
+
+def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResult:
+    """Move a data directory into a database, or go on with a move that was interrupted.
+
+    Afterwards the directory counts as a copy, whose open work is held: the database's engines go on
+    with it. Nothing in it is deleted.
+
+    Args:
+        data_dir: of the newest revision; nobody has it open.
+        url: of a database without tables of the toolkit, or the one of the interrupted move.
+        places: those of its artifacts' bytes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, or they differ afterwards.
+    """
+    with needs_postgres():
+        from toolkit.store.postgres.moving import RowMove
+        from toolkit.store.postgres.opening import open_postgres
+    database = find_database(data_dir, newest=True)
+    if find_active_owners(data_dir):
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, "A process has this data directory open; stop it first."
+        )
+    with _open_source(database) as source, open_postgres(url) as target:
+        move = RowMove(source, target, _compute_name(source))
+        if is_copy(data_dir, source) and not move.is_begun:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "It is a copy of another data directory, or was moved already: go on with it by"
+                " `toolkit serve --take-up` first.",
+            )
+        move.begin()
+        digests, lost = _move_artifacts(data_dir, source, places)
+        copied = move.copy_rows()
+        rows = move.verify()
+        (world,) = source.execute("PRAGMA application_id").fetchone()
+        source.execute(f"PRAGMA user_version = {COPY_NUMBER}")
+        source.execute("COMMIT")
+        move.end(sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
+    return MoveResult(rows, copied.total(), len(digests) - len(lost), tuple(lost))
+
+
+@contextmanager
+def _open_source(database: Path) -> Iterator[sqlite3.Connection]:
+    """Open a database that nobody else writes to meanwhile."""
+    with translate_errors(), closing(sqlite3.connect(database, isolation_level=None)) as source:
+        source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
+        source.execute("BEGIN IMMEDIATE")
+        yield source
+
+
+def _compute_name(source: sqlite3.Connection) -> str:
+    """Compute a name of a directory that stays when it is marked as a copy."""
+    facts = repr(source.execute(_ACCOUNTS_SQL).fetchone())
+    return hashlib.sha256(facts.encode()).hexdigest()[:_NAME_LENGTH]
+
+
+def _move_artifacts(
+    data_dir: Path, source: sqlite3.Connection, places: ArtifactPlaces
+) -> tuple[list[str], list[str]]:
+    """Copy the bytes that are not there yet, and read all of them where they are from now on.
+
+    Returns:
+        the digests of all that are no part of their record, and of those that are lost.
+    """
+    old = open_place(data_dir, places.source, endpoint_url=places.endpoint_url)
+    new = old
+    if places.target != places.source:
+        new = open_place(data_dir, places.target, endpoint_url=places.endpoint_url, synced=True)
+    digests, lost = [], []
+    try:
+        for digest, size in source.execute(_FILES_SQL).fetchall():
+            digests.append(digest)
+            if new is not old and not _is_whole(new, digest, size):
+                data = _read_whole(old, digest)
+                if data is not None:
+                    new.write(digest, data)
+            if _read_whole(new, digest) is None:
+                lost.append(digest)
+    finally:
+        old.close()
+        new.close()
+    return digests, lost
+
+
+def _is_whole(place: BlobPlace, digest: str, size: int | None) -> bool:
+    try:
+        return place.find_size(digest) == size
+    except FileNotFoundError:
+        return False
+
+
+def _read_whole(place: BlobPlace, digest: str) -> bytes | None:
+    """Read bytes; none where they are not there, or damaged."""
+    try:
+        data = place.read(digest, 0, None)
+    except FileNotFoundError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == digest else None
