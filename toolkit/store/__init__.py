@@ -13,6 +13,7 @@ from toolkit.store.changes import (
     OverLimit,
     PatchDocument,
     ReplaceRow,
+    StoreUnavailableError,
     UpdateRow,
 )
 from toolkit.store.configuration_cache import ConfigurationCache
@@ -55,6 +56,7 @@ __all__ = [
     "Repository",
     "Row",
     "Store",
+    "StoreUnavailableError",
     "UpdateRow",
     "compute_sha256",
     "iter_chunks",

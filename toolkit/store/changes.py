@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from toolkit.contract.errors import ServiceError
+
 
 class InsertRow(NamedTuple):
     """A new row; its `doc` may be a function that serializes it, called when it is written."""
@@ -118,6 +120,10 @@ class Lease:
 
 class LeaseLost(Exception):  # noqa: N818 - names what happened
     """Another process holds the root now; nothing of the call was written."""
+
+
+class StoreUnavailableError(ServiceError):
+    """The database cannot be used now: what works is interrupted, and is taken up again later."""
 
 
 class OverLimit(Exception):  # noqa: N818 - names what happened

@@ -159,6 +159,15 @@ class Store:
         """
         return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
 
+    def forfeit(self, lease: Lease, error: Exception) -> None:
+        """Have all that is still written under a lease fail, as its work is to be taken up again.
+
+        Args:
+            lease: it is given back later (`leases.release`).
+            error: what such writes fail with.
+        """
+        self._writer.forfeit(lease, error)
+
     async def wait_for_room(self) -> None:
         """Wait while far more is submitted than written: work is no faster than the disk."""
         await self._writer.backlog.wait_for_room()

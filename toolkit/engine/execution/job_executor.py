@@ -26,7 +26,7 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, NO_HOOKS, FlowHooks, measure_size
 from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
-from toolkit.store import Change, InsertRow, LeaseLost
+from toolkit.store import Change, InsertRow, LeaseLost, StoreUnavailableError
 from toolkit.workers.serialization import NotSerializableError
 
 log = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class JobExecutor:
         while True:
             try:
                 return await self._run_once(job_run)
-            except LeaseLost:
+            except (LeaseLost, StoreUnavailableError):
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)

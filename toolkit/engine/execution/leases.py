@@ -14,7 +14,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, Toolk
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.readiness import Readiness
-from toolkit.store import Heartbeat, Lease, LeaseLost, Row
+from toolkit.store import Heartbeat, Lease, LeaseLost, Row, StoreUnavailableError
 
 log = logging.getLogger(__name__)
 
@@ -148,6 +148,9 @@ class LeaseManager:
             log.info("%s is left to be resumed", lease.root_id)
         except LeaseLost:
             log.warning("%s is now worked on by another process", lease.root_id)
+        except StoreUnavailableError as error:
+            self._core.store.forfeit(lease, error)
+            log.warning("%s stopped, and is taken up again later: %s", lease.root_id, error)
         except Exception:
             log.exception("%s stopped; it is taken up again later", lease.root_id)
         finally:

@@ -32,7 +32,7 @@ from toolkit.plugins import (
     Vendor,
 )
 from toolkit.settings import Timeouts
-from toolkit.store import Repository, UpdateRow
+from toolkit.store import Repository, StoreUnavailableError, UpdateRow
 
 # Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
@@ -142,6 +142,8 @@ class ProviderCall:
                 pod=pod,
                 resume=self._job_run.vendor_job_id,
             )
+        except StoreUnavailableError:
+            raise
         except ToolkitError as error:
             raise ProviderError(error.code, error.message, retryable=False) from None
 

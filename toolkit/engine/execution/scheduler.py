@@ -29,7 +29,7 @@ from toolkit.engine.execution.node_states import (
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
-from toolkit.store import AppendEvent, Change, Lease, UpdateRow
+from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError, UpdateRow
 
 DEFAULT_OPTIONS = Options()
 START_BATCH_SIZE = 4
@@ -126,7 +126,10 @@ class Scheduler:
             if self._core.is_draining or limit_s is None or not deadline.expired():
                 raise
             return await self._finish("failed", make_deadline_error(limit_s))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, StoreUnavailableError):
+                # Nodes that are stopped here have not ended: whoever takes this up does them.
+                self._core.store.forfeit(self._lease, error)
             await self._stop_nodes()
             raise
         return await self._finish_from_states()

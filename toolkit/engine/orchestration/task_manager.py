@@ -36,7 +36,7 @@ from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.reviewer import find_issues, judge_issues
-from toolkit.store import AppendEvent, Change, Lease
+from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError
 
 MAX_REVIEW_RETRIES = 2
 
@@ -84,6 +84,8 @@ class TaskManager:
                 if self._core.is_draining:
                     raise ShutdownInterrupt(task.id)
                 await self._steps[task.status](task, lease)
+        except StoreUnavailableError:
+            raise
         except ToolkitError as error:
             await self._settle(task, lease)
             await self.fail(task, lease, ErrorInfo.of(error))

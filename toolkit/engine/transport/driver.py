@@ -35,7 +35,7 @@ from toolkit.plugins import (
 )
 from toolkit.plugins.flow import RunFunction
 from toolkit.settings import Timeouts
-from toolkit.store import LeaseLost
+from toolkit.store import LeaseLost, StoreUnavailableError
 
 T = TypeVar("T")
 
@@ -333,7 +333,7 @@ class Driver:
             raise ProviderError(
                 ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
             ) from _strip_request(error)
-        except (ProviderError, LeaseLost):
+        except (ProviderError, LeaseLost, StoreUnavailableError):
             raise
         except Exception as error:
             # Transports raise errors of their own beside httpx's, such as for invalid HTTP.

@@ -230,6 +230,7 @@ class LeaseStore:
             )
             .values(owner=None)
         )
+        self._writer.forget(lease)
 
     async def request_cancel(self, root_id: str) -> None:
         """Ask the process that works on a root to cancel it."""

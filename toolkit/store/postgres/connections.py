@@ -13,7 +13,7 @@ from psycopg.types.numeric import Int8Dumper
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import Conflict
+from toolkit.store.changes import Conflict, StoreUnavailableError
 from toolkit.store.writing.write_connection import DatabaseLocked, DatabaseUnreachable
 
 RETRY_AFTER_S: Final = 1.0
@@ -165,8 +165,8 @@ def _find_reason(error: BaseException) -> str | None:
     return told.splitlines()[0][:120] if told else None
 
 
-def make_unreachable_error() -> ServiceError:
+def make_unreachable_error() -> StoreUnavailableError:
     """Make the error for a database that does not answer."""
-    return ServiceError(
+    return StoreUnavailableError(
         ErrorCode.UNAVAILABLE, DatabaseUnreachable.message, retry_after=RETRY_AFTER_S
     )

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Delete, Update
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode
+from toolkit.store.changes import StoreUnavailableError
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.writing.write_connection import DatabaseLocked
 
@@ -63,7 +64,9 @@ class DirectWriter:
             except DatabaseLocked as error:
                 fault = error
         message = fault.message if fault is not None else ""
-        raise ServiceError(ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S) from fault
+        raise StoreUnavailableError(
+            ErrorCode.UNAVAILABLE, message, retry_after=RETRY_AFTER_S
+        ) from fault
 
     def _try_transact(self, work: Callable[[Connection], T]) -> T:
         with self._begin() as connection:

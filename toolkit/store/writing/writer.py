@@ -8,7 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import AppendEvent, Change, Lease, LeaseLost
+from toolkit.store.changes import (
+    AppendEvent,
+    Change,
+    Lease,
+    LeaseLost,
+    StoreUnavailableError,
+)
 from toolkit.store.sqlite.connections import RETRY_AFTER_S
 from toolkit.store.writing.backlog import Backlog
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
@@ -187,7 +193,9 @@ class ChangeWriter:
         late += self.backlog.pop_where(lambda s: s.deadline <= at)
         if not late:
             return
-        error = ServiceError(ErrorCode.UNAVAILABLE, self._hindrance, retry_after=RETRY_AFTER_S)
+        error = StoreUnavailableError(
+            ErrorCode.UNAVAILABLE, self._hindrance, retry_after=RETRY_AFTER_S
+        )
         failed = {id(s): self._fail_lease(s, error) for s in late}
         group.submissions = kept
         for submission in late:
@@ -248,6 +256,14 @@ class ChangeWriter:
                 for submission in part:
                     errors[id(submission)] = self._fail_lease(submission, fault)
         return WriteResult(errors)
+
+    def forfeit(self, lease: Lease, error: Exception) -> None:
+        """Have all later writes under a lease fail with an error, until the lease is given back."""
+        self._failed_leases.setdefault(lease, error)
+
+    def forget(self, lease: Lease) -> None:
+        """Forget that writes under a lease fail: it was given back, and nothing is written."""
+        self._failed_leases.pop(lease, None)
 
     def _fail_lease(self, submission: Submission, error: Exception) -> Exception:
         """Have all later writes under a submission's lease fail: there must be no gaps.
