@@ -132,7 +132,7 @@ def _fill_directory(folder: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere: bool) -> None:
-    """Given a moved directory, then all of it is in the database, and the directory is a copy."""
+    """Given a moved directory, then all of it is in the database, and nothing is moved twice."""
     folder, place = tmp_path / "data", tmp_path / "bytes"
     made, upload = _fill_directory(folder)
     words = ["migrate", "--from", str(folder), "--to", postgres_url, "--json"]
@@ -150,6 +150,9 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
         assert [run.tags for run in client.runs.list(tag="mine")] == [["mine"]]
         assert client.artifacts.get(upload).content() == b"salt " * 100_000
         assert client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False).output
+    again = CliRunner().invoke(app, words)
+    assert "There is no data directory" in str(again.exception)
+    (folder / "state.db.moved").rename(folder / "state.db")
     again = CliRunner().invoke(app, words)
     assert "was moved already" in str(again.exception)
 

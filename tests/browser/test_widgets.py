@@ -116,7 +116,7 @@ def test_a_node_is_run_again_by_its_button(tab: Tab, place: str, excused: tuple[
     graph.get_by_role("button", name="Run again from here").click()
     expect(graph.get_by_text("This is a new workflow")).to_be_visible()
     expect(graph.locator("g[data-node=card]")).to_have_attribute("data-status", "completed")
-    expect(graph.locator("g[data-status=completed]")).to_have_count(5)
+    expect(graph.locator("g[data-status=completed]")).to_have_count(6)
     tab.shoot(f"workflow-{place.replace('/', '-')}", graph)
 
 

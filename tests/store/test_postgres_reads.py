@@ -10,6 +10,7 @@ import pytest
 from tests._postgres import PostgresCluster, start_cluster
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.store.postgres.connections import NETWORK_OPTIONS
 from toolkit.store.postgres.listener import CommitListener
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
@@ -65,6 +66,36 @@ async def test_many_reads_take_turns(
     assert await asyncio.gather(*asked) == [(n,) for n in range(200)]
     with postgres.connect() as connection:
         assert len(list(connection.execute(SESSIONS_SQL.encode()))) <= MAX_CONNECTIONS
+
+
+async def test_reads_follow_each_other(
+    reads: PostgresReadConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given one connection, when each answer is followed by a question, then none is forgotten."""
+    monkeypatch.setattr("toolkit.store.postgres.reads.MAX_CONNECTIONS", 1)
+    async with asyncio.timeout(PATIENCE_S):
+        for n in range(50):
+            assert await reads.fetch_values("SELECT :n + 0", {"n": n}) == (n,)
+
+
+def test_an_engine_reads_on_its_own_loop(postgres_url: str) -> None:
+    """Given the event loop that engines live on, then it reads, is told, and closes."""
+
+    async def read() -> list[tuple[int, ...] | None]:
+        reads = PostgresReadConnection(postgres_url, NAME)
+        told: list[Sequence[str] | None] = []
+        listener = CommitListener(postgres_url, NAME, "me", told.append)
+        listener.start()
+        asked = [reads.fetch_values("SELECT :n + 0", {"n": n}) for n in range(20)]
+        found = await asyncio.gather(*asked)
+        await wait_until_async(lambda: told == [None])
+        await listener.close()
+        await reads.close()
+        return found
+
+    with asyncio.Runner(loop_factory=create_event_loop) as runner:
+        found = runner.run(asyncio.wait_for(read(), PATIENCE_S))
+    assert found == [(n,) for n in range(20)]
 
 
 async def test_a_read_that_was_given_up_leaves_nothing_behind(

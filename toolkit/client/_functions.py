@@ -1,6 +1,6 @@
 """`client.functions`: the functions of this process that its workflows may call."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from toolkit.contract.errors import ErrorCode, RequestError
@@ -66,8 +66,12 @@ class Functions:
     def __len__(self) -> int:
         return len(self._list_names())
 
+    def __iter__(self) -> Iterator[RegisteredFunction]:
+        """Yield every function that is there, with its name."""
+        return iter(self._table or ())
+
     def _list_names(self) -> list[str]:
-        return list(dict.fromkeys(one.name for one in self._table or ()))
+        return list(dict.fromkeys(one.name for one in self))
 
     def __repr__(self) -> str:
         names = ", ".join(self._list_names())

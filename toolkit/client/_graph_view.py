@@ -3,6 +3,7 @@
 import base64
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -92,6 +93,11 @@ class GraphView:
 
     def _ipython_key_completions_(self) -> list[str]:
         return [node.id for node in self._list_nodes()]
+
+    def _mime_(self) -> tuple[str, str]:
+        """Return what marimo shows, which would show each picture of a bundle in a tab."""
+        empty = f"<code>{escape(repr(self))}</code>"
+        return "text/html", self.picture() if self._list_nodes() else empty
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:
         nodes = self._list_nodes()
@@ -202,6 +208,10 @@ class TimelineView(RecordView[WorkflowRecord]):
     def __repr__(self) -> str:
         count = len(self.record.nodes)
         return f"<Timeline of {self.id}: {count} nodes in {format_seconds(self.seconds)}>"
+
+    def _mime_(self) -> tuple[str, str]:
+        """Return what marimo shows, which would show each picture of a bundle in a tab."""
+        return "text/html", self.picture()
 
     def _repr_mimebundle_(self, **_: object) -> MimeBundle:
         return _make_bundle(repr(self), self.picture(), self.plot, len(self.record.nodes))

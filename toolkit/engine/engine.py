@@ -239,9 +239,9 @@ class Engine:
         engine = cls(core)
         if read_only:
             return engine
-        await deployment.open()
         takes_up = not engine.is_held and take_up is not False
         try:
+            await deployment.open()
             await engine.leases.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)

@@ -82,7 +82,7 @@ def render_python(body: Mapping[str, Any]) -> str:
         "client = Client.local(sandbox=True)",
         f"wf = Workflow({body['name']!r}{options})",
     ]
-    for node in _sort_nodes(body["nodes"]):
+    for node in sort_nodes(body["nodes"]):
         upstream = ", ".join(names[up] for up in node.get("depends_on", ()))
         called, given = _spell_call(node, names)
         after = f", depends_on=[{upstream}]" if upstream else ""
@@ -127,7 +127,7 @@ def _name_variables(ids: list[str]) -> dict[str, str]:
     return names
 
 
-def _sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def sort_nodes(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Sort the nodes, each after those it depends on; a cycle comes last."""
     ordered: list[dict[str, Any]] = []
     waiting = list(nodes)

@@ -112,6 +112,10 @@ class LiveGraph(Panel):
             record.name, self._list_current_nodes(), cost=format_workflow_cost(record)
         )
 
+    def _display_(self) -> object:
+        """Return the graph alone, which is an anywidget: marimo keeps it alive, without buttons."""
+        return self.view
+
     def __repr__(self) -> str:
         if self._workflow is None:
             return f"<WorkflowGraph {self._task!r}>"

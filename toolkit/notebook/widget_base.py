@@ -20,6 +20,20 @@ def load_style() -> str:
     return f"<style>{(STATIC / 'panel.css').read_text(encoding='utf-8')}</style>"
 
 
+class HtmlTwin:
+    """The content of a widget as it was, for hosts that draw no ipywidgets.
+
+    Args:
+        html: the content.
+    """
+
+    def __init__(self, html: str) -> None:
+        self._html = html
+
+    def _repr_html_(self) -> str:
+        return self._html
+
+
 class Panel(ipywidgets.VBox):
     """A column of controls.
 
@@ -58,9 +72,15 @@ class Panel(ipywidgets.VBox):
         super().close()
         self.__dict__.pop("_repr_mimebundle_", None)  # ipywidgets hides it; the snapshot stays
 
+    def _display_(self) -> object:
+        """Return what marimo shows, which draws anywidgets and no ipywidgets."""
+        return HtmlTwin(self._render_twin())
+
+    def _render_twin(self) -> str:
+        return f'{load_style()}<div class="toolkit-panel mathjax_ignore">{self.snapshot()}</div>'
+
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        twin = f'{load_style()}<div class="toolkit-panel mathjax_ignore">{self.snapshot()}</div>'
-        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": twin}
+        bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self._render_twin()}
         if self._view_name is not None and self.comm is not None:
             bundle["application/vnd.jupyter.widget-view+json"] = {
                 "version_major": 2,

@@ -30,8 +30,8 @@ def migrate(
 ) -> None:
     """Move a data directory into a database of PostgreSQL; interrupted, it goes on where it was.
 
-    All rows are compared and all bytes are read before an engine can open the database. The
-    directory is left as it is, and counts as a copy from then on.
+    All rows are compared and all bytes are read before an engine can open the database. Nothing is
+    deleted: the directory's own database is state.db.moved from then on.
     """
     from toolkit.store.maintenance.moving import ArtifactPlaces, move_data_dir
 

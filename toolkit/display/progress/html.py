@@ -9,7 +9,9 @@ from toolkit.display.theme import STATE_COLOURS
 
 MAX_LINE_CHARACTERS = 400  # of a text beside others: its end
 CELL = "padding:1px 12px 1px 0;text-align:left;white-space:nowrap;vertical-align:top"
-QUIET = "color:var(--jp-ui-font-color2,#616161)"
+# Where the host names no colours, mixtures of the text's own fit by day and by night.
+QUIET = "color:var(--jp-ui-font-color2,color-mix(in srgb,currentColor 70%,transparent))"
+GROUND = "background:var(--jp-border-color2,color-mix(in srgb,currentColor 18%,transparent))"
 
 
 def escape_text(text: str) -> str:
@@ -67,6 +69,6 @@ def render_bar(part: float | None, status: str, label: str, width: str) -> str:
     percent = 100 if part is None else round(100 * part)
     return (
         f'<div role="img" aria-label="{escape(label)}" style="width:{width};height:6px;'
-        "margin:6px 0;border-radius:3px;overflow:hidden;background:var(--jp-border-color2,#e0e0e0)"
+        f"margin:6px 0;border-radius:3px;overflow:hidden;{GROUND}"
         f'"><div style="width:{percent}%;height:100%;background:{ground}"></div></div>'
     )

@@ -93,6 +93,9 @@ def find_place(stream: TextIO | None = None) -> Place:
     Args:
         stream: where it goes, if not to a notebook; standard error by default.
     """
+    marimo = sys.modules.get("marimo")
+    if marimo is not None and marimo.running_in_notebook():
+        return "notebook"  # IPython's displays are shown there, though no shell of it runs
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     if type(shell).__name__ == "ZMQInteractiveShell":

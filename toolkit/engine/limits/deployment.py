@@ -25,6 +25,7 @@ POLL_INTERVAL_S = 0.25
 # Rows are read again for so long: a transaction may end after a later one.
 OVERLAP_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
+CLOSE_TIMEOUT_S = 2.0
 
 
 class RowWatcher(Protocol):
@@ -62,6 +63,7 @@ class Deployment:
         self._on_change: list[Callable[[], None]] = []
         self._watchers: defaultdict[str, list[RowWatcher]] = defaultdict(list)
         self._asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]] = []
+        self._closing = asyncio.Event()
         self._later: set[asyncio.Future[object]] = set()
         self._writing: asyncio.Task[None] | None = None
         self._polling: asyncio.Task[None] | None = None
@@ -78,9 +80,13 @@ class Deployment:
 
     async def close(self) -> None:
         """Look no more; what was asked is still done."""
+        self._closing.set()
         if self._polling is not None:
-            self._polling.cancel()
-            await asyncio.wait([self._polling])
+            # Not in the middle of a read, which would cost the store a connection.
+            _, late = await asyncio.wait([self._polling], timeout=CLOSE_TIMEOUT_S)
+            for polling in late:
+                polling.cancel()
+                await asyncio.wait([polling])
         if self._later:
             await asyncio.wait(self._later)
         with suppress(ToolkitError):
@@ -161,8 +167,10 @@ class Deployment:
         self._offset_s = offset_s if known is None else max(offset_s, known - 0.0001)
 
     async def _poll_forever(self) -> None:
-        while True:
-            await asyncio.sleep(POLL_INTERVAL_S)
+        while not self._closing.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._closing.wait(), POLL_INTERVAL_S)
+                return
             try:
                 await self._poll()
             except ToolkitError as error:

@@ -7,6 +7,7 @@ import ipywidgets
 import traitlets
 
 from toolkit.client import Job, Run
+from toolkit.display.text import format_total
 from toolkit.notebook import widget_html
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 
@@ -70,7 +71,7 @@ class RunTable(Panel):
         return known + unknown
 
     def _show_table(self) -> None:
-        caption = f"{len(self.runs)} runs"
+        caption = format_total(len(self.runs), "runs")
         self.rows.value = widget_html.render_table(
             self._sort_rows(), COLUMNS, caption, self.order, self.descending
         )

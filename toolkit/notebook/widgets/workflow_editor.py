@@ -10,8 +10,10 @@ import traitlets
 
 from toolkit.client import Client, Workflow
 from toolkit.contract.errors import Detail
+from toolkit.contract.workflows import FUNCTION_CAPABILITY
 from toolkit.engine import Registry
-from toolkit.notebook.code_export import find_faults, render_python
+from toolkit.notebook.code_export import find_faults, render_python, sort_nodes
+from toolkit.notebook.function_forms import OfferedFunctions, build_form_schema, read_arguments
 from toolkit.notebook.graph_widget import GraphWidget
 from toolkit.notebook.live_graph import LiveGraph
 from toolkit.notebook.schema_form import SchemaForm, guard_control
@@ -26,6 +28,9 @@ EXPORT_FORMATS = [("(nothing)", ""), ("Python", "python"), ("JSON", "json")]
 
 class WorkflowEditor(Panel):
     """A workflow to add nodes to, connect, fill in, check, export and submit.
+
+    A node calls a capability, or a function that was registered (`client.functions.register`) or
+    submitted before.
 
     Args:
         client: the client whose capabilities are offered, and that runs it.
@@ -52,7 +57,10 @@ class WorkflowEditor(Panel):
             for one in client.capabilities.list()
             if one.record.status == "available"
         }
-        body = (workflow or Workflow("workflow")).to_dict()
+        begun = workflow or Workflow("workflow")
+        self._begun_with = list(begun.functions.values())
+        self._functions = OfferedFunctions([*client.functions, *self._begun_with])
+        body = begun.to_dict()
         self.nodes: list[dict[str, Any]] = body["nodes"]
         self.faults = []
         self.form: SchemaForm | None = None
@@ -64,11 +72,13 @@ class WorkflowEditor(Panel):
         self.new_id = make_labelled(
             ipywidgets.Text, "new node", placeholder="its id, such as facts"
         )
-        self.capability = make_labelled(ipywidgets.Dropdown, "does", options=list(self._schemas))
+        self.capability = make_labelled(ipywidgets.Dropdown, "does", options=[])
         self.add = make_button("Add", "Add a node, after the chosen one", self._add, "primary")
         self.view = GraphWidget(label="The workflow as it is being built")
         self.depends_on = make_labelled(ipywidgets.SelectMultiple, "depends on", options=[])
         self.remove = make_button("Remove", "Remove the chosen node", self._remove, "warning")
+        self._node_title = ipywidgets.HTML()
+        self._remove_row = make_row(self.remove)
         self._node_form = ipywidgets.VBox()
         self._fault_list = ipywidgets.HTML()
         self.shape = make_labelled(ipywidgets.Dropdown, "export as", options=EXPORT_FORMATS)
@@ -105,9 +115,11 @@ class WorkflowEditor(Panel):
         """Return the workflow, to use in code.
 
         Raises:
-            RequestError: `INVALID_WORKFLOW` while the graph cannot be run in the order given.
+            RequestError: `INVALID_WORKFLOW` while the graph has a cycle.
         """
-        return Workflow.from_dict(self.to_dict())
+        made = Workflow.from_dict({**self.to_dict(), "nodes": sort_nodes(self.nodes)})
+        made.functions |= self._functions.list_called(self.nodes)
+        return made
 
     def picture(self) -> str:
         """Draw the graph as SVG."""
@@ -143,8 +155,10 @@ class WorkflowEditor(Panel):
             self.show_message("Give the new node an id that no other node has.")
             return
         after = [self.selected] if self.selected else []
-        made = {"id": node_id, "capability": self.capability.value, "input": {}}
-        self.nodes = [*self.nodes, {**made, "depends_on": after}]
+        called = self._functions.make_input(self.capability.value)
+        name = self.capability.value if called is None else FUNCTION_CAPABILITY
+        made = {"id": node_id, "capability": name, "input": called or {}, "depends_on": after}
+        self.nodes = [*self.nodes, self._functions.connect(made)]
         self.new_id.value = ""
         self.show_message("")
         self._show()
@@ -168,17 +182,20 @@ class WorkflowEditor(Panel):
             self._node_form.children = ()
         else:
             self.depends_on.options = []  # nothing is chosen while the choices change
-            form = SchemaForm(self._schemas.get(node["capability"], {}), self.show_message)
-            form.set_values(node["input"])
+            called = self._functions.find(node)
+            schema = self._schemas.get(node["capability"], {})
+            form = SchemaForm(build_form_schema(called) if called else schema, self.show_message)
+            form.set_values(read_arguments(node) if called else node["input"])
             chosen = list(node["depends_on"])
             self.depends_on.options = [n["id"] for n in self.nodes if n["id"] != node["id"]]
             self.form = form
             self.depends_on.value = [up for up in chosen if up in self.depends_on.options]
             for field in form.fields.values():
                 field.control.observe(lambda _: self._fill(), "value")
-            title = f"<h4>{escape(node['id'])} ({escape(node['capability'])})</h4>"
+            told = f"{escape(node['id'])} ({escape(_name_called(node))})"
+            self._node_title.value = f"<h4>{told}</h4>"
             self._node_form.children = (
-                ipywidgets.HTML(title), self.depends_on, form, make_row(self.remove),
+                self._node_title, self.depends_on, form, self._remove_row,
             )  # fmt: skip
         if old is not None:
             close_all(old)
@@ -188,7 +205,8 @@ class WorkflowEditor(Panel):
     def _change(self, **members: object) -> None:
         """Change the chosen node."""
         self.nodes = [
-            {**node, **members} if node["id"] == self.selected else node for node in self.nodes
+            self._functions.connect({**node, **members}) if node["id"] == self.selected else node
+            for node in self.nodes
         ]
         self._show()
 
@@ -199,17 +217,25 @@ class WorkflowEditor(Panel):
     def _fill(self) -> None:
         if self.form is None:
             return
+        node = self._find_node(self.selected)
         try:
-            self._change(input=self.form.read_values())
+            values = self.form.read_values()
         except ValueError as error:
             self.show_message(str(error))
+            return
+        is_function = node is not None and self._functions.find(node) is not None
+        if node is not None and is_function:
+            values = self._functions.fill(node, values)["input"]
+        self._change(input=values)
 
     def _show(self) -> None:
         """Draw the graph, and show the faults that the service would find in it."""
+        self._offer_calls()
         self.faults = find_faults(self.to_dict(), self._registry, self._settings)
+        self.faults += self._functions.find_faults(self.nodes)
         known = {node["id"] for node in self.nodes}
         upstream = {n["id"]: [u for u in n["depends_on"] if u in known] for n in self.nodes}
-        titles = {node["id"]: node["capability"] for node in self.nodes}
+        titles = {node["id"]: _name_called(node) for node in self.nodes}
         with suppress(ValueError):  # a cycle has no layout: it is shown as a fault instead
             self.view.draw(titles, upstream)
         wrong = {self.nodes[i]["id"] for i in map(_find_node_index, self.faults) if i is not None}
@@ -228,6 +254,17 @@ class WorkflowEditor(Panel):
         shapes = {"python": self.to_python, "json": self.to_json}
         shown = shapes.get(self.shape.value)
         self.exported.value = f"<pre>{escape(shown())}</pre>" if shown else ""
+
+    def _offer_calls(self) -> None:
+        """Offer what a node may call: capabilities, and the functions that there are by now."""
+        self._functions = OfferedFunctions([*self._client.functions, *self._begun_with])
+        choices = [(name, name) for name in self._schemas]
+        choices += self._functions.list_choices()
+        if list(self.capability.options) != choices:
+            chosen = self.capability.value
+            self.capability.options = choices
+            if chosen is not None:
+                self.capability.value = chosen
 
     def _format_fault(self, fault: Detail) -> str:
         """Format a fault with the node's id in the place of its number."""
@@ -252,16 +289,22 @@ class WorkflowEditor(Panel):
         )
 
     def _start_submit(self) -> None:
-        body = self.to_dict()
-        self._background.start_action(lambda: self._submit_workflow(body))
+        workflow = self.workflow()
+        self._background.start_action(lambda: self._submit_workflow(workflow))
 
-    def _submit_workflow(self, body: dict[str, Any]) -> None:
-        run = self._client.workflows.create(body)
+    def _submit_workflow(self, workflow: Workflow) -> None:
+        run = self._client.workflows.submit(workflow)
         self.show_message(f"{run.id} is under way.", fault=False)
         before, self.graph = self.graph, LiveGraph(run)
         self._run_view.children = (self.graph,)
         if before is not None:
             before.close()
+
+
+def _name_called(node: dict[str, Any]) -> str:
+    """Name the capability or the function that a node calls."""
+    called = node["input"].get("function")
+    return f"{called}()" if node["capability"] == FUNCTION_CAPABILITY else str(node["capability"])
 
 
 def _find_node_index(fault: Detail) -> int | None:

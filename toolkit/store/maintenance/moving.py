@@ -16,6 +16,7 @@ from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
 from toolkit.store.maintenance.databases import needs_postgres
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
 
+MOVED_NAME = "state.db.moved"
 _NAME_LENGTH = 16
 _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
 _FILES_SQL = (
@@ -59,8 +60,8 @@ class MoveResult:
 def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResult:
     """Move a data directory into a database, or go on with a move that was interrupted.
 
-    Afterwards the directory counts as a copy, whose open work is held: the database's engines go on
-    with it. Nothing in it is deleted.
+    Nothing is deleted. The directory's own database is set aside, so that what is stored in the
+    directory from then on is not taken for what no record names.
 
     Args:
         data_dir: of the newest revision; nobody has it open.
@@ -91,9 +92,14 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
         copied = move.copy_rows()
         rows = move.verify()
         (world,) = source.execute("PRAGMA application_id").fetchone()
+        # Cut off from here on, it has open work that the database's engines go on with.
         source.execute(f"PRAGMA user_version = {COPY_NUMBER}")
         source.execute("COMMIT")
         move.end(sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
+    for suffix in ("", "-wal", "-shm"):
+        file = database.with_name(database.name + suffix)
+        if file.exists():
+            file.replace(database.with_name(f"{MOVED_NAME}{suffix}"))
     return MoveResult(rows, copied.total(), len(digests) - len(lost), tuple(lost))
 
 

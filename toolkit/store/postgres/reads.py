@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import psycopg
 from psycopg.adapt import Buffer, Loader
@@ -99,32 +99,37 @@ class PostgresReadConnection:
         if len(self._working) < MAX_CONNECTIONS:
             worker = loop.create_task(self._work())
             self._working.add(worker)
-            worker.add_done_callback(self._working.discard)
         return read.answer
 
     async def _work(self) -> None:
         """Make the reads of the queue, one after the other, until there are none."""
-        while self._queue:
-            read = self._queue.popleft()
-            if read.answer.done():
-                continue
-            try:
-                found = await self._make(read)
-            except TimeoutError:
-                _refuse(read, make_unreachable_error())
-            except DatabaseUnreachable:
-                # Those that wait would be told the same, each of them later.
-                unread, self._queue = [read, *self._queue], deque()
-                for each in unread:
-                    _refuse(each, make_unreachable_error())
-                await self._close_idle()
-            except psycopg.Error as error:
-                _refuse(read, make_postgres_error(error))
-            except Exception as error:
-                _refuse(read, error)
-            else:
+        try:
+            while self._queue:
+                read = self._queue.popleft()
                 if not read.answer.done():
-                    read.answer.set_result(found)
+                    await self._answer(read)
+        finally:
+            # In the step that saw the queue empty: what is asked for next must not rely on it.
+            self._working.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _answer(self, read: PendingRead) -> None:
+        try:
+            found = await self._make(read)
+        except TimeoutError:
+            _refuse(read, make_unreachable_error())
+        except DatabaseUnreachable:
+            # Those that wait would be told the same, each of them later.
+            unread, self._queue = [read, *self._queue], deque()
+            for each in unread:
+                _refuse(each, make_unreachable_error())
+            await self._close_idle()
+        except psycopg.Error as error:
+            _refuse(read, make_postgres_error(error))
+        except Exception as error:
+            _refuse(read, error)
+        else:
+            if not read.answer.done():
+                read.answer.set_result(found)
 
     async def _make(self, read: PendingRead) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         """Make a read, once more if its connection was cut.

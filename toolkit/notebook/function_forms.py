@@ -1,0 +1,142 @@
+"""Functions in the editor of workflows: what is offered, their forms, and what fills parameters."""
+
+import inspect
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import Detail
+from toolkit.contract.workflows import FUNCTION_CAPABILITY
+from toolkit.functions import RegisteredFunction
+
+_TYPES = {"int": "integer", "float": "number", "bool": "boolean", "str": "string"}
+_OPEN = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+class OfferedFunctions:
+    """The functions that nodes of an editor may call.
+
+    Args:
+        known: those of its client and of the workflow that it began with; of one name, the last.
+    """
+
+    def __init__(self, known: Iterable[RegisteredFunction]) -> None:
+        self._by_name = {one.name: one for one in known}
+
+    def list_choices(self) -> list[tuple[str, str]]:
+        """List label and value of each, for a dropdown."""
+        return [(f"{name} (function)", f"{name}()") for name in sorted(self._by_name)]
+
+    def make_input(self, choice: str) -> JsonObject | None:
+        """Make the input of a node by what was chosen; none if that was no function."""
+        one = self._by_name.get(choice.removesuffix("()")) if choice.endswith("()") else None
+        return None if one is None else {"function": one.name, "digest": one.digest}
+
+    def find(self, node: Mapping[str, Any]) -> RegisteredFunction | None:
+        """Find the function that a node calls; none of a node that calls none that is here."""
+        if node["capability"] != FUNCTION_CAPABILITY:
+            return None
+        return self._by_name.get(str(node["input"].get("function")))
+
+    def list_called(self, nodes: Sequence[Mapping[str, Any]]) -> dict[str, RegisteredFunction]:
+        """List the functions that nodes call, by the nodes' ids."""
+        found = {node["id"]: self.find(node) for node in nodes}
+        return {node_id: one for node_id, one in found.items() if one is not None}
+
+    def connect(self, node: dict[str, Any]) -> dict[str, Any]:
+        """Return a node with its parameters filled by the nodes that it depends on.
+
+        A node fills the parameter of its own name; those that are left fill, in their order, the
+        parameters without a value or a default.
+        """
+        one = self.find(node)
+        if one is None:
+            return node
+        given = {name: value for name, value in node["input"].items() if name != "nodes"}
+        nodes = _fill_parameters(one, node["depends_on"], given.get("arguments", {}))
+        return {**node, "input": {**given, **({"nodes": nodes} if nodes else {})}}
+
+    def fill(self, node: dict[str, Any], values: Mapping[str, object]) -> dict[str, Any]:
+        """Return a node whose parameters have the values of its form; what is JSON is read so."""
+        arguments = {name: _read_value(value) for name, value in values.items()}
+        given = {name: value for name, value in node["input"].items() if name != "arguments"}
+        given |= {"arguments": arguments} if arguments else {}
+        return self.connect({**node, "input": given})
+
+    def find_faults(self, nodes: Sequence[Mapping[str, Any]]) -> list[Detail]:
+        """Find the parameters that nothing fills."""
+        faults = []
+        for i, node in enumerate(nodes):
+            one = self.find(node)
+            given = node["input"]
+            filled = {**given.get("arguments", {}), **given.get("nodes", {})}
+            faults += [
+                Detail(f"nodes.{i}.input.{name}", "has no value, and no node to take it from")
+                for name in (_list_required(one) if one else [])
+                if name not in filled
+            ]
+        return faults
+
+
+def build_form_schema(one: RegisteredFunction) -> JsonObject:
+    """Build the schema of a form: a field for each parameter, which may stay empty for a node.
+
+    >>> def scale(table, factor: float = 2.0): ...
+    >>> build_form_schema(RegisteredFunction("scale", "", scale))["properties"]["factor"]
+    {'type': 'number', 'default': 2.0}
+    """
+    properties: JsonObject = {}
+    for name, parameter in _list_parameters(one).items():
+        annotation = parameter.annotation
+        kind = _TYPES.get(getattr(annotation, "__name__", str(annotation)))
+        field: JsonObject = {} if kind is None else {"type": kind}
+        if parameter.default is not parameter.empty:
+            with suppress(TypeError, ValueError):
+                json.dumps(parameter.default)
+                field["default"] = parameter.default
+        properties[name] = field or {"description": "a text, or JSON; empty: from a node"}
+    return {"type": "object", "properties": properties}
+
+
+def read_arguments(node: Mapping[str, Any]) -> dict[str, object]:
+    """Return the values of a function's parameters, as its form shows them."""
+    return dict(node["input"].get("arguments", {}))
+
+
+def _list_parameters(one: RegisteredFunction) -> dict[str, inspect.Parameter]:
+    try:
+        found = inspect.signature(one.function).parameters
+    except (TypeError, ValueError):  # of what is written in C, say
+        return {}
+    return {name: each for name, each in found.items() if each.kind not in _OPEN}
+
+
+def _list_required(one: RegisteredFunction) -> list[str]:
+    return [name for name, each in _list_parameters(one).items() if each.default is each.empty]
+
+
+def _fill_parameters(
+    one: RegisteredFunction, depends_on: Sequence[str], arguments: Mapping[str, object]
+) -> dict[str, str]:
+    parameters = _list_parameters(one)
+    nodes = {}
+    left = []
+    for up in depends_on:
+        name = re.sub(r"\W", "_", up)
+        if name in parameters and name not in arguments:
+            nodes[name] = up
+        else:
+            left.append(up)
+    free = [name for name in _list_required(one) if name not in arguments and name not in nodes]
+    return nodes | dict(zip(free, left, strict=False))
+
+
+def _read_value(value: object) -> object:
+    if isinstance(value, str):
+        with suppress(ValueError):
+            found: object = json.loads(value)
+            return found
+    return value
