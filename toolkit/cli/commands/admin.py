@@ -68,7 +68,9 @@ def _open_artifacts(data_dir: Path) -> "Iterator[BlobPlace]":
     """Open the place of artifacts' bytes that the settings name."""
     from toolkit.settings import Settings
     from toolkit.store.blobs import open_place
+    from toolkit.store.data_dir.location import find_database
 
+    find_database(data_dir)  # what is wrong with that is told before anything else
     settings = Settings(data_dir=data_dir)
     place = open_place(data_dir, settings.artifact_url, endpoint_url=settings.artifact_endpoint_url)
     try:
