@@ -37,6 +37,7 @@ NAMES = (
     "store_growth",
     "filtered_lists",
     "transfers",
+    "object_storage",
     "long_day",
     "batch",
     "progress",

@@ -22,6 +22,7 @@ from benchmarks import (
     long_day,
     many_clients,
     many_workflows,
+    object_storage,
     planning,
     progress,
     review,
@@ -34,6 +35,7 @@ from benchmarks import (
 )
 from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
+from tests.support.s3_server import VARIABLES
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -276,6 +278,18 @@ def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(transfers.main(1_000_000, 0.1, 1))
     names = ("slow_readers", "half_uploads", "uploads", "large_inputs")
     assert set(figures(capsys)) == {f"transfers.{name}" for name in names}
+
+
+def test_object_storage(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an artifact in object storage, then no byte of it goes through a server that signs."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    assert asyncio.run(object_storage.main(12_000_000)) == 0
+    told = figures(capsys)
+    assert float(str(told["object_storage.presigned.bytes"]["value"])) < 0.01
+    assert float(str(told["object_storage.proxied.bytes"]["value"])) > 11
 
 
 def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,8 @@ SLOW = {
     "engine/transport/test_network.py::drip_answer": "a vendor that sends byte by byte",
     "server/http/test_slow_callers.py::dribble": "a caller that sends byte by byte",
     "server/responsiveness/test_large_payloads.py::longest_ms": "the ticks that are measured",
+    "store/test_lost_commits.py::test_a_server_that_is_killed_loses_nothing": "when it crashes",
+    "store/test_lost_commits.py::test_sessions_that_are_ended_lose_nothing": "the moment of a cut",
     "store/test_store.py::test_renewing_leases_holds_nothing_up": "the ticks that are measured",
 }
 
@@ -44,8 +46,7 @@ BEHIND_DOORS = {
     "support/embedded.py": "the engine and the loop of an embedded client",
     "engine/execution/test_leases.py": "a process that stands still",
     "engine/execution/test_shared_directory.py": "a process that stands still",
-    "server/middleware/test_idempotency.py": "a database that fails",
-    "store/test_bad_disks.py": "a disk that fails",
+    "support/sqlite.py": "a database that fails, and a disk that does",
     "store/test_store.py": "a disk that fails, and what is not kept in memory",
     "capabilities/test_schema.py": "the checks of schemas, in the process of the test",
     "cli/test_login.py": "that no key lies in a client",

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AddSpending,
@@ -135,7 +135,7 @@ async def test_events_of_two_stores_have_no_gap_and_no_duplicate(stores: list[St
         store = stores[n % len(stores)]
         sent.append(store.write([event("wfl_a", f"job_{n % 2}")]))
         if n % 10 == 0:
-            await asyncio.sleep(0)
+            await yield_turns()
     await asyncio.gather(*sent)
     for store in stores:
         assert [each["n"] for each in await store.list_events("wfl_a", after=0)] == [*range(1, 151)]
@@ -156,7 +156,7 @@ async def test_groups_in_each_others_way_are_all_written(
         ]
         sent.append(stores[n % len(stores)].write(changes))
         if n % 3 == 0:
-            await asyncio.sleep(0.001)
+            await yield_turns()
     await asyncio.gather(*sent)
     assert execute("SELECT sum(nano)::bigint FROM spending") == [(180,)]
 
@@ -177,7 +177,7 @@ async def test_a_deadlock_is_tried_again(
         written = store.write([UpdateRow("plans", name, {"created_at": "x"}) for name in "ab"])
         async with asyncio.timeout(PATIENCE_S):
             while not execute(waiting):
-                await asyncio.sleep(0)
+                await yield_turns()
         await asyncio.to_thread(holder.execute, "SELECT 1 FROM plans WHERE id = 'a' FOR UPDATE")
         assert not written.done()
     await written
@@ -196,7 +196,7 @@ async def test_a_limit_holds_to_the_last_nano_dollar(
     for n, amount in enumerate(amounts):
         sent.append(stores[n % 3].write([AddSpending("day", "key", amount, limit)]))
         if n % 5 == 0:
-            await asyncio.sleep(0)
+            await yield_turns()
     outcomes = await asyncio.gather(*sent, return_exceptions=True)
     assert {type(each) for each in outcomes} == {type(None), OverLimit}
     spent = sum(a for a, each in zip(amounts, outcomes, strict=True) if each is None)
@@ -221,8 +221,7 @@ async def test_others_are_told_of_a_commit(
         for name in (many[0], many[-1])
     ]
     async with asyncio.timeout(PATIENCE_S):
-        while len(second._waiters._waiters) < 2:
-            await asyncio.sleep(0)
+        await yield_turns(3)
         await first.write([event(name) for name in many])
         await asyncio.gather(*waits)
     await first.close()

@@ -8,7 +8,7 @@ from typing import Literal, Self, TypeVar, TypeVarTuple, Unpack, cast
 import httpx
 
 from toolkit.contract.capabilities import CapabilityRecord
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.health import Health
 from toolkit.contract.runs import Run
 from toolkit.contract.version import read_installed_version
@@ -211,6 +211,13 @@ class Engine:
                 database=settings.get_database_url(),
             )
         deployment = Deployment(store.limits)
+        if settings.artifact_reads == "presigned":
+            try:
+                # Tried now: a caller who wants bytes is not who can change what cannot sign.
+                await store.make_blob_link("0" * 64, settings.artifact_link_s, {})
+            except ToolkitError:
+                await store.close()
+                raise
         core = EngineContext(
             settings=settings,
             store=store,

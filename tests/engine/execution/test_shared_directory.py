@@ -1,9 +1,10 @@
-"""Several engines on one directory: work is shared, taken over, and fenced off."""
+"""Several engines on one directory or database: work is shared, taken over, and fenced off."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from pydantic import SecretStr
 
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
@@ -15,6 +16,15 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.local import open_engine
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
+    """The settings of all engines, with either kind of database."""
+    if request.param == "sqlite":
+        return settings
+    url: str = request.getfixturevalue("postgres_url")
+    return settings.model_copy(update={"database": SecretStr(url)})
 
 
 @pytest.fixture

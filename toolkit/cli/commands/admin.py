@@ -1,6 +1,7 @@
 """Commands of an administrator: doctor, backup, prune, account create and limit."""
 
 import re
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,10 @@ import typer
 from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from toolkit.store import Store
+    from toolkit.store.blob_places.place import BlobPlace
     from toolkit.store.maintenance.doctor import DataDirIssue
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -34,8 +38,9 @@ def doctor(
     """
     from toolkit.store.maintenance import doctor as examiner
 
-    done = examiner.repair_data_dir(data_dir) if repair else []
-    found = examiner.check_data_dir(data_dir, deep=deep)
+    with _open_artifacts(data_dir) as place:
+        done = examiner.repair_data_dir(data_dir, place=place) if repair else []
+        found = examiner.check_data_dir(data_dir, deep=deep, place=place)
     prices = _review_prices()
     if vendors:
         found += _check_vendor_drift(data_dir)
@@ -56,6 +61,22 @@ def doctor(
             typer.echo(f"✓ {data_dir} is sound.")
     if serious:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _open_artifacts(data_dir: Path) -> "Iterator[BlobPlace]":
+    """Open the place of artifacts' bytes that the settings name."""
+    from toolkit.settings import Settings
+    from toolkit.store.blobs import open_place
+    from toolkit.store.data_dir.location import find_database
+
+    find_database(data_dir)  # what is wrong with that is told before anything else
+    settings = Settings(data_dir=data_dir)
+    place = open_place(data_dir, settings.artifact_url, endpoint_url=settings.artifact_endpoint_url)
+    try:
+        yield place
+    finally:
+        place.close()
 
 
 def _review_prices() -> list[str]:
@@ -101,13 +122,19 @@ def backup(
     """
     from toolkit.store.maintenance.backup import create_backup as copy
 
-    made = copy(data_dir, target)
+    with _open_artifacts(data_dir) as place:
+        made = copy(data_dir, target, place=place)
     if as_json:
         _print_json({**asdict(made), "path": str(made.path)})
     else:
         typer.echo(
             f"✓ {made.path}: {made.size_bytes / 1e6:.1f} MB, {made.artifacts} artifact files"
         )
+        if made.elsewhere:
+            typer.echo(
+                f"· The bytes of {made.elsewhere} artifacts are in object storage and stay there:"
+                " it has a backup of its own."
+            )
         for digest in made.lost:
             typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
     if made.lost:
@@ -127,7 +154,8 @@ def prune(
     if age is None:
         raise typer.BadParameter("give an age such as 12h, 30d or 8w", param_hint="--older-than")
     hours = int(age.group(1)) * _HOURS[age.group(2)]
-    gone = take_out(data_dir, timedelta(hours=hours), dry_run=dry_run)
+    with _open_artifacts(data_dir) as place:
+        gone = take_out(data_dir, timedelta(hours=hours), dry_run=dry_run, place=place)
     if as_json:
         counts = {table: count for table, count in gone.rows.items() if count}
         _print_json({"rows": counts, "files": gone.files, "freed_bytes": gone.freed_bytes})
@@ -135,6 +163,8 @@ def prune(
     rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
     word = "would go" if dry_run else "gone"
     typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
+    if gone.is_copy:
+        typer.echo("· What is in object storage was left: this is a copy, and the original's, too.")
 
 
 def create_account(

@@ -39,6 +39,7 @@ _S3_CONFIG = {
     "signature_version": "s3v4",
 }
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+_PREFIX = re.compile(r"[0-9a-f]{2}")
 # The names by which the kinds of file systems tell when something was stored.
 _TIME_FIELDS = ("LastModified", "last_modified", "mtime", "modified", "updated", "created")
 
@@ -218,13 +219,13 @@ class ObjectStorage:
 
     def list_entries(self) -> Iterator[BlobEntry]:
         """List all objects, those of one prefix at a time, and markers that were left."""
-        for number in range(256):
-            prefix = f"{number:02x}"
+        folders = self._list_names("")
+        for prefix in sorted(one for one in folders if _PREFIX.fullmatch(one)):
             for name, info in self._list_folder(prefix):
                 digest = prefix + name
                 known = digest if _DIGEST.fullmatch(digest) else None
                 yield self._make_entry(f"{prefix}/{name}", known, info)
-        for digest in self._list_names(MARKER_FOLDER):
+        for digest in self._list_names(MARKER_FOLDER) if MARKER_FOLDER in folders else ():
             folder = f"{MARKER_FOLDER}/{digest}"
             for name, info in self._list_folder(folder):
                 yield self._make_entry(f"{folder}/{name}", None, info)
@@ -236,7 +237,7 @@ class ObjectStorage:
         return [_get_name(info) for info in self._list(folder)]
 
     def _list(self, folder: str) -> list[dict[str, Any]]:
-        files, path = self._open_filesystem(), f"{self._url}/{folder}"
+        files, path = self._open_filesystem(), f"{self._url}/{folder}".rstrip("/")
         try:
             return list(self._calls.run(lambda: files.ls(path, detail=True)))
         except FileNotFoundError:

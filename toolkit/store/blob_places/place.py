@@ -1,13 +1,11 @@
 """The protocol of a place for artifacts' bytes, and their deletion, which is the same in each."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from toolkit.store.content import Content
-
-# Bytes are stored shortly before their record: only older ones without a record are unreferenced.
-MIN_UNREFERENCED_AGE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +24,9 @@ class BlobEntry:
     size_bytes: int
     age_s: float | None
 
-    def is_unreferenced(self, digests: set[str]) -> bool:
-        """Tell whether no record names it, nor is one about to; `digests` are those named."""
-        old = self.age_s is not None and self.age_s > MIN_UNREFERENCED_AGE_S
-        return old and self.digest not in digests
+    def is_older_than(self, seconds: float) -> bool:
+        """Tell whether it was stored so long ago; what has no known age was not."""
+        return self.age_s is not None and self.age_s > seconds
 
 
 class HeldBlob(Protocol):
@@ -119,3 +116,11 @@ def delete_unreferenced(
         return False
     held.delete()
     return True
+
+
+def compute_stored_sha256(place: BlobPlace, digest: str, size_bytes: int) -> str:
+    """Compute the SHA-256 of what is stored, a chunk of it in memory at a time."""
+    found = hashlib.sha256()
+    for start in range(0, size_bytes, place.chunk_bytes):
+        found.update(place.read(digest, start, min(size_bytes, start + place.chunk_bytes)))
+    return found.hexdigest()

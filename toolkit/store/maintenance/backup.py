@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.folder import fsync_paths, get_blob_path
+from toolkit.store.blob_places.folder import BlobFolder, fsync_paths, get_blob_path
+from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import build_inline_condition, find_database
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 
@@ -24,23 +25,26 @@ class BackupResult:
         artifacts: how many files of artifacts' bytes; small ones stand in the database.
         size_bytes: the size of all files.
         lost: the SHA-256 of bytes that a record refers to and the store did not have.
+        elsewhere: how many are in object storage, and stay there.
     """
 
     path: Path
     artifacts: int
     size_bytes: int
     lost: tuple[str, ...] = ()
+    elsewhere: int = 0
 
 
-def create_backup(data_dir: Path, target: Path) -> BackupResult:
+def create_backup(data_dir: Path, target: Path, *, place: BlobPlace | None = None) -> BackupResult:
     """Copy a data directory as it is at one moment; other processes may go on using it.
 
     Bytes are stored before any record refers to them, so with the records copied first no record
-    lacks its bytes. Artifacts stored elsewhere (`artifact_url`) are not copied.
+    lacks its bytes. Those in object storage are not copied, but missed if they are not there.
 
     Args:
         data_dir: the directory to copy.
         target: the new directory; it appears once it is complete, and not before.
+        place: where artifacts' bytes are; in `data_dir` by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when `data_dir` is none, `target` exists or is in it, or
@@ -59,11 +63,18 @@ def create_backup(data_dir: Path, target: Path) -> BackupResult:
         (partial / "artifacts").mkdir(mode=0o700, parents=True)
         _copy_records(database, partial / "state.db")
         digests = _list_file_digests(partial / "state.db")
-        lost = [each for each in digests if not _copy_bytes(data_dir, partial, each)]
+        source = place or BlobFolder(data_dir / "artifacts")
+        elsewhere = len(digests) if source.is_remote else 0
+        if source.is_remote:
+            stored = {entry.digest for entry in source.list_entries()}
+            lost = [each for each in digests if each not in stored]
+        else:
+            lost = [each for each in digests if not _copy_bytes(source, partial, each)]
         fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    return BackupResult(target, len(digests) - len(lost), size, tuple(lost))
+    copied = 0 if elsewhere else len(digests) - len(lost)
+    return BackupResult(target, copied, size, tuple(lost), elsewhere)
 
 
 def _copy_records(database: Path, copy: Path) -> None:
@@ -80,15 +91,21 @@ def _list_file_digests(database: Path) -> list[str]:
         return [str(row[0]) for row in rows]
 
 
-def _copy_bytes(data_dir: Path, copy: Path, sha256: str) -> bool:
+def _copy_bytes(source: BlobPlace, copy: Path, sha256: str) -> bool:
     """Copy one artifact's bytes; return whether they were present and intact."""
-    place = Path("artifacts") / get_blob_path(sha256)
+    target = copy / "artifacts" / get_blob_path(sha256)
+    digest = hashlib.sha256()
     try:
-        data = (data_dir / place).read_bytes()
+        size = source.find_size(sha256)
+        target.parent.mkdir(exist_ok=True)
+        with target.open("wb") as file:
+            for start in range(0, size, source.chunk_bytes):
+                piece = source.read(sha256, start, start + source.chunk_bytes)
+                digest.update(piece)
+                file.write(piece)
     except FileNotFoundError:
         return False
-    if hashlib.sha256(data).hexdigest() != sha256:
+    if digest.hexdigest() != sha256:
+        target.unlink()
         return False
-    (copy / place).parent.mkdir(exist_ok=True)
-    (copy / place).write_bytes(data)
     return True

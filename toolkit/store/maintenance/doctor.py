@@ -1,6 +1,5 @@
 """Checks of a data directory, and the repairs that are possible."""
 
-import hashlib
 import json
 import sqlite3
 from collections import Counter
@@ -16,7 +15,8 @@ from typing import TypeVar
 from sqlalchemy import create_engine
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.folder import get_blob_path
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.blob_places.place import BlobPlace, compute_stored_sha256
 from toolkit.store.data_dir.location import (
     COPY_NUMBER,
     UNMARKED_NUMBER,
@@ -26,7 +26,12 @@ from toolkit.store.data_dir.location import (
     open_for_reading,
 )
 from toolkit.store.data_dir.owners import find_active_owners
-from toolkit.store.maintenance.prune import find_referenced_digests, find_unreferenced_files
+from toolkit.store.maintenance.prune import (
+    MIN_UNREFERENCED_AGE_S,
+    delete_entry,
+    find_referenced_digests,
+    find_unreferenced_entries,
+)
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, migrate_schema, read_revision
@@ -67,12 +72,15 @@ class DataDirIssue:
     serious: bool = True
 
 
-def check_data_dir(data_dir: Path, *, deep: bool = False) -> list[DataDirIssue]:
+def check_data_dir(
+    data_dir: Path, *, deep: bool = False, place: BlobPlace | None = None
+) -> list[DataDirIssue]:
     """Check a data directory without changing anything.
 
     Args:
         data_dir: where everything is kept.
         deep: also read every artifact's bytes, and check them against their SHA-256.
+        place: where those are; in `data_dir` by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when there is no data directory.
@@ -91,12 +99,20 @@ def check_data_dir(data_dir: Path, *, deep: bool = False) -> list[DataDirIssue]:
         return found
     with open_for_reading(database) as connection:
         found += _check_records(data_dir, connection)
-        found += _check_artifacts(data_dir, connection, deep=deep)
+        there = place or BlobFolder(data_dir / "artifacts")
+        try:
+            found += _check_artifacts(data_dir, connection, there, deep=deep)
+        except ServiceError as error:
+            found.append(DataDirIssue(f"Artifacts could not be looked at: {error.message}"))
     return found
 
 
-def repair_data_dir(data_dir: Path) -> list[str]:
+def repair_data_dir(data_dir: Path, *, place: BlobPlace | None = None) -> list[str]:
     """Make the repairs that `check_data_dir` offers, and nothing else.
+
+    Args:
+        data_dir: where everything is kept.
+        place: where artifacts' bytes are; in `data_dir` by default.
 
     Returns:
         a line for each repair that was made.
@@ -113,11 +129,16 @@ def repair_data_dir(data_dir: Path) -> list[str]:
     if _check_integrity(database):
         done.append(_rebuild_database(database))
     with open_for_reading(database) as connection:
-        files = list(find_unreferenced_files(data_dir, find_referenced_digests(connection)))
-    for path in files:
-        path.unlink()
+        there = place or BlobFolder(data_dir / "artifacts")
+        files = 0
+        if not (there.is_remote and is_copy(data_dir, connection)):
+            named = find_referenced_digests(connection)
+            files = sum(
+                delete_entry(there, entry, connection)
+                for entry in find_unreferenced_entries(there, named)
+            )
     if files:
-        done.append(f"Deleted {len(files)} files that no record names.")
+        done.append(f"Deleted {files} files that no record names.")
     if _recount_stored_bytes(database):
         done.append("Counted again what accounts keep.")
     locks = list((data_dir / "owners").glob("*.lock"))
@@ -234,33 +255,47 @@ def _filter_existing_tables(connection: sqlite3.Connection, tables: Iterable[str
 
 
 def _check_artifacts(
-    data_dir: Path, connection: sqlite3.Connection, *, deep: bool
+    data_dir: Path, connection: sqlite3.Connection, place: BlobPlace, *, deep: bool
 ) -> Iterator[DataDirIssue]:
-    digests = set()
+    entries = list(place.list_entries())
+    sizes = {entry.digest: entry.size_bytes for entry in entries if entry.digest is not None}
+    # Without that folder they are kept elsewhere, by a setting that this shell does not have.
+    is_known = place.is_remote or bool(entries) or (data_dir / "artifacts").exists()
     for sha256, doc, small in connection.execute(
         f"SELECT sha256, doc, {build_inline_condition(connection)} FROM artifacts WHERE NOT deleted"  # noqa: S608
     ):
-        digests.add(sha256)
         artifact = json.loads(doc)
         trouble = (
             None
-            if small
-            else _check_artifact_bytes(data_dir, sha256, artifact["size_bytes"], deep=deep)
+            if small or not is_known
+            else _check_artifact_bytes(place, sha256, artifact["size_bytes"], sizes, deep=deep)
         )
         if trouble:
             yield DataDirIssue(f"The bytes of `{artifact['id']}` are {trouble}; restore a backup.")
-    left = sum(1 for _ in find_unreferenced_files(data_dir, digests))
+    if place.is_remote and is_copy(data_dir, connection):
+        return  # what the original names is there, too
+    # After the entries were listed: what was stored since has its record, or is young.
+    left = sum(
+        entry.is_older_than(MIN_UNREFERENCED_AGE_S) and entry.digest not in digests
+        for digests in [find_referenced_digests(connection)]
+        for entry in entries
+    )
     if left:
         yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
 
 
-def _check_artifact_bytes(data_dir: Path, sha256: str, size: int, *, deep: bool) -> str | None:
-    path = data_dir / "artifacts" / get_blob_path(sha256)
-    if not path.exists():
-        return "not there" if (data_dir / "artifacts").exists() else None  # kept elsewhere
-    if path.stat().st_size != size:
+def _check_artifact_bytes(
+    place: BlobPlace, sha256: str, size: int, sizes: dict[str, int], *, deep: bool
+) -> str | None:
+    if sha256 not in sizes:
+        # It may have been stored since they were listed.
+        try:
+            sizes[sha256] = place.find_size(sha256)
+        except FileNotFoundError:
+            return "not there"
+    if sizes[sha256] != size:
         return "not whole"
-    if deep and hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+    if deep and compute_stored_sha256(place, sha256, size) != sha256:
         return "damaged"
     return None
 

@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -11,7 +10,9 @@ from datetime import timedelta
 from pathlib import Path
 
 from toolkit.contract.base import format_rfc3339, now
-from toolkit.store.data_dir.location import find_database
+from toolkit.store.blob_places.folder import BlobFolder
+from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
+from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
 
 ROOTS_PER_TRANSACTION = 500  # roots in one transaction: other writers go in between
@@ -47,14 +48,22 @@ class PruneResult:
         rows: how many rows, by table.
         files: how many files of artifacts' bytes.
         freed_bytes: the size of those files; space in the database is used again by new rows.
+        is_copy: true if bytes in object storage were left, as the original has them, too.
     """
 
     rows: Counter[str] = field(default_factory=Counter)
     files: int = 0
     freed_bytes: int = 0
+    is_copy: bool = False
 
 
-def prune_data_dir(data_dir: Path, older_than: timedelta, *, dry_run: bool = False) -> PruneResult:
+def prune_data_dir(
+    data_dir: Path,
+    older_than: timedelta,
+    *,
+    dry_run: bool = False,
+    place: BlobPlace | None = None,
+) -> PruneResult:
     """Delete runs, workflows, tasks and jobs that ended long ago, with all that belongs to them.
 
     Uploads, accounts, connections and managed resources stay. So do results that later workflows
@@ -64,11 +73,13 @@ def prune_data_dir(data_dir: Path, older_than: timedelta, *, dry_run: bool = Fal
         data_dir: where everything is kept.
         older_than: counted from when the work was asked for.
         dry_run: only return what would be deleted.
+        place: where artifacts' bytes are; in `data_dir` by default.
 
     Raises:
         ServiceError: `UNAVAILABLE` when the directory cannot be used, or is of another version.
     """
     find_database(data_dir, newest=True)
+    place = place or BlobFolder(data_dir / "artifacts")
     found = PruneResult()
     cutoff = format_rfc3339(now() - older_than)
     with translate_errors(), closing(_open_connection(data_dir)) as connection:
@@ -79,11 +90,13 @@ def prune_data_dir(data_dir: Path, older_than: timedelta, *, dry_run: bool = Fal
                 _delete_roots(connection, group, found.rows)
                 _delete_leftovers(connection, cutoff, found.rows)
                 still_named = find_referenced_digests(connection)
-    for path in find_unreferenced_files(data_dir, still_named):
-        found.files += 1
-        found.freed_bytes += path.stat().st_size
-        if not dry_run:
-            path.unlink(missing_ok=True)
+        if place.is_remote and is_copy(data_dir, connection):
+            found.is_copy = True  # what the original still names is there, too
+            return found
+        for entry in find_unreferenced_entries(place, still_named):
+            if dry_run or delete_entry(place, entry, connection):
+                found.files += 1
+                found.freed_bytes += entry.size_bytes
     return found
 
 
@@ -93,12 +106,31 @@ def find_referenced_digests(connection: sqlite3.Connection) -> set[str]:
     return {str(row[0]) for row in rows}
 
 
-def find_unreferenced_files(data_dir: Path, digests: set[str]) -> Iterator[Path]:
-    """Yield the files of bytes that no record refers to, and those of interrupted writes."""
-    for path in (data_dir / "artifacts").glob("*/*"):
-        old = time.time() - path.stat().st_mtime > MIN_UNREFERENCED_AGE_S
-        if old and path.parent.name + path.name not in digests:
-            yield path
+def find_unreferenced_entries(place: BlobPlace, digests: set[str]) -> Iterator[BlobEntry]:
+    """Yield the bytes that no record refers to, and those of interrupted writes."""
+    for entry in place.list_entries():
+        if entry.is_older_than(MIN_UNREFERENCED_AGE_S) and entry.digest not in digests:
+            yield entry
+
+
+def delete_entry(place: BlobPlace, entry: BlobEntry, connection: sqlite3.Connection) -> bool:
+    """Delete bytes that no record refers to; others may store the same ones meanwhile.
+
+    Returns:
+        whether they are gone; not where they were stored again since they were listed.
+    """
+    if entry.digest is None:
+        place.remove_leftover(entry.name)
+        return True
+    digest = entry.digest
+
+    def is_referenced() -> bool:
+        rows = connection.execute(
+            "SELECT 1 FROM artifacts WHERE sha256 = ? AND NOT deleted LIMIT 1", (digest,)
+        )
+        return rows.fetchone() is not None
+
+    return delete_unreferenced(place, digest, MIN_UNREFERENCED_AGE_S, is_referenced)
 
 
 def _open_connection(data_dir: Path) -> sqlite3.Connection:

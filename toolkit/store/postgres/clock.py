@@ -1,22 +1,24 @@
 """The clock of a PostgreSQL server, which the leases of all its engines end by."""
 
-import asyncio
+from typing import Final
 
-from sqlalchemy import ColumnElement, Engine, Float, literal_column, select
+from sqlalchemy import ColumnElement, Float, literal_column
 
 from toolkit.store.postgres.statements import CLOCK_SQL
-from toolkit.store.postgres.transactions import begin_postgres_transaction
+from toolkit.store.read_connection import ReadConnection
+
+_READ_SQL: Final = f"SELECT {CLOCK_SQL}"
 
 
 class PostgresClock:
     """The server's clock.
 
     Args:
-        engine: of the database.
+        reads: of the database.
     """
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, reads: ReadConnection) -> None:
+        self._reads = reads
 
     async def read(self) -> float:
         """Return the time.
@@ -24,11 +26,8 @@ class PostgresClock:
         Raises:
             ServiceError: `UNAVAILABLE` when the server does not answer.
         """
-        return await asyncio.to_thread(self._read_now)
-
-    def _read_now(self) -> float:
-        with begin_postgres_transaction(self._engine) as connection:
-            return float(connection.execute(select(self.build_now())).scalar_one())
+        (at,) = await self._reads.fetch_values(_READ_SQL, {}) or (0.0,)
+        return float(at)
 
     def build_now(self) -> ColumnElement[float]:
         """Build the expression of the time at which a statement runs."""

@@ -14,6 +14,7 @@ from toolkit.store.leases.clock import SharedClock
 from toolkit.store.postgres.clock import PostgresClock
 from toolkit.store.postgres.connections import (
     RETRY_AFTER_S,
+    make_unreachable_error,
     open_connection,
     translate_postgres_errors,
 )
@@ -52,12 +53,13 @@ class PostgresDatabase:
         self._url = url
         self._name = f"toolkit {owner.id}"
         self._engine = create_postgres_engine(url, self._name)
+        self._is_closed = False
         self._listener: CommitListener | None = None
         self.is_copy = is_copy
         self.owner = owner
         self.writes = self._writes = writes
         self.reads = self._reads = PostgresReadConnection(url, self._name)
-        self.clock = PostgresClock(self._engine)
+        self.clock = PostgresClock(self._reads)
 
     @classmethod
     async def open(
@@ -94,7 +96,13 @@ class PostgresDatabase:
         return cls(url, owner, writes, is_copy=is_copy)
 
     def begin(self) -> AbstractContextManager[Connection]:
-        """Begin a transaction on a connection of its own; on any thread."""
+        """Begin a transaction on a connection of its own; on any thread.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the store is closed.
+        """
+        if self._is_closed:
+            raise make_unreachable_error()
         return begin_postgres_transaction(self._engine)
 
     async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
@@ -106,7 +114,8 @@ class PostgresDatabase:
         """Do nothing: the server itself keeps its files in order."""
 
     async def close(self) -> None:
-        """Close everything."""
+        """Close everything; what comes later is refused, and opens nothing anew."""
+        self._is_closed = True
         if self._listener is not None:
             await self._listener.close()
         await self._reads.close()

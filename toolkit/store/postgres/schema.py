@@ -22,7 +22,8 @@ from toolkit.store.schema import (
 )
 
 # Of all who open the same database at once, one makes the tables.
-_LOCK_SQL: Final = "SELECT pg_advisory_xact_lock(hashtextextended('toolkit schema', 0))"
+_LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit schema', 0))"
+_UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit schema', 0))"
 _VERSION_TABLE: Final = "SELECT to_regclass('alembic_version')"
 
 
@@ -40,19 +41,39 @@ def migrate_postgres_schema(connection: "Connection[Any]") -> None:
     if current == HEAD_REVISION:
         return
     check_revision(current)
-    with connection.transaction():
-        connection.execute(_LOCK_SQL)
+    connection.execute(_LOCK_SQL)
+    try:
         current = read_postgres_revision(connection)  # another engine may have been first
         check_revision(current)
         if current is None:
-            for statement in build_newest_schema():
-                connection.execute(statement.encode())
-            connection.execute("INSERT INTO alembic_version VALUES (%s)", (HEAD_REVISION,))
+            _create_tables(connection)
         elif current != HEAD_REVISION:
-            engine = create_engine(
-                "postgresql+psycopg://", creator=lambda: connection, poolclass=StaticPool
-            )
-            run_migrations(engine.connect(), HEAD_REVISION)
+            _run_missing(connection)
+    finally:
+        if not connection.closed:
+            connection.execute(_UNLOCK_SQL)
+
+
+def _create_tables(connection: "Connection[Any]") -> None:
+    with connection.transaction():
+        for statement in build_newest_schema():
+            connection.execute(statement.encode())
+        connection.execute("INSERT INTO alembic_version VALUES (%s)", (HEAD_REVISION,))
+
+
+def _run_missing(connection: "Connection[Any]") -> None:
+    """Run the missing migrations, all or none of them."""
+    connection.autocommit = False
+    try:
+        engine = create_engine(
+            "postgresql+psycopg://", creator=lambda: connection, poolclass=StaticPool
+        )
+        with engine.connect() as opened:
+            run_migrations(opened, HEAD_REVISION)
+    finally:
+        if not connection.closed:
+            connection.rollback()
+            connection.autocommit = True
 
 
 def read_postgres_revision(connection: "Connection[Any]") -> str | None:

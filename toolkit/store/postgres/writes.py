@@ -11,7 +11,11 @@ from toolkit.store.changes import AppendEvent, Lease, LeaseLost, OverLimit
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.postgres import statements
 from toolkit.store.postgres.commits import BEGIN_SQL, Commit, make_commit
-from toolkit.store.postgres.connections import open_connection, translate_postgres_errors
+from toolkit.store.postgres.connections import (
+    make_unreachable_error,
+    open_connection,
+    translate_postgres_errors,
+)
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
@@ -52,6 +56,7 @@ class PostgresWriteConnection:
         self._owner = owner
         self._name = f"toolkit writer {owner}"
         self._pid = 0
+        self._is_closed = False
         self._connection: psycopg.Connection[tuple[Any, ...]] | None = None
         self._last_numbers: dict[tuple[str, str], int] = {}
         self._numbers = EventNumbers(self._get_last_number)
@@ -60,7 +65,8 @@ class PostgresWriteConnection:
             self._connection = self._open()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection, for good."""
+        self._is_closed = True
         if self._connection is not None:
             self._connection.close()
 
@@ -81,7 +87,10 @@ class PostgresWriteConnection:
 
         Raises:
             DatabaseUnreachable: it cannot be opened now.
+            ServiceError: `UNAVAILABLE` when the store is closed.
         """
+        if self._is_closed:
+            raise make_unreachable_error()
         if self._connection is None or self._connection.closed:
             try:
                 self._connection = self._open()
