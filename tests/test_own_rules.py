@@ -8,6 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 # Waiting is done by the helpers of `tests/support/timing.py`. Whoever else sleeps is slow itself.
 SLOW = {
+    "crash/test_postgres_trials.py::keep_busy": "a caller's own pace",
     "crash/test_random_kills.py::keep_busy": "a caller's own pace",
     "engine/concurrency/test_pacing.py::note_sleep": "the sleep that is listened to",
     "engine/execution/test_attempts.py::handle_async_request": "a vendor that takes its time",

@@ -3,17 +3,18 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.store.test_store import acquire_lease, job
-from tests.support.timing import PATIENCE_S
+from tests.support.timing import PATIENCE_S, check_stays
 from toolkit.store import Store
+from toolkit.store.sqlite.write_turns import WriteTurns
 
 FEW, MANY = 1_000, 16_000
-SMALL_CHANGES = 12
-GROUP = 256  # rows that one transaction of the writer's thread writes
+RENEWALS = 8
 
 
 @pytest.fixture
@@ -38,18 +39,28 @@ async def test_a_long_backlog_costs_each_row_what_a_short_one_does(synced: Store
     assert many < 2 * max(few)
 
 
-async def test_a_lease_is_renewed_between_two_transactions(synced: Store) -> None:
-    """Given a writer that goes on without a pause, then a renewal waits for a few commits only."""
+async def test_leases_are_renewed_between_two_transactions(synced: Store) -> None:
+    """Given a writer that goes on without a pause, then renewals do not wait for its last one."""
     await acquire_lease(synced)
     rows = [synced.write([job(str(n))]) for n in range(MANY)]
-    went_by = []
-    for _ in range(SMALL_CHANGES):
-        before = sum(row.done() for row in rows)
-        await asyncio.to_thread(synced.leases.renew)
-        went_by.append(sum(row.done() for row in rows) - before)
-    assert max(went_by) <= 6 * GROUP
+    await asyncio.to_thread(lambda: [synced.leases.renew() for _ in range(RENEWALS)])
     assert not rows[-1].done()
     await asyncio.gather(*rows)
+
+
+def test_the_writer_gives_way_to_a_small_change() -> None:
+    """Given a small change that is being made, then the writer waits for it, but not for long."""
+    turns, order = WriteTurns(), []
+    with ThreadPoolExecutor(1) as threads:
+        with turns.ask():
+            turns.give_way(0.01)
+            order.append("went on after a while")
+            waiting = threads.submit(turns.give_way, PATIENCE_S)
+            check_stays(lambda: not waiting.done(), 0.05)
+            order.append("made")
+        waiting.result(PATIENCE_S)
+    turns.give_way(PATIENCE_S)
+    assert order == ["went on after a while", "made"]
 
 
 async def test_work_waits_for_room(synced: Store) -> None:
