@@ -56,7 +56,7 @@ BEHIND_DOORS = {
 }
 # What others' packages name so, though it is documented, or there is no other way to ask for it.
 OTHERS = {"_request_id", "_actions", "_custom_shell_complete", "_transport", "_current_frames"}
-HOOK = re.compile(r"_repr_\w+_|_ipython_\w+_|_render_traceback_")
+HOOK = re.compile(r"_mime_|_display_|_repr_\w+_|_ipython_\w+_|_render_traceback_")
 
 
 def find_private_looks(node: ast.AST) -> Iterator[str]:

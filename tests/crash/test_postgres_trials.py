@@ -28,7 +28,7 @@ from tests.crash.processes import (
     open_cloud,
 )
 from tests.crash.promise_checks import PromiseIssues, check_promises
-from tests.support.cut_proxy import CutProxy
+from tests.support.network_link import NetworkLink
 from tests.support.timing import wait_until
 
 ENGINES = 3
@@ -79,7 +79,7 @@ class Deployment:
         self._random = random
         self._url = cluster.create_database()
         self._folder = folder
-        self._proxies = [CutProxy(cluster.port) for _ in range(ENGINES)]
+        self._links = [NetworkLink(cluster.port) for _ in range(ENGINES)]
         self._forks = [ForkServerClient(cloud, folder / f"{n}.log") for n in range(ENGINES)]
         self._healing: list[threading.Thread] = []
         numbers = itertools.count(1)
@@ -91,7 +91,7 @@ class Deployment:
         ]
 
     def _serve(self, number: int) -> ServerProcess:
-        url = self._url.replace(f":{self.cluster.port}/", f":{self._proxies[number].port}/")
+        url = self._url.replace(f":{self.cluster.port}/", f":{self._links[number].port}/")
         env = {
             "TOOLKIT_DATABASE": url,
             "TOOLKIT_LEASE_S": LEASE_S,
@@ -134,12 +134,12 @@ class Deployment:
         self._mend(self.cluster.start)
 
     def _cut_network(self, number: int) -> None:
-        self._proxies[number].cut()
-        self._mend(self._proxies[number].heal)
+        self._links[number].cut()
+        self._mend(self._links[number].heal)
 
     def _hold_network(self, number: int) -> None:
-        self._proxies[number].hold()
-        self._mend(self._proxies[number].heal)
+        self._links[number].hold()
+        self._mend(self._links[number].heal)
 
     def _mend(self, mend: Callable[[], None]) -> None:
         mending = threading.Timer(self._random.uniform(0.2, 1.5), mend)
@@ -165,7 +165,7 @@ class Deployment:
             server.kill()
         for fork in self._forks:
             fork.close()
-        for proxy in self._proxies:
+        for proxy in self._links:
             proxy.close()
 
 

@@ -4,6 +4,7 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -47,7 +48,8 @@ def type_commands(
         (beside / "typed").open("w+") as typed,
         (beside / "shown").open("w+") as shown,
     ):
-        path = f"{found}{os.pathsep}{os.environ['PATH']}"
+        installed = Path(sys.executable).parent  # where what is installed beside us has commands
+        path = os.pathsep.join([str(found), str(installed), os.environ["PATH"]])
         shell = subprocess.Popen(
             ["bash", "-c", f"set -euo pipefail\nset -x\n{script}"],
             cwd=folder,

@@ -1,4 +1,4 @@
-"""A proxy for TCP between two programs of a test, which can cut the network between them."""
+"""A link between two programs of a test, which can be cut, or held as by a cable pulled out."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ from typing import Any
 CHUNK_BYTES = 64 * 1024
 
 
-class CutProxy:
+class NetworkLink:
     """Passes bytes on between callers and a port on loopback, on a thread of its own.
 
     Args:

@@ -1,0 +1,76 @@
+"""The page on several machines: every command is typed on one; what is watched is measured."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests._postgres import PostgresCluster
+from tests.support.code_blocks import ROOT, find_blocks
+from tests.support.ports import free_port
+from tests.support.rehearsal import type_commands
+from toolkit.observability.metrics import MetricsObserver
+
+PAGE = ROOT / "docs" / "deploy.md"
+DEPLOY = ROOT / "docs" / "deploy"
+METRIC = re.compile(r"toolkit_[a-z_]+")
+PARTS = re.compile(r"_(bucket|sum|count|created)$")
+
+
+def rehearse(folder: Path) -> str:
+    """The page's commands as one script; only paths and ports are others."""
+    typed = [block.code for block in find_blocks(PAGE, "bash") if block.reason is None]
+    script = "\n".join(typed)
+    for said, here in (("/srv/", f"{folder}/srv/"), ("/backup/", f"{folder}/backup/")):
+        assert said in script
+        script = script.replace(said, here)
+    for port in ("8001", "8002", "8786", "9000"):
+        assert port in script
+        script = script.replace(port, str(free_port()))
+    return script
+
+
+def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster) -> None:
+    """Given the page's commands, when they are typed in their order, then each does its work."""
+    for name in ("srv", "backup", "here"):
+        (tmp_path / name).mkdir()
+    psql = shutil.which("psql")
+    assert psql is not None
+    env = {
+        "PGHOST": "127.0.0.1", "PGPORT": str(postgres.port), "PGUSER": "toolkit",
+        "PGPASSWORD": postgres.password,
+    }  # fmt: skip
+    done = type_commands(rehearse(tmp_path), tmp_path / "here", tmp_path, env)
+    logs = "\n".join(path.read_text()[-2_000:] for path in (tmp_path / "srv").glob("*.log"))
+    assert done.exit_code == 0, f"{done.answers}\n{done.errors}\n{logs}"
+    assert len(re.findall("^status +✓ completed", done.answers, re.M)) == 3
+    assert "Traceback" not in done.answers + done.errors + logs
+    assert "rehearsal" not in logs, "the database's password"
+
+
+def list_metrics() -> set[str]:
+    """The names of all metrics that a server has."""
+    observer = MetricsObserver()
+    text = {family.name for family in observer.registry.collect()}
+    return text | {f"{name}_total" for name in text}
+
+
+@pytest.mark.parametrize("name", ["dashboard.json", "alerts.yaml"])
+def test_what_is_watched_is_measured(name: str) -> None:
+    """Given the dashboard and the alerts, then each metric that they name is there."""
+    text = (DEPLOY / name).read_text(encoding="utf-8")
+    if name.endswith(".json"):
+        panels = json.loads(text)["panels"]
+        text = "\n".join(target["expr"] for panel in panels for target in panel["targets"])
+    named = {PARTS.sub("", each) for each in METRIC.findall(text)}
+    assert len(named) >= 6
+    assert named <= list_metrics()
+
+
+def test_each_alert_says_what_to_do() -> None:
+    """Given the alerts, then the page has a line for each, and for no other."""
+    alerts = set(re.findall(r"alert: (\w+)", (DEPLOY / "alerts.yaml").read_text("utf-8")))
+    rows = re.findall(r"^\| (`[A-Z]\w+`(?:, `\w+`)*) \|", PAGE.read_text("utf-8"), re.M)
+    assert alerts == {name for row in rows for name in re.findall(r"`(\w+)`", row)}
