@@ -186,3 +186,30 @@ def test_an_interrupted_move_goes_on(
     assert 0 <= moved["copied"] < moved["rows"]
     with Client.local(folder, sandbox=True, database=postgres_url) as client:
         assert client.workflows.get(made).status == "completed"
+
+
+def test_doctor_examines_a_database(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str
+) -> None:
+    """Given a database, then wrong sums are counted again, and lost and damaged bytes are named."""
+    with Client.local(tmp_path, sandbox=True, database=postgres_url) as client:
+        lost, damaged = (client.artifacts.upload(each * 100_000).id for each in (b"a", b"b"))
+    words = ["doctor", "--database", postgres_url, "--data-dir", str(tmp_path)]
+    assert "The database is sound." in _run_command(*words, "--deep")
+
+    with postgres.connect(postgres_url.rpartition("/")[2]) as target:
+        target.execute("UPDATE stored_bytes SET records = records + 1")
+        found = target.execute("SELECT id, sha256 FROM artifacts").fetchall()
+    assert "is not summed up right" in _run_command(*words)
+    assert "Counted again what accounts keep." in _run_command(*words, "--repair")
+    assert "not summed up" not in _run_command(*words)
+    digests = {str(artifact): str(digest) for artifact, digest in found}
+    for artifact, data in ((lost, None), (damaged, b"x" * 100_000)):
+        path = tmp_path / "artifacts" / digests[artifact][:2] / digests[artifact][2:]
+        path.unlink()
+        if data is not None:
+            path.write_bytes(data)
+    told = CliRunner().invoke(app, [*words, "--deep"])
+    assert told.exit_code == 1
+    assert f"`{lost}` are not there" in told.stdout
+    assert f"`{damaged}` are damaged" in told.stdout

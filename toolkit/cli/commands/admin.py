@@ -1,7 +1,7 @@
 """Commands of an administrator: doctor, backup, prune, account create and limit."""
 
 import re
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +14,7 @@ from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from toolkit.settings import Settings
     from toolkit.store import Store
     from toolkit.store.blob_places.place import BlobPlace
     from toolkit.store.maintenance.doctor import DataDirIssue
@@ -30,12 +31,20 @@ def doctor(
     vendors: Annotated[
         bool, typer.Option("--vendors/--no-vendors", help="Look at the connected GPU clouds, too.")
     ] = True,
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what is wrong with a data directory; with --repair, do what can be done about it.
 
-    Exit code 1 while something serious is wrong.
+    Of a database, its rows and artifacts' bytes are examined. Exit code 1 while something serious
+    is wrong.
     """
+    settings = None
+    with suppress(PermissionError):  # who may not read here is told so below
+        settings = make_settings(data_dir, database)
+    if settings is not None and settings.database is not None:
+        _examine_database(settings, deep=deep, repair=repair, as_json=as_json)
+        return
     from toolkit.store.maintenance import doctor as examiner
 
     with _open_artifacts(data_dir) as place:
@@ -44,6 +53,27 @@ def doctor(
     prices = _review_prices()
     if vendors:
         found += _check_vendor_drift(data_dir)
+    _print_findings(done, found, prices, f"{data_dir} is sound", as_json=as_json)
+
+
+def _examine_database(settings: "Settings", *, deep: bool, repair: bool, as_json: bool) -> None:
+    from toolkit.store.maintenance.databases import examine_database
+
+    url = settings.get_database_url() or ""
+    with _open_place(settings) as place:
+        done, found = examine_database(url, place, deep=deep, repair=repair)
+    _print_findings(done, found, _review_prices(), "The database is sound", as_json=as_json)
+
+
+def _print_findings(
+    done: "list[str]",
+    found: "list[DataDirIssue]",
+    prices: "list[str]",
+    sound: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was done and found, and end with 1 while something serious is wrong."""
     serious = any(finding.serious for finding in found)
     if as_json:
         findings = [asdict(finding) for finding in found]
@@ -58,7 +88,7 @@ def doctor(
         for line in prices:
             typer.echo(f"· {line}")
         if not serious:
-            typer.echo(f"✓ {data_dir} is sound.")
+            typer.echo(f"✓ {sound}.")
     if serious:
         raise typer.Exit(1)
 
@@ -67,12 +97,19 @@ def doctor(
 def _open_artifacts(data_dir: Path) -> "Iterator[BlobPlace]":
     """Open the place of artifacts' bytes that the settings name."""
     from toolkit.settings import Settings
-    from toolkit.store.blobs import open_place
     from toolkit.store.data_dir.location import find_database
 
     find_database(data_dir)  # what is wrong with that is told before anything else
-    settings = Settings(data_dir=data_dir)
-    place = open_place(data_dir, settings.artifact_url, endpoint_url=settings.artifact_endpoint_url)
+    with _open_place(Settings(data_dir=data_dir)) as place:
+        yield place
+
+
+@contextmanager
+def _open_place(settings: "Settings") -> "Iterator[BlobPlace]":
+    from toolkit.store.blobs import open_place
+
+    endpoint_url = settings.artifact_endpoint_url
+    place = open_place(settings.data_dir, settings.artifact_url, endpoint_url=endpoint_url)
     try:
         yield place
     finally:

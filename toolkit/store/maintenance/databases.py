@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.maintenance.doctor import DataDirIssue
 
 
 def check_database(url: str) -> None:
@@ -19,6 +21,29 @@ def check_database(url: str) -> None:
         from toolkit.store.postgres.opening import open_existing
     with open_existing(url):
         pass
+
+
+def examine_database(
+    url: str, place: BlobPlace, *, deep: bool, repair: bool
+) -> tuple[list[str], list[DataDirIssue]]:
+    """Examine a database, and make the repairs that are possible if that is asked for.
+
+    Args:
+        url: its address.
+        place: of its artifacts' bytes.
+        deep: also read all of them.
+        repair: make the repairs first.
+
+    Returns:
+        a line for each repair, and what is wrong then.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used, or is of another version.
+    """
+    with needs_postgres():
+        from toolkit.store.postgres.checks import check_postgres, repair_postgres
+    done = repair_postgres(url) if repair else []
+    return done, check_postgres(url, place, deep=deep)
 
 
 @contextmanager
