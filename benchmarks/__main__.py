@@ -5,7 +5,7 @@ a process of its own, whose JSON lines are passed on as they come; the table fol
 Exit code 1 if any figure misses its limit.
 
 With `--keep` the figures are written to `benchmarks/figures.jsonl`, and `docs/benchmarks.md` is
-made anew from them. `PEERS` names Pythons that have LangGraph and LiteLLM (`_peers.py`).
+made anew from them. `PEERS` names Pythons that have LangGraph, LiteLLM and DBOS (`_peers.py`).
 """
 
 import argparse
@@ -34,6 +34,7 @@ NAMES = (
     "many_workflows",
     "many_clients",
     "shared_limits",
+    "postgres",
     "store_growth",
     "filtered_lists",
     "transfers",

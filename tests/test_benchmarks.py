@@ -24,6 +24,7 @@ from benchmarks import (
     many_workflows,
     object_storage,
     planning,
+    postgres,
     progress,
     review,
     server_frameworks,
@@ -35,6 +36,7 @@ from benchmarks import (
 )
 from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
+from tests._postgres import find_postgres
 from tests.support.s3_server import VARIABLES
 
 
@@ -120,8 +122,19 @@ def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     """Given two servers for a second, then what a vendor refused and a key got are told."""
     monkeypatch.setattr(shared_limits, "ENGINES", 2)
     shared_limits.main(1.0)
+    found = {json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()}
     names = ("refused", "used", "alone.refused", "alone.used", "key_rate")
-    assert set(figures(capsys)) == {f"shared_limits.{name}" for name in names}
+    assert found == {f"shared_limits.{name}" for name in names}
+
+
+def test_postgres(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given next to nothing to do, then what a node and a run cost on PostgreSQL is told."""
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed")
+    monkeypatch.delenv("PEERS", raising=False)
+    postgres.main(20, 64, (1, 2), 1, 3, 0)
+    names = ("node.chain", "node.layered", "runs.1", "runs.2", "notice")
+    assert set(figures(capsys)) == {f"postgres.{name}" for name in names}
 
 
 def test_gateway(capsys: pytest.CaptureFixture[str]) -> None:

@@ -213,3 +213,21 @@ def test_doctor_examines_a_database(
     assert told.exit_code == 1
     assert f"`{lost}` are not there" in told.stdout
     assert f"`{damaged}` are damaged" in told.stdout
+
+
+def test_prune_leaves_the_artifacts_of_a_database(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given settings of a database and its artifacts, then pruning a directory touches none."""
+    with Client.local(tmp_path / "a", sandbox=True) as client:
+        client.runs.create("llm.generate", {"objective": "Salt"}).wait(progress=False)
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (shared / "theirs").write_text("bytes")
+    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
+    monkeypatch.setenv("TOOLKIT_ARTIFACT_URL", str(shared))
+    words = ["prune", "--older-than", "1h", "--data-dir", str(tmp_path / "a")]
+    refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, RequestError)
+    assert "TOOLKIT_DATABASE" in str(refused.exception)
+    assert (shared / "theirs").exists()

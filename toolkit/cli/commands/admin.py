@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
+from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,7 +101,15 @@ def _open_artifacts(data_dir: Path) -> "Iterator[BlobPlace]":
     from toolkit.store.data_dir.location import find_database
 
     find_database(data_dir)  # what is wrong with that is told before anything else
-    with _open_place(Settings(data_dir=data_dir)) as place:
+    settings = Settings(data_dir=data_dir)
+    if settings.database is not None and settings.artifact_url is not None:
+        # To this directory's records, all that the database's refer to would be nobody's.
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The artifacts that the settings name belong to the records in a database"
+            " (TOOLKIT_DATABASE), and not to this directory's: unset one of the two.",
+        )
+    with _open_place(settings) as place:
         yield place
 
 
