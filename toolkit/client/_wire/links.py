@@ -40,8 +40,8 @@ def read_linked_bytes(
         raise make_storage_error(f"answered {answer.status_code}", away=_is_passing(answer))
     data, (start, end) = answer.content, span
     if answer.status_code == 200:
-        known = response.headers.get("etag", "").strip('"')
-        if known and hashlib.sha256(data).hexdigest() != known:
+        sha256 = response.headers.get("etag", "").strip('"')
+        if sha256 and hashlib.sha256(data).hexdigest() != sha256:
             raise make_storage_error("sent other bytes than were stored", away=False)
         data = data[start:end]
     return data

@@ -343,9 +343,9 @@ def _get_name(info: dict[str, Any]) -> str:
     return str(info["name"]).rstrip("/").rpartition("/")[2]
 
 
-def _check_digest(found: str, digest: str) -> None:
+def _check_digest(found: str, sha256: str) -> None:
     """Refuse bytes that are not those of the digest."""
-    if found != digest:
+    if found != sha256:
         raise ServiceError(
             ErrorCode.INTERNAL, "The bytes changed while they were stored: nothing was stored."
         )

@@ -153,10 +153,12 @@ def _is_whole(place: BlobPlace, digest: str, size: int | None) -> bool:
         return False
 
 
-def _read_whole(place: BlobPlace, digest: str) -> bytes | None:
+def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
     """Read bytes; none where they are not there, or damaged."""
     try:
-        data = place.read(digest, 0, None)
+        data = place.read(sha256, 0, None)
     except FileNotFoundError:
         return None
-    return data if hashlib.sha256(data).hexdigest() == digest else None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        return None
+    return data

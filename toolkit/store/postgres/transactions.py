@@ -23,7 +23,9 @@ def create_postgres_engine(url: str, application_name: str) -> Engine:
 
     def connect() -> psycopg.Connection[tuple[Any, ...]]:
         connection = open_connection(url, application_name, is_impatient=True)
-        connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}", prepare=False)
+        connection.execute(
+            "SELECT set_config('lock_timeout', %s, false)", (str(LOCK_TIMEOUT_MS),), prepare=False
+        )
         connection.autocommit = False
         return connection
 
