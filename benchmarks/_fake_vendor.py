@@ -52,7 +52,11 @@ class FakeVendor(asyncio.Protocol):
             if len(self._received) < whole:
                 return
             self._received = self._received[whole:]
-            self._transport.write(RESPONSE)
+            self.answer(head)
+
+    def answer(self, head: bytes) -> None:  # noqa: ARG002 - what it is asked is all the same
+        """Answer a request, whose head is given in lower case."""
+        self._transport.write(RESPONSE)
 
 
 async def main() -> None:

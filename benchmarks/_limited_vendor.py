@@ -9,9 +9,8 @@ import json
 import sys
 import time
 from collections import Counter
-from typing import cast
 
-from benchmarks._fake_vendor import RESPONSE
+from benchmarks._fake_vendor import RESPONSE, FakeVendor
 
 LATENCY_S = 0.05
 
@@ -53,35 +52,23 @@ class CallLimit:
         return head.encode() + b"\r\n\r\n" + body
 
 
-class LimitedVendor(asyncio.Protocol):
+class LimitedVendor(FakeVendor):
     """Answers each request on a connection within the limit of all of them."""
 
     def __init__(self, limit: CallLimit) -> None:
+        super().__init__()
         self._limit = limit
-        self._received = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport that is answered through."""
-        self._transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        """Answer every request that is whole."""
-        self._received += data
-        while (end := self._received.find(b"\r\n\r\n")) >= 0:
-            head = self._received[:end].lower()
-            _, _, length = head.partition(b"content-length:")
-            whole = end + 4 + int(length.split(b"\r\n", 1)[0] or 0)
-            if len(self._received) < whole:
-                return
-            self._received = self._received[whole:]
-            if head.startswith(b"get /counts"):
-                self._transport.write(self._limit.take_counts())
-                continue
-            if head.startswith(b"get "):  # the test of a key, which is free
-                self._transport.write(RESPONSE)
-                continue
-            answer, after_s = self._limit.make_answer()
-            asyncio.get_running_loop().call_later(after_s, self._transport.write, answer)
+    def answer(self, head: bytes) -> None:
+        """Answer a request, or count it and refuse it."""
+        if head.startswith(b"get /counts"):
+            self._transport.write(self._limit.take_counts())
+            return
+        if head.startswith(b"get "):  # the test of a key, which is free
+            self._transport.write(RESPONSE)
+            return
+        answer, after_s = self._limit.make_answer()
+        asyncio.get_running_loop().call_later(after_s, self._transport.write, answer)
 
 
 async def main(per_s: float, burst: float) -> None:

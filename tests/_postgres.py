@@ -3,7 +3,7 @@
 A test asks for `postgres_url`, the address of an empty database of its own, as
 `postgresql://toolkit:PASSWORD@127.0.0.1:PORT/test_N`: it may do with it what it likes, and make
 more of them by `postgres.create_database()`. `postgres` is the cluster itself, which all tests of a
-worker share. One that kills or restarts PostgreSQL starts a `PostgresCluster` of its own.
+worker share. One that kills or restarts PostgreSQL asks for `own_postgres`.
 
 The cluster's language is not "C", as on most machines where somebody installs it, so that what
 depends on the order of texts shows. Tests are skipped where PostgreSQL is not installed.
@@ -201,6 +201,14 @@ def start_cluster(**options: str) -> PostgresCluster:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresCluster]:
     """A running cluster; one for all tests of this worker."""
+    made = start_cluster()
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresCluster]:
+    """A cluster of the test's own, which it may stop."""
     made = start_cluster()
     yield made
     made.remove()

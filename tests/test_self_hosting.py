@@ -1,8 +1,6 @@
 """The page for operators, held against the settings and a real nginx."""
 
-import os
 import re
-import shutil
 import sqlite3
 import ssl
 import subprocess
@@ -15,9 +13,9 @@ import pytest
 
 from tests.conftest import Server
 from tests.support.code_blocks import ROOT, find_blocks
+from tests.support.nginx import NGINX, run_nginx
 from tests.support.ports import free_port
 from tests.support.rehearsal import type_commands
-from tests.support.timing import wait_until
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 
@@ -26,7 +24,6 @@ PAGE = PAGE_FILE.read_text(encoding="utf-8")
 EARLIER = ROOT / "tests" / "store" / "facts" / "data_0008.tar.xz"
 PIPS = {"--upgrade"}  # an option of pip's
 CALLERS = {"api_key", "base_url"}  # variables of whoever calls a server
-NGINX = shutil.which("nginx")
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
 
 
@@ -135,34 +132,13 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
     ):
         assert block.count(said) == 1
         block = block.replace(said, here)
-    folders = "".join(
-        f"{name}_temp_path {tmp_path}/{name};\n"
-        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    # Workers that give up root could not write to a folder of this test.
-    user = "user root;" if os.geteuid() == 0 else ""
-    config = tmp_path / "nginx.conf"
-    config.write_text(
-        f"{user} daemon off; pid {tmp_path}/pid; error_log stderr; worker_processes 1;\n"
-        f"events {{}}\nhttp {{ access_log off;\n{folders}{block}}}\n"
-    )
-    nginx = subprocess.Popen(
-        [str(NGINX), "-p", str(tmp_path), "-c", str(config)], stderr=subprocess.DEVNULL
-    )
     trusted = ssl.create_default_context(cafile=str(certificate))
     base = f"https://127.0.0.1:{port}"
-    with httpx.Client(base_url=base, verify=trusted, trust_env=False) as http:
-
-        def answers() -> bool:
-            try:
-                return http.get("/v1/health").is_success
-            except httpx.ConnectError:
-                return False
-
-        wait_until(answers)
+    with (
+        httpx.Client(base_url=base, verify=trusted, trust_env=False) as http,
+        run_nginx(block, tmp_path, http),
+    ):
         yield http
-    nginx.terminate()
-    nginx.wait(10)
     server.close()
 
 

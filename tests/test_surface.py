@@ -111,6 +111,7 @@ HERE = {
     "demo": "runs a notebook",
     "login": "asks a server that it names itself, and keeps a profile",
     "logout": "deletes a profile",
+    "migrate": "moves a data directory into a database",
     "profiles": "lists profiles",
     "doctor": "examines a data directory",
     "verify": "makes one call of each kind through a client of its own",

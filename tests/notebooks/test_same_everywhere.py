@@ -1,7 +1,5 @@
 """One scenario notebook: the same outputs from an engine of its own and from several machines."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,9 +10,8 @@ import pytest
 from tests.conftest import Server
 from tests.notebooks.execution import NOTEBOOKS, ROOT, execute, find_differences
 from tests.support.dask_cluster import DaskCluster
+from tests.support.nginx import NGINX, run_nginx
 from tests.support.ports import free_port
-from tests.support.timing import PATIENCE_S, wait_until
-from tests.test_self_hosting import NGINX
 from toolkit import Client
 from toolkit.settings import Settings
 
@@ -44,35 +41,12 @@ def balance(servers: list[Server], folder: Path) -> Iterator[str]:
     assert upstream in config
     listed = "\n".join(upstream.replace("engine:8000", f"127.0.0.1:{s.port}") for s in servers)
     config = config.replace(upstream, listed).replace("listen 80;", f"listen 127.0.0.1:{port};")
-    folders = "".join(
-        f"{name}_temp_path {folder}/{name};\n"
-        for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    user = "user root;" if os.geteuid() == 0 else ""
-    whole = folder / "nginx.conf"
-    whole.write_text(
-        f"{user} daemon off; pid {folder}/pid; error_log stderr; worker_processes 1;\n"
-        f"events {{}}\n"
-        f"http {{ log_format asked $upstream_addr; access_log {folder}/asked asked;\n"
-        f"{folders}{config}}}\n"
-    )
-    nginx = subprocess.Popen(
-        [str(NGINX), "-p", str(folder), "-c", str(whole)], stderr=subprocess.DEVNULL
-    )
     url = f"http://127.0.0.1:{port}"
-
-    def answers() -> bool:
-        try:
-            return httpx.get(f"{url}/v1/health", trust_env=False).is_success
-        except httpx.ConnectError:
-            return False
-
-    try:
-        wait_until(answers)
+    with (
+        httpx.Client(base_url=url, trust_env=False) as http,
+        run_nginx(config, folder, http),
+    ):
         yield url
-    finally:
-        nginx.terminate()
-        nginx.wait(PATIENCE_S)
 
 
 def run_scenario(url: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

@@ -4,14 +4,14 @@ import asyncio
 import logging
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests._postgres import PostgresCluster, start_cluster
+from tests._postgres import PostgresCluster
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import AppendEvent, InsertRow, Store
@@ -24,14 +24,6 @@ INSERT_EVENT_SQL = (
     "INSERT INTO events (resource_id, n, type, at, data, job_id, job_n)"
     " VALUES (%s, %s, %s, 'now', '{}', %s, %s)"
 )
-
-
-@pytest.fixture
-def cluster() -> Iterator[PostgresCluster]:
-    """A cluster of the test's own, which it may stop."""
-    made = start_cluster()
-    yield made
-    made.remove()
 
 
 @pytest.fixture
@@ -166,7 +158,7 @@ async def test_a_waiter_is_found_while_the_listener_is_cut(
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT])
 async def test_a_server_that_comes_and_goes(
-    cluster: PostgresCluster,
+    own_postgres: PostgresCluster,
     how: signal.Signals,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -176,7 +168,7 @@ async def test_a_server_that_comes_and_goes(
     Meanwhile those who read are refused in one line, and those who wait, wait.
     """
     caplog.set_level(logging.INFO)
-    url = cluster.build_url()
+    url = own_postgres.build_url()
     first, second = [await Store.open(tmp_path / str(n), database=url) for n in range(2)]
     await first.write([plan("a")])
     told: list[ServiceError] = []
@@ -198,10 +190,10 @@ async def test_a_server_that_comes_and_goes(
     reading = [asyncio.create_task(read_on()) for _ in range(3)]
     async with asyncio.timeout(PATIENCE_S):
         for _ in range(2):
-            await asyncio.to_thread(cluster.stop, how)
+            await asyncio.to_thread(own_postgres.stop, how)
             told.clear()
             await wait_until_async(lambda: len(told) > 20)
-            await asyncio.to_thread(cluster.start)
+            await asyncio.to_thread(own_postgres.start)
             answers.clear()
             await wait_until_async(lambda: sum(answers) > 20)
         assert not any(task.done() for task in (*waiting, *reading))
@@ -213,7 +205,7 @@ async def test_a_server_that_comes_and_goes(
     for task in reading:
         task.cancel()
     assert {error.code for error in told} == {ErrorCode.UNAVAILABLE}
-    assert not any("\n" in str(error) or cluster.password in str(error) for error in told)
+    assert not any("\n" in str(error) or own_postgres.password in str(error) for error in told)
     assert all(error.retry_after for error in told)
     ours = [record for record in caplog.records if record.name.startswith("toolkit")]
     assert not any(record.exc_info or "\n" in record.getMessage() for record in ours)
@@ -222,13 +214,13 @@ async def test_a_server_that_comes_and_goes(
 
 
 async def test_waiting_ends_with_its_time_while_the_server_hangs(
-    cluster: PostgresCluster, tmp_path: Path
+    own_postgres: PostgresCluster, tmp_path: Path
 ) -> None:
     """Given a server that does not answer, then whoever waits does so for as long as asked."""
-    store = await Store.open(tmp_path, database=cluster.build_url())
+    store = await Store.open(tmp_path, database=own_postgres.build_url())
     waiting = asyncio.create_task(store.wait_for_event("run_a", after=0, timeout_s=0.3))
     await yield_turns(3)
-    with cluster.hang():
+    with own_postgres.hang():
         async with asyncio.timeout(PATIENCE_S):
             await store.wait_for_event("run_b", after=0, timeout_s=0.1)
             await waiting
