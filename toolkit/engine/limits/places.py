@@ -1,7 +1,6 @@
 """Places: how many calls of a connection the engines of a deployment may have in flight."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -104,8 +103,6 @@ class SharedPlaces:
         self._share = PlaceShare(0, 0, is_contended=False)
         # The most places that were wanted at once since the last tick, and since the one before.
         self._peak = self._earlier_peak = 0
-        self._asked_for = 0
-        self._claims: Mapping[str, PlaceClaim] = {}  # as they were read last
         self._asking: asyncio.Task[None] | None = None
         self._is_shared = not deployment.is_alone
         semaphore.set_limit(0 if self._is_shared else limit)
@@ -121,7 +118,7 @@ class SharedPlaces:
         """Wait for a place; groups are served round-robin."""
         if self._is_shared:
             self._peak = max(self._peak, self._count_wanted() + 1)
-            if self._semaphore.is_full and not self._has_fair_share():
+            if self._semaphore.is_full:
                 self._ask()
         await self._semaphore.acquire(group)
 
@@ -146,10 +143,6 @@ class SharedPlaces:
         """Tell whether places are held that this engine can give away now."""
         return self._share.held > max(self._semaphore.used_count, self._find_target())
 
-    def _has_fair_share(self) -> bool:
-        """Tell whether the others know that more is wanted, and there is no more to be had."""
-        return self._share.fair <= self._share.held < self._asked_for
-
     def _ask(self) -> None:
         if self._asking is None:
             self._asking = asyncio.create_task(self._ask_until_satisfied())
@@ -159,8 +152,7 @@ class SharedPlaces:
         try:
             while self._is_shared:
                 await self._exchange()
-                is_waiting = self._semaphore.is_full and self._semaphore.waiting_count
-                if not is_waiting or self._has_fair_share():
+                if not (self._semaphore.is_full and self._semaphore.waiting_count):
                     break
                 await asyncio.sleep(RETRY_INTERVAL_S)
         finally:
@@ -174,8 +166,7 @@ class SharedPlaces:
         kept, wanted = max(semaphore.limit, semaphore.used_count), self._find_wanted()
         # Some in advance, so that not each call has to ask.
         ahead = 0 if self._share.is_contended else wanted // 2
-        self._asked_for = wanted + ahead
-        change = partial(self._claim, kept, self._asked_for)
+        change = partial(self._claim, kept, wanted + ahead)
         try:
             share = await self._deployment.change_row(self._row_id, change)
         except ServiceError:
@@ -191,7 +182,7 @@ class SharedPlaces:
         me = self._deployment.engine_id
         limit = document["limit"] = max(self._limit, document.get("limit", 0))
         wanted = min(wanted, limit)
-        claims = self._keep_present(_parse_claims(document), at)
+        claims = self._read_claims(document, at)
         before = claims.get(me)
         since = at if before is None or (before.held > 0) != (kept > 0) else before.since
         claims[me] = PlaceClaim(kept, max(wanted, kept), since, at)
@@ -208,8 +199,9 @@ class SharedPlaces:
         }
         return PlaceShare(held, share.fair, share.is_contended)
 
-    def _keep_present(self, claims: Mapping[str, PlaceClaim], at: float) -> dict[str, PlaceClaim]:
-        """Keep the claims of the engines that are there."""
+    def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
+        """Read the claims of the engines that are there."""
+        claims = {e: PlaceClaim(*told) for e, told in document.get("places", {}).items()}
         return {
             engine: claim
             for engine, claim in claims.items()
@@ -229,29 +221,19 @@ class SharedPlaces:
             self._ask()
 
     def read_row(self, document: LimitDocument) -> None:
-        """Learn what others claim."""
+        """Give back what others lack."""
         self._limit = max(self._limit, document.get("limit", 0))
-        self._claims = _parse_claims(document)
-        self._review()
-
-    def tick(self) -> None:
-        """Give back what was not needed lately, or whose turn is over."""
-        self._earlier_peak, self._peak = self._peak, self._count_wanted()
-        self._review()
-
-    def _review(self) -> None:
-        """Give back what others lack, and ask for what is this engine's by now."""
-        me, at = self._deployment.engine_id, self._deployment.to_shared(time.monotonic())
-        if not self._is_shared:
-            return
-        claims = self._keep_present(self._claims, at)
-        if me in claims:
+        at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
+        claims = self._read_claims(document, at)
+        me = self._deployment.engine_id
+        if self._is_shared and me in claims:
             share = find_share(claims, me, self._limit, at)
             self._share = PlaceShare(self._share.held, share.fair, share.is_contended)
-        lacks = self._semaphore.is_full and self._semaphore.waiting_count
-        if self._is_to_shrink() or (lacks and not self._has_fair_share()):
+            if self._is_to_shrink():
+                self._ask()
+
+    def tick(self) -> None:
+        """Give back what was not needed lately."""
+        self._earlier_peak, self._peak = self._peak, self._count_wanted()
+        if self._is_shared and self._is_to_shrink():
             self._ask()
-
-
-def _parse_claims(document: LimitDocument) -> dict[str, PlaceClaim]:
-    return {engine: PlaceClaim(*told) for engine, told in document.get("places", {}).items()}
