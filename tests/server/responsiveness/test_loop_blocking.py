@@ -32,7 +32,7 @@ NOISE = 1.5
 MAX_MS = PROMISED_MS * NOISE
 UNIT_MS = 50
 SIZE = 1024 * 1024 - 1024
-TRIES = 6
+TRIES = 8
 
 
 Longest = Callable[[Route, bytes], float]
