@@ -50,7 +50,9 @@ class AttemptLoop:
             while True:
                 try:
                     async with gate.acquire(job_run.lease.root_id, units) as permit:
-                        return await self._call_once(job_run, chosen, gate, permit, operation)
+                        return await self._call_once(
+                            job_run, chosen, gate, permit, operation, units
+                        )
                 except CircuitOpen:
                     break  # healthy when it was chosen, but not when its place came
                 except InsufficientBudgetError:
@@ -71,8 +73,13 @@ class AttemptLoop:
         gate: ConnectionGate,
         permit: Permit,
         operation: Operation[Any],
+        expected: Mapping[str, float],
     ) -> Reply:
-        """Make one call: reserve, write the intent down, call, settle."""
+        """Make one call: reserve, write the intent down, call, settle.
+
+        Args:
+            expected: the units that the gate let it in with; what it did not use is given back.
+        """
         candidate = chosen.candidate
         bound = candidate.reservation_usd
         reserve_more = partial(self._reserve_cost, job_run, chosen.limits, bound)
@@ -111,9 +118,7 @@ class AttemptLoop:
                 raise
             took_s = time.monotonic() - started
             gate.record_success(candidate.model or "", took_s * 1000)
-            gate.record_units(
-                _count_limited_units(operation.units()), _count_limited_units(reply.cost.units)
-            )
+            gate.record_units(expected, _count_limited_units(reply.cost.units))
             if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
                 await self._core.mark_overbilled(chosen.connection.id, candidate.model or "")
             return reply
