@@ -32,6 +32,7 @@ from toolkit.store import (
     Lease,
     LeaseLost,
     Store,
+    StoreUnavailableError,
     UpdateRow,
 )
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
@@ -150,6 +151,13 @@ async def test_all_that_was_handed_over_is_written_before_it_closes(
     await again.close()
     assert len(rows) == MANY
     assert [row["id"] for row in rows if row["status"] == "running"] == ["job_0"]
+
+
+async def test_a_closed_store_changes_nothing_more(store: Store) -> None:
+    """Given a closed store, when something small is changed still, then it is refused."""
+    await store.close()
+    with pytest.raises(StoreUnavailableError, match="closed"):
+        await store.limits.change(["a row"], lambda documents, _: documents.clear())
 
 
 async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:

@@ -9,7 +9,7 @@ from toolkit.engine import Engine
 
 async def kill_engine(engine: Engine) -> None:
     """Have an engine stop as `kill -9` stops it: what it has not written stays unwritten."""
-    store, roots = engine.core.store, engine.leases
+    store, roots, limits = engine.core.store, engine.leases, engine.core.deployment
 
     def nothing_more(*_: object) -> Exception:
         return ServiceError(ErrorCode.UNAVAILABLE, "this process is dead")
@@ -18,7 +18,9 @@ async def kill_engine(engine: Engine) -> None:
     engine.drain()
     roots._heartbeat.close()
     kept = [
-        task for task in (roots._keeper, engine._sweeper, engine._reconciling) if task is not None
+        task
+        for task in (roots._keeper, engine._sweeper, engine._reconciling, limits._polling)
+        if task is not None
     ]
     tasks = [*roots._running.values(), *kept]
     for task in tasks:
@@ -29,5 +31,5 @@ async def kill_engine(engine: Engine) -> None:
     with contextlib.suppress(Exception):
         await store._writer.drain()
     # Threads that have a connection, which nobody would close after them.
-    await store._changes.drain()
+    await store._changes.close()
     await store._database.close()

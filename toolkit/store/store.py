@@ -131,7 +131,7 @@ class Store:
     async def close(self) -> None:
         """Write all submitted changes, and close everything."""
         await self._writer.drain()
-        await self._changes.drain()
+        await self._changes.close()
         await self._blobs.close()
         self._waiters.close()
         await self._database.close()

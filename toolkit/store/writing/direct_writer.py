@@ -29,12 +29,13 @@ class DirectWriter:
     def __init__(self, begin: Callable[[], AbstractContextManager[Connection]]) -> None:
         self._begin = begin
         self._running: set[asyncio.Future[Any]] = set()
+        self._is_closed = False
         self._crash = find_crash_point("lease")
 
     async def execute(self, statement: Update | Delete) -> int:
         """Make one change in a thread, blocking nothing while others write.
 
-        It is made even if the waiting caller is cancelled, and `drain` waits for it.
+        It is made even if the waiting caller is cancelled, and `close` waits for it.
         """
         return await self._run_in_thread(partial(self.execute_now, statement))
 
@@ -48,7 +49,7 @@ class DirectWriter:
     async def transact(self, work: Callable[[Connection], T]) -> T:
         """Run a function in one transaction in a thread.
 
-        It runs to its end even if the waiting caller is cancelled, and `drain` waits for it.
+        It runs to its end even if the waiting caller is cancelled, and `close` waits for it.
 
         Args:
             work: what to do; it is called again where the database gave the transaction up.
@@ -79,12 +80,15 @@ class DirectWriter:
         return found
 
     async def _run_in_thread(self, work: Callable[[], T]) -> T:
+        if self._is_closed:  # a connection that is opened now would be closed by nobody
+            raise StoreUnavailableError(ErrorCode.UNAVAILABLE, "The store is closed.")
         running = asyncio.ensure_future(asyncio.to_thread(work))
         self._running.add(running)
         running.add_done_callback(self._running.discard)
         return await asyncio.shield(running)
 
-    async def drain(self) -> None:
-        """Wait until the changes under way are made."""
+    async def close(self) -> None:
+        """Wait until the changes under way are made, and refuse all others."""
+        self._is_closed = True
         if self._running:
             await asyncio.wait(self._running)
