@@ -33,7 +33,7 @@ class PlanGiven(Request):
         deliverables: those whose results are asked for; those that nothing depends on, by default.
     """
 
-    nodes: list[PlanNodeCreate]
+    nodes: list[PlanNodeCreate] = Field(max_length=1000)
     deliverables: list[NodeId] = Field(default=[], max_length=1000)
 
     @classmethod

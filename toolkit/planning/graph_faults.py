@@ -49,11 +49,16 @@ def _find_size_faults(nodes: Sequence[GraphNode], max_nodes: int, max_edges: int
     if not nodes:
         return [Detail("nodes", "a workflow needs at least one node")]
     if len(nodes) > max_nodes:
-        return [Detail("nodes", f"{len(nodes)} nodes, and at most {max_nodes} are allowed")]
+        return [make_count_fault(len(nodes), max_nodes)]
     edges = sum(len(node.depends_on) for node in nodes)
     if edges > max_edges:
         return [Detail("nodes", f"{edges} dependencies, and at most {max_edges} are allowed")]
     return []
+
+
+def make_count_fault(count: int, max_nodes: int) -> Detail:
+    """Make the fault of a graph of too many nodes."""
+    return Detail("nodes", f"{count} nodes, and at most {max_nodes} are allowed")
 
 
 def _find_reference_faults(nodes: Sequence[GraphNode]) -> list[Detail]:

@@ -91,6 +91,12 @@ HOSTILE: dict[str, bytes] = {
         "]}",
         5_700,
     ),
+    "as many wrong options as nodes may have": fill_body(
+        '{"name":1,"nodes":[',
+        '{"options":{"max_cost_usd":"a","deadline_s":"b","provider":1}}',
+        "]}",
+        1_000,
+    ),
 }  # fmt: skip
 
 
@@ -221,6 +227,13 @@ ASKED = {"run": ("runs_create", "route_create"), "objective": ("plans_create", "
 def test_no_unfit_body_holds_the_loop(longest: Longest, body: str) -> None:
     """Given a body that is read to be refused, then the loop has its turns meanwhile."""
     assert longest(CREATE, HOSTILE[body]) < MAX_MS
+
+
+def test_no_unfit_plan_holds_the_loop(longest: Longest) -> None:
+    """Given a plan of many nodes that are all wrong, then the loop has its turns."""
+    body = b'{"objective":"x","plan":' + HOSTILE["wrong options"] + b"}"
+    (route,) = [route for route in ROUTES if route.name == "tasks_create"]
+    assert longest(route, body) < MAX_MS
 
 
 @pytest.mark.parametrize("route", name_parameters(JSON_BODIED))

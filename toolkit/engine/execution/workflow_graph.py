@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import NodeCreate
-from toolkit.planning.graph_faults import find_graph_faults
+from toolkit.planning.graph_faults import find_graph_faults, make_count_fault
 from toolkit.plugins import Capability
 
 
@@ -18,9 +18,23 @@ def check_graph(nodes: Sequence[NodeCreate], *, max_nodes: int, max_edges: int) 
     """
     faults = find_graph_faults(nodes, max_nodes=max_nodes, max_edges=max_edges)
     if faults:
-        raise RequestError(
-            ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
-        )
+        raise _make_refusal(faults)
+
+
+def check_node_count(count: int, max_nodes: int) -> None:
+    """Check the number of a submitted workflow's nodes, before anything is known of them.
+
+    Raises:
+        RequestError: `INVALID_WORKFLOW`.
+    """
+    if count > max_nodes:
+        raise _make_refusal([make_count_fault(count, max_nodes)])
+
+
+def _make_refusal(faults: list[Detail]) -> RequestError:
+    return RequestError(
+        ErrorCode.INVALID_WORKFLOW, "The graph cannot be run as it is.", details=faults
+    )
 
 
 def find_node_capabilities(

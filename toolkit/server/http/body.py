@@ -16,6 +16,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.model_faults import name_node
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.engine import Engine
+from toolkit.engine.execution.workflow_graph import check_node_count
 from toolkit.server.faults import find_faults, list_faults
 from toolkit.settings import Settings
 
@@ -101,12 +102,17 @@ async def parse_body(
         account_id: the account that sent it, where that is known.
 
     Raises:
-        RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed.
+        RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed;
+            `INVALID_WORKFLOW` for more nodes than are allowed.
     """
     async with Pacer(account_id) as pacer:
         given = await check_json(raw, BodyLimits.of(engine.settings), pacer)
         if len(raw) > LARGE_BODY_BYTES:
             await pacer.end_slice()
+        nodes = given.get("nodes")
+        if "nodes" in model.model_fields and isinstance(nodes, list):
+            # To find what is wrong with each of many thousands would hold the loop for too long.
+            check_node_count(len(nodes), engine.settings.max_nodes)
         try:
             with _pause_collector():
                 return model.model_validate_json(raw, strict=True)
