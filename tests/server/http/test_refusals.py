@@ -286,16 +286,16 @@ async def test_a_held_request_is_answered_when_the_server_ends(settings: Setting
         naps = build_nap_workflow(2, 60).to_dict()
         asked = [("/v1/runs", nap), ("/v1/workflows", naps)]
 
-        async def all_are_accepted() -> bool:
-            listed = [(await wire.send("GET", path)).json() for path, _ in asked]
-            return all(one["data"]["items"] for one in listed)
+        async def all_are_running() -> bool:
+            listed = [(await wire.send("GET", path)).json()["data"]["items"] for path, _ in asked]
+            return [[one["status"] for one in items] for items in listed] == [["running"]] * 2
 
         held = [
             asyncio.create_task(wire.send("POST", path, json=body, headers={"Prefer": "wait=60"}))
             for path, body in asked
         ]
         async with asyncio.timeout(PATIENCE_S):
-            await wait_until_async(all_are_accepted)
+            await wait_until_async(all_are_running)
             watch = Watch()
             engine.drain()
             answers = await asyncio.gather(*held)
