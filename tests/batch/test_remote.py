@@ -42,6 +42,24 @@ second = client.runs.create("llm.generate", {"objective": f"A line on {x}"}).wai
 batch.record("runs", [first.id, second.id])
 """
 
+# The parent of a kernel is what it was forked from, whose parent is a worker of the cluster.
+LIST_FORKED_FROM = """
+import os, time
+import psutil
+from toolkit import batch
+def list_zygotes():
+    cluster = psutil.Process(os.getppid()).parent().parent()
+    found = [one for one in cluster.children(recursive=True) if is_zygote(one)]
+    return [one.pid for one in found if not is_zygote(one.parent())]
+def is_zygote(process):
+    return any(word.endswith("_zygote.py") for word in process.cmdline())
+give_up = time.monotonic() + 30
+while len(list_zygotes()) < 2 and time.monotonic() < give_up:
+    pass
+batch.record("zygotes", list_zygotes())
+batch.record("own", os.getppid())
+"""
+
 
 def start_command(notebook: Path, grid: str, *options: str) -> "subprocess.Popen[str]":
     """Start `toolkit batch` in a process of its own, beside its notebook."""
@@ -108,6 +126,25 @@ def test_one_engine_has_one_cache_and_its_key_ends(
         (key,) = client.api_keys.list()
     assert key.record.name == "toolkit batch"
     assert key.record.revoked_at is not None
+
+
+def test_all_workers_get_ready_at_once(
+    cluster: DaskCluster, notebook: Write, tmp_path: Path
+) -> None:
+    """Given one notebook, then two workers are prepared for it, and what they started ends."""
+    table = batch.run(
+        notebook("x: int = 1", LIST_FORKED_FROM),
+        {"x": [1]},
+        out=tmp_path / "out",
+        progress=False,
+        dask=cluster.address,
+        sandbox=True,
+        data_dir=tmp_path / "data",
+    )
+    (zygotes,), (own,) = table["zygotes"], table["own"]
+    assert len(zygotes) == 2  # of one kind: what was prepared is what the kernel came from
+    assert own in zygotes
+    wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in zygotes), "they end")
 
 
 def test_a_stop_reaches_the_kernels(cluster: DaskCluster, notebook: Write, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import logging
-import os
-import sys
 import time
 import warnings
 from datetime import datetime
@@ -16,9 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, KernelSource
-from toolkit.batch.kernel.sources import open_kernel_source
-from toolkit.batch.records import IN_BATCH_VARIABLE
+from toolkit.batch.kernel.protocols import KernelSource
+from toolkit.batch.kernel.sources import open_kernel_source, prepare_python
 from toolkit.display.text import format_money
 
 NOTEBOOK = "01_social_card.ipynb"
@@ -82,9 +79,7 @@ def _execute_notebook(topic: str, out: Path, executed: Path, console: Console) -
     source = open_kernel_source(fork=True, spares=0, renew_after=1)
     try:
         # As papermill will want it. Its kernel does its imports while this process does those.
-        environment = {**os.environ, IN_BATCH_VARIABLE: "1"}
-        command = (sys.executable, "-m", LAUNCHER)
-        source.prepare(KernelRequest(command, str(Path.cwd()), environment, PRELOADS))
+        prepare_python(source, PRELOADS)
         _run_papermill(topic, out, executed, console, source)
     finally:
         source.close()

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from toolkit.batch.kernel.protocols import KernelSource
+from toolkit.batch.kernel.protocols import LAUNCHER, KernelRequest, KernelSource
+from toolkit.batch.records import IN_BATCH_VARIABLE
 
 
 def can_fork() -> bool:
@@ -26,3 +27,10 @@ def open_kernel_source(*, fork: bool, spares: int, renew_after: int) -> KernelSo
     from toolkit.batch.kernel.processes import ProcessKernelSource
 
     return ProcessKernelSource(spares)
+
+
+def prepare_python(source: KernelSource, preload: tuple[str, ...]) -> None:
+    """Have a source begin with kernels of this very Python, as papermill will want them."""
+    environment = {**os.environ, IN_BATCH_VARIABLE: "1"}
+    command = (sys.executable, "-m", LAUNCHER)
+    source.prepare(KernelRequest(command, os.getcwd(), environment, preload))

@@ -15,7 +15,7 @@ from concurrent.futures import (
     wait,
 )
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self, cast
 
 import nbformat
 
@@ -44,10 +44,10 @@ class RowDispatcher:
     """Hands notebooks to an executor until each has come to an end.
 
     Args:
-        factory: makes the executor; once more, where one was lost with its workers.
+        factory: makes the executor, as this is entered, and once more where one was lost with its
+            workers.
         make_request: makes what a worker is asked for, with the variables of its kernel.
         batch_id: the id of the batch.
-        variables: those by which all of its notebooks ask the engine.
         limit: how many are handed out at once; none for as many as there are.
         add: is told of each that has ended, or why it could not be run, in one line.
     """
@@ -57,54 +57,69 @@ class RowDispatcher:
         factory: ExecutorFactory,
         make_request: MakeRequest,
         batch_id: str,
-        variables: Mapping[str, str],
         limit: int | None,
         add: OnDone,
     ) -> None:
         self._factory = factory
         self._make_request = make_request
         self._batch_id = batch_id
-        self._variables = variables
         self._limit = min(limit or MAX_ROWS_UNDER_WAY, MAX_ROWS_UNDER_WAY)
         self._add = add
         self._attempts: Counter[str] = Counter()
         self._refusals = 0  # by executors, one after the other
         self._under_way: dict[Any, NotebookJob] = {}
+        self._executor: Executor | None = None
 
-    def run(self, jobs: Sequence[NotebookJob]) -> None:
+    def __enter__(self) -> Self:
+        self._executor = self._factory()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the executor without waiting for what it still does."""
+        executor, self._executor = self._executor, None
+        with suppress(Exception):  # it may be broken
+            shutdown = getattr(executor, "shutdown", None)  # submitit's has none
+            if shutdown is not None:
+                shutdown(wait=False, cancel_futures=True)
+
+    def run(self, jobs: Sequence[NotebookJob], variables: Mapping[str, str]) -> None:
         """Run all notebooks.
+
+        Args:
+            jobs: the notebooks.
+            variables: those by which all of them ask the engine.
 
         Raises:
             ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit.
         """
         waiting = deque(jobs)
-        executor = self._factory()
-        try:
-            while waiting or self._under_way:
-                try:
-                    while waiting and len(self._under_way) < self._limit:
-                        self._submit(executor, waiting[0])
-                        waiting.popleft()
-                        self._refusals = 0
-                except (*LOST_EXECUTOR, RuntimeError) as error:
-                    # It takes no more. Who gives it nothing for ever is told.
-                    self._refusals += 1
-                    if self._refusals >= MAX_ATTEMPTS:
-                        raise ServiceError(
-                            ErrorCode.UNAVAILABLE,
-                            f"The executor takes no notebooks ({_to_line(error)}).",
-                        ) from None
-                    executor = self._replace(executor, waiting)
-                    continue
-                if self._collect(waiting):
-                    executor = self._replace(executor, waiting)
-        finally:
-            _close(executor)
+        while waiting or self._under_way:
+            try:
+                while waiting and len(self._under_way) < self._limit:
+                    self._submit(waiting[0], variables)
+                    waiting.popleft()
+                    self._refusals = 0
+            except (*LOST_EXECUTOR, RuntimeError) as error:
+                # It takes no more. Who gives it nothing for ever is told.
+                self._refusals += 1
+                if self._refusals >= MAX_ATTEMPTS:
+                    raise ServiceError(
+                        ErrorCode.UNAVAILABLE,
+                        f"The executor takes no notebooks ({_to_line(error)}).",
+                    ) from None
+                self._replace(waiting)
+                continue
+            if self._collect(waiting):
+                self._replace(waiting)
 
-    def _submit(self, executor: Executor, job: NotebookJob) -> None:
+    def _submit(self, job: NotebookJob, variables: Mapping[str, str]) -> None:
         # The same in each attempt: what an earlier one asked for is not asked for again.
         run = f"{self._batch_id}-{job.fingerprint}"
-        request = self._make_request(job, {**self._variables, NOTEBOOK_RUN_VARIABLE: run})
+        request = self._make_request(job, {**variables, NOTEBOOK_RUN_VARIABLE: run})
+        executor = cast("Executor", self._executor)
         self._under_way[executor.submit(run_row, request.to_json())] = job
 
     def _collect(self, waiting: deque[NotebookJob]) -> bool:
@@ -137,12 +152,12 @@ class RowDispatcher:
         print(f"A worker was lost ({reason}); {job.name} is run again.", file=sys.stderr)
         waiting.append(job)
 
-    def _replace(self, executor: Executor, waiting: deque[NotebookJob]) -> Executor:
+    def _replace(self, waiting: deque[NotebookJob]) -> None:
         """Make another executor, which gets what the lost one had."""
         waiting.extend(self._under_way.values())
         self._under_way.clear()
-        _close(executor)
-        return self._factory()
+        self.close()
+        self._executor = self._factory()
 
 
 def _wait_for_any(futures: list[Any]) -> list[Any]:
@@ -161,11 +176,3 @@ def _wait_for_any(futures: list[Any]) -> list[Any]:
 
 def _to_line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())[:300].rstrip(" :")
-
-
-def _close(executor: Executor) -> None:
-    """Close an executor without waiting for what it still does."""
-    with suppress(Exception):  # it may be broken
-        shutdown = getattr(executor, "shutdown", None)  # submitit's has none
-        if shutdown is not None:
-            shutdown(wait=False, cancel_futures=True)

@@ -3,62 +3,16 @@
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.batch.remote.dask_rows import DaskRowExecutor
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.workers.serialization import find_function
 
-CONNECT_TIMEOUT_S = 60.0  # a scheduler that is restarted is waited for
 ExecutorFactory = Callable[[], Executor]
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-class DaskRowExecutor(Executor):
-    """An executor that has calls made by the workers of a Dask cluster.
-
-    Dask itself makes a call again whose worker was lost.
-
-    Args:
-        address: of the scheduler, as Dask writes it.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` without the extra, and when the scheduler does not answer.
-    """
-
-    def __init__(self, address: str) -> None:
-        if find_spec("distributed") is None:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "--dask needs an extra: pip install 'capability-toolkit[dask]'.",
-            )
-        from distributed import Client
-
-        from toolkit.workers.dask_plugin import StepCancelPlugin
-
-        try:
-            self._client: Any = Client(address, set_as_default=False, timeout=CONNECT_TIMEOUT_S)
-            self._client.register_plugin(StepCancelPlugin())
-        except OSError:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The Dask scheduler at {address} does not answer: start it."
-            ) from None
-        self._executor: Any = self._client.get_executor(pure=False)
-
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a call made by a worker."""
-        submitted: Future[T] = self._executor.submit(fn, *args, **kwargs)
-        return submitted
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Leave the cluster; what is still asked for is cancelled there."""
-        del wait, cancel_futures
-        self._executor.shutdown(wait=False)
-        self._client.close(timeout=2)
 
 
 def make_dask_factory(address: str) -> ExecutorFactory:

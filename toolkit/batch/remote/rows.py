@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
 
 import nbformat
 
@@ -13,6 +15,7 @@ from toolkit.batch.notebook_job import (
     keep_notebook,
 )
 from toolkit.batch.options import BatchOptions
+from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.dispatch import RowDispatcher, make_batch_id
 from toolkit.batch.remote.engine_access import open_access
 from toolkit.batch.remote.executors import RemoteWorkers
@@ -56,8 +59,21 @@ def run_remote_jobs(
         else:
             add(job, keep_notebook(job, batch.out, done))
 
-    with open_access(remote.engine) as variables:
-        dispatcher = RowDispatcher(
-            remote.factory, make_request, batch_id, variables, batch.workers, keep
-        )
-        dispatcher.run(jobs)
+    def open_executor() -> Executor:
+        executor = remote.factory()
+        if isinstance(executor, DaskRowExecutor):
+            executor.prepare(
+                batch_id,
+                preload if template.kernel == "python3" else None,
+                fork=batch.fork,
+                renew_after=batch.renew_after,
+            )
+        return executor
+
+    # The workers first: they get ready while the engine is opened.
+    with (
+        RowDispatcher(open_executor, make_request, batch_id, batch.workers, keep) as dispatcher,
+        open_access(remote.engine) as variables,
+        closing(dispatcher),  # before the engine that its notebooks ask
+    ):
+        dispatcher.run(jobs, variables)

@@ -26,10 +26,12 @@ from toolkit.store.writing.write_connection import CommitInDoubt, DatabaseUnreac
 LOCK_TIMEOUT_MS: Final = 1_500
 RECONNECT_WAIT_S: Final = 0.1
 # All is found by keys: while a table is still small, the server would plan otherwise, and keep to
-# that plan.
+# that plan. Where there is no other way, what is forbidden counts as so dear that the server would
+# compile the statement first, which takes a hundred times as long as running it.
 _SETTINGS_SQL: Final = (
     f"SET lock_timeout = {LOCK_TIMEOUT_MS};"
-    " SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
+    " SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;"
+    " SET jit = off"
 )
 _END_SESSION_SQL: Final = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

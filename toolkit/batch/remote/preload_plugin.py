@@ -1,0 +1,50 @@
+"""The plugin by which a Dask worker gets ready for the notebooks of a batch, before it has one."""
+
+import threading
+
+from distributed import Worker, WorkerPlugin
+
+from toolkit.batch.kernel.sources import prepare_python
+from toolkit.batch.remote.source_keeper import get_source_keeper
+
+
+class RowPreloadPlugin(WorkerPlugin):
+    """Starts what kernels are forked from, and imports papermill, while the batch opens its engine.
+
+    A worker that comes later does so as it comes. At the end of the batch its kernels are ended.
+
+    Args:
+        batch_id: of the batch.
+        preload: what its kernels have imported; none where they are of another language.
+        fork: whether kernels may be forked.
+        renew_after: after how many the process that they are forked from is replaced.
+    """
+
+    idempotent = True
+
+    def __init__(
+        self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool, renew_after: int
+    ) -> None:
+        self.name = f"toolkit-rows-{batch_id}"
+        self._batch_id = batch_id
+        self._preload = preload
+        self._fork = fork
+        self._renew_after = renew_after
+
+    def setup(self, worker: Worker) -> None:  # noqa: ARG002 - Dask names it
+        """Begin, in a thread: the worker answers its scheduler meanwhile."""
+        threading.Thread(target=self._prepare, name="toolkit-preload", daemon=True).start()
+
+    def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - Dask names it
+        """End the batch's kernels."""
+        close = get_source_keeper().close
+        threading.Thread(target=close, args=(self._batch_id,), daemon=True).start()
+
+    def _prepare(self) -> None:
+        if self._preload is not None:
+            keeper = get_source_keeper()
+            with keeper.use(
+                self._batch_id, fork=self._fork, renew_after=self._renew_after
+            ) as source:
+                prepare_python(source, self._preload)
+        import toolkit.batch.remote.row  # noqa: F401 - papermill, while kernels are prepared
