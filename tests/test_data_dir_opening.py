@@ -250,7 +250,7 @@ def test_a_directory_of_a_later_version(
         client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
     with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
         connection.execute("UPDATE roots SET created_at = '2020-01-01T00:00:00.000Z'")
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
         connection.commit()
         shown = CliRunner().invoke(app, [*command, "--data-dir", str(settings.data_dir)])
         assert isinstance(shown.exception, ServiceError), shown.output

@@ -171,7 +171,7 @@ def test_a_damaged_amount_is_refused(amount: str) -> None:
 @pytest.mark.parametrize(
     ("record", "model", "own"),
     [
-        (JobRecord, Job, {"from_artifacts"}),
+        (JobRecord, Job, {"from_artifacts", "unknown"}),
         (AttemptRecord, Attempt, {"is_counted"}),
         (Ranking, Routing, set()),
     ],

@@ -25,7 +25,7 @@ def change(folder: Path, statement: str) -> None:
 
 def make_newer(folder: Path) -> None:
     """Make it a later version's."""
-    change(folder, "UPDATE alembic_version SET version_num = '9999'")
+    change(folder, "UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
 
 
 def make_older(folder: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_later_version_is_refused(postgres_url: str) -> None:
     """Given the tables of a later version, then they are refused, and left alone."""
     _migrate(postgres_url)
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
     before = _read_schema(postgres_url)
     with pytest.raises(ServiceError, match="later version of the toolkit"):
         _migrate(postgres_url)

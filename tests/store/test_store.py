@@ -220,7 +220,7 @@ def test_an_older_directory_is_brought_up(tmp_path: Path) -> None:
 async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
     """Given a directory of a later version, when opened, then one line says so."""
     database = sqlite3.connect(tmp_path / "state.db")
-    database.execute("UPDATE alembic_version SET version_num = '9999'")
+    database.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
     database.commit()
     database.close()
     with pytest.raises(ServiceError) as refused:

@@ -15,7 +15,7 @@ from pydantic import (
     Field,
     TypeAdapter,
 )
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from toolkit.contract.base import ErrorInfo, JsonObject, Timestamp
 from toolkit.contract.jobs import (
@@ -73,6 +73,7 @@ class JobRecord:
 
     Attributes:
         from_artifacts: the ids of the artifacts that it works from, by the id of the upstream node.
+        unknown: members of the stored document that a later version has added; they are kept.
     """
 
     __pydantic_config__ = ConfigDict(hide_input_in_errors=True, ser_json_inf_nan="null")
@@ -110,15 +111,20 @@ class JobRecord:
     started_at: Timestamp | None = None
     completed_at: Timestamp | None = None
     from_artifacts: dict[str, str] = field(default_factory=dict)
+    unknown: Annotated[JsonObject, Field(exclude=True)] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Write the document that is stored, without what is at its default."""
         if self.options.model_fields_set:
-            return _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True).decode()
-        # Most have no options. To be compared by the serializer takes as long as all the rest.
-        left_out = {name for name, default in _DEFAULTS if getattr(self, name) == default}
-        left_out.add("options")
-        return _STORED_JOB.dump_json(self, exclude_none=True, exclude=left_out).decode()
+            known = _STORED_JOB.dump_json(self, exclude_none=True, exclude_defaults=True)
+        else:
+            # Most have no options. To be compared by the serializer takes as long as all the rest.
+            left_out = {name for name, default in _DEFAULTS if getattr(self, name) == default}
+            left_out.add("options")
+            known = _STORED_JOB.dump_json(self, exclude_none=True, exclude=left_out)
+        if self.unknown:
+            known = b"%s,%s" % (known[:-1], to_json(self.unknown)[1:])
+        return known.decode()
 
     @property
     def packed_ranking(self) -> bytes | None:
@@ -140,23 +146,30 @@ class JobRecord:
         return _make_wire_members(members)
 
 
+_NEVER_COMPARED = frozenset({"options", "unknown"})
+
+
 def _list_defaults() -> list[tuple[str, object]]:
     """List the members of a job that have a plain default, other than none, and that default."""
     found = []
     for each in fields(JobRecord):
         default = each.default if each.default_factory is MISSING else each.default_factory()
-        if default is not MISSING and default is not None and each.name != "options":
+        if default is not MISSING and default is not None and each.name not in _NEVER_COMPARED:
             found.append((each.name, default))
     return found
 
 
 _STORED_JOB = TypeAdapter(JobRecord)
 _DEFAULTS = _list_defaults()
+_MEMBERS = frozenset(each.name for each in fields(JobRecord))
 
 
 def read_job(row: Mapping[str, Any]) -> JobRecord:
-    """Read a row of the store, of this version or an earlier one."""
-    job = _STORED_JOB.validate_python(_load_stored(row))
+    """Read a row of the store, of this version, an earlier one or the next."""
+    stored = _load_stored(row)
+    job = _STORED_JOB.validate_python(stored)
+    if unknown := stored.keys() - _MEMBERS:
+        job.unknown = {name: stored[name] for name in unknown}
     for attempt in job.attempts:
         attempt.is_counted = attempt.status != "running"
     return job

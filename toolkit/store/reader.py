@@ -7,18 +7,21 @@ from typing import Any, Final, TypeAlias
 from toolkit.store import read_statements as statements
 from toolkit.store.configuration_version import READ_VERSION_SQL
 from toolkit.store.read_connection import ReadConnection, Row
+from toolkit.store.tables import name_columns
 from toolkit.store.work_lists import WorkListQuery
 
 # One statement, so that both are read at the same moment.
 _SPENDING_SQL = (
-    "SELECT spending.nano AS total, reservations.* FROM spending"
+    "SELECT spending.nano AS total, "  # noqa: S608 - our names
+    f"{name_columns('reservations')} FROM spending"
     " LEFT JOIN reservations ON reservations.spending_id = spending.id WHERE spending.id = :id"
 )
 _STORED_BYTES_SQL = "SELECT artifacts, records FROM stored_bytes WHERE id = :id"
 _JOB_OF_RUN_SQL = "SELECT id FROM jobs WHERE run_id = :run_id"
 SHARED_WITH_ALL: Final = "*"  # in a share, instead of an account
 _SHARED_CONNECTIONS_SQL = (
-    "SELECT DISTINCT connections.*, owners.doc AS owner FROM shares"
+    f"SELECT DISTINCT {name_columns('connections')}, owners.doc AS owner"  # noqa: S608 - ours
+    " FROM shares"
     " JOIN connections ON connections.id = shares.connection_id"
     " JOIN accounts AS owners ON owners.id = connections.account_id"
     " WHERE shares.shared_with IN (:account_id, :all) AND connections.account_id <> :account_id"

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Generic, Protocol, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.errors import build_not_found
@@ -58,7 +58,7 @@ class Repository(Generic[T]):
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
-        return TypeAdapter(self._model)
+        return TypeAdapter(_open_model(self._model))
 
     async def find_row(self, account_id: str, record_id: str, *columns: str) -> Row | None:
         """Find the row of a record, with all or some of its columns; none where it is hidden."""
@@ -124,8 +124,13 @@ class Repository(Generic[T]):
         return [self.read(row) for row in await self.list_rows(account_id, limit, before, by=by)]
 
     def read(self, row: Row) -> T:
-        """Read the record of a row."""
-        return self._adapter.validate_json(row["doc"])
+        """Read the record of a row, with what a later version has added to it."""
+        record = self._adapter.validate_json(row["doc"])
+        if isinstance(record, BaseModel) and not record.__pydantic_extra__:
+            # As most are: one of the model itself, equal to any other.
+            object.__setattr__(record, "__class__", self._model)
+            object.__setattr__(record, "__pydantic_extra__", None)
+        return record
 
     def make_insert(self, account_id: str, record: T, **columns: object) -> InsertRow:
         """Make the insert of a record.
@@ -152,4 +157,19 @@ class Repository(Generic[T]):
         return UpdateRow(self._table, record.id, {"doc": self._dump(record), **columns})
 
     def _dump(self, record: T) -> str:
+        if isinstance(record, BaseModel):
+            return record.model_dump_json()
         return self._adapter.dump_json(record).decode()
+
+
+def _open_model(model: type[T]) -> type[T]:
+    """Make a model whose records keep members that it does not know.
+
+    An engine that rewrites a document while two versions work on the same database would lose what
+    the later one has added.
+    """
+    if not issubclass(model, BaseModel):
+        return model
+    config = ConfigDict(extra="allow")
+    members = {"__module__": model.__module__, "__doc__": model.__doc__, "model_config": config}
+    return type(model.__name__, (model,), members)

@@ -1,17 +1,22 @@
-"""The schema of a data directory: creates and migrates it, and refuses a newer one.
+"""The schema of a data directory: creates and migrates it, and refuses what is too new.
 
 A new directory gets the newest tables at once; migrations are for what earlier versions left, and
 a test holds the two ways to the same schema.
+
+Two neighbouring versions work on the same tables during an upgrade. So a migration only adds what
+an earlier version passes over, and what that one still uses is taken away a version later. Beside
+their revision, tables have the oldest one whose engines may use them.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, Protocol, cast
 
-from sqlalchemy import Connection, Dialect, text
+from sqlalchemy import Connection, Dialect, inspect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -22,83 +27,180 @@ from toolkit.store.tables import metadata
 from toolkit.store.tag_index import TAG_TRIGGERS
 
 HEAD_REVISION = "0014"
+# The earliest whose engines go on with the tables of `HEAD_REVISION`.
+OLDEST_REVISION = "0013"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # Instead of a revision, while a data directory is moved into a database.
 MOVING = "moving "
-# As alembic creates it, which reads it at the next migration.
+# As alembic creates it, which reads it at the next migration; but for the last column.
 VERSION_TABLE_SQL = (
-    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+    "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, oldest VARCHAR(32), "
     "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
 )
+READ_VERSION_ROW_SQL = "SELECT * FROM alembic_version"
 
 
-def migrate_schema(connection: Connection, to: str = HEAD_REVISION) -> None:
+@dataclass(frozen=True, slots=True)
+class SchemaVersion:
+    """The version of a database's tables.
+
+    Attributes:
+        revision: the last migration that there was.
+        oldest: the earliest revision whose engines may use them; none where nobody said so.
+    """
+
+    revision: str
+    oldest: str | None
+
+
+class VersionCursor(Protocol):
+    """A cursor of either kind of database."""
+
+    @property
+    def description(self) -> Sequence[Any] | None:
+        """Return the columns, each beginning with its name."""
+        ...
+
+    def fetchone(self) -> Any:
+        """Return the next row."""
+        ...
+
+
+def migrate_schema(
+    connection: Connection,
+    to: str = HEAD_REVISION,
+    *,
+    is_in_use: Callable[[], bool] = lambda: False,
+) -> SchemaVersion:
     """Create the tables, or run the missing migrations; only these import alembic.
 
     Args:
         connection: to the database, in no transaction.
         to: the revision to reach.
+        is_in_use: tells whether engines have the database open.
+
+    Returns:
+        the version of the tables from then on.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when a later version of the toolkit made the directory.
+        ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
+            or engines that are running could not go on with those of this version.
     """
     current = _read_version(connection)
-    if current == to:
-        return
-    check_revision(current)
+    if current is not None and is_up_to_date(current, to):
+        return current
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
-    # Another process may have been first, while this one waited for the lock.
-    if _read_version(connection) != to:
-        if to == HEAD_REVISION and _is_empty(connection):
+    try:
+        # Another process may have been first, while this one waited for the lock.
+        current = _read_version(connection)
+        if current is None and to == HEAD_REVISION and _is_empty(connection):
             _create_tables(connection)
-        else:
+        elif current is None or not is_up_to_date(current, to):
+            check_not_in_use(current, is_in_use)
             run_migrations(connection, to)
+    except BaseException:
+        if connection.in_transaction():
+            connection.exec_driver_sql("ROLLBACK")
+        raise
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
+    return _read_version(connection) or SchemaVersion(to, None)
 
 
-def check_revision(revision: str | None) -> None:
-    """Refuse a database that this version does not know how to read.
-
-    Args:
-        revision: of its tables; none where it has none yet.
+def is_up_to_date(version: SchemaVersion, to: str = HEAD_REVISION) -> bool:
+    """Tell whether tables need no migration: they are the newest, or those of a later version.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when a later version of the toolkit made it.
+        ServiceError: `UNAVAILABLE` when this version may not use them.
     """
-    if revision is not None and revision.startswith(MOVING):
+    check_version(version)
+    return version.revision >= to
+
+
+def check_version(version: SchemaVersion) -> None:
+    """Refuse tables that this version does not know how to use.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when a later version of the toolkit made it, and did not say
+            that this one may use it.
+    """
+    if version.revision.startswith(MOVING):
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "A data directory is being moved into this database: let `toolkit migrate` end first.",
         )
-    if revision is not None and revision not in _list_known_revisions():
+    if min(version.revision, version.oldest or version.revision) > HEAD_REVISION:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
-            "A later version of the toolkit made this data directory; use that version.",
+            "A later version of the toolkit made these tables, and this one may not use them:"
+            " use that version.",
         )
 
 
-@cache
-def _list_known_revisions() -> frozenset[str]:
-    return frozenset(path.name[:4] for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
+def check_not_later(version: SchemaVersion | None) -> None:
+    """Refuse tables of a later version for what has to know all of them.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there are such.
+    """
+    if version is not None and version.revision > HEAD_REVISION:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "A later version of the toolkit has added to these tables: do this by that version.",
+        )
+
+
+def check_not_in_use(version: SchemaVersion | None, is_in_use: Callable[[], bool]) -> None:
+    """Refuse to migrate tables under engines that could not go on with the newest ones.
+
+    Args:
+        version: of the tables.
+        is_in_use: tells whether engines have the database open.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when there are such.
+    """
+    if version is not None and version.revision < OLDEST_REVISION and is_in_use():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "Engines of a version that cannot use the tables of this one are running: stop them,"
+            " or upgrade them to a version in between first.",
+        )
+
+
+def read_schema_version(connection: sqlite3.Connection) -> SchemaVersion | None:
+    """Return the version of a database's tables, or None where it has none yet."""
+    made = connection.execute(
+        "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
+    ).fetchone()
+    return None if made is None else fetch_version(connection.execute(READ_VERSION_ROW_SQL))
+
+
+def fetch_version(cursor: VersionCursor) -> SchemaVersion | None:
+    """Fetch the version of a database's tables from the row that has it."""
+    row = cursor.fetchone()
+    if row is None:
+        return None
+    found = {
+        str(column[0]): value for column, value in zip(cursor.description or (), row, strict=True)
+    }
+    return SchemaVersion(str(found["version_num"]), found.get("oldest"))
 
 
 def read_revision(connection: sqlite3.Connection) -> str | None:
     """Return the revision of a database's tables, or None where it has none yet."""
-    made = connection.execute(
-        "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
-    ).fetchone()
-    if made is None:
-        return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
+    version = read_schema_version(connection)
+    return None if version is None else version.revision
 
 
 def _create_tables(connection: Connection) -> None:
     """Create the newest tables in an empty database."""
     for statement in _build_newest_schema():
         connection.exec_driver_sql(statement)
-    connection.exec_driver_sql("INSERT INTO alembic_version VALUES (?)", (HEAD_REVISION,))
+    connection.exec_driver_sql(
+        "INSERT INTO alembic_version (version_num, oldest) VALUES (?, ?)",
+        (HEAD_REVISION, OLDEST_REVISION),
+    )
 
 
 @cache
@@ -125,9 +227,19 @@ def run_migrations(connection: Connection, to: str) -> None:
     command.upgrade(config, to)
 
 
+def set_oldest(connection: Connection) -> None:
+    """Have the tables say which versions may use them, in the transaction that migrates them."""
+    columns = inspect(connection).get_columns("alembic_version")
+    if "oldest" not in [column["name"] for column in columns]:  # earlier versions made none
+        connection.execute(text("ALTER TABLE alembic_version ADD COLUMN oldest VARCHAR(32)"))
+    said = text("UPDATE alembic_version SET oldest = :oldest")
+    connection.execute(said, {"oldest": OLDEST_REVISION})
+
+
 def _is_empty(connection: Connection) -> bool:
     return connection.execute(text("SELECT 1 FROM sqlite_master")).first() is None
 
 
-def _read_version(connection: Connection) -> str | None:
-    return read_revision(cast("sqlite3.Connection", connection.connection.dbapi_connection))
+def _read_version(connection: Connection) -> SchemaVersion | None:
+    driver = cast("sqlite3.Connection", connection.connection.dbapi_connection)
+    return read_schema_version(driver)

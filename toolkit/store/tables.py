@@ -315,3 +315,14 @@ events = Table(
     ),
     sqlite_with_rowid=False,
 )
+
+
+def name_columns(table: str) -> str:
+    """Name the columns of a table, as statements written by hand have them.
+
+    Never `*`: a later version may add columns to a table while statements are prepared.
+
+    >>> name_columns("configuration")
+    'configuration.id, configuration.version'
+    """
+    return ", ".join(f"{table}.{column.name}" for column in metadata.tables[table].columns)

@@ -18,6 +18,7 @@ from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.json_sql import JSON_SQL, JsonSql
 from toolkit.store.read_connection import Row
+from toolkit.store.tables import name_columns
 
 SLICE_ROWS: Final = 500
 # An id may be made a while before its record, and never later.
@@ -275,7 +276,8 @@ def _build_rows(
     join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
     joined = f" {join} {source.joined}" if source.joined else ""
     return (
-        f"SELECT {work.rows}.*, {source.key} AS listed_id, annotations.tags, annotations.note"  # noqa: S608 - our names
+        f"SELECT {name_columns(work.rows)}, {source.key} AS listed_id,"  # noqa: S608 - our names
+        " annotations.tags, annotations.note"
         f" FROM {source.table}{joined} LEFT JOIN annotations ON annotations.id = {work.annotated}"
         f" WHERE {' AND '.join([source.owned, *_bound(source), *conditions])}"
         f" ORDER BY {source.key} DESC LIMIT :limit"

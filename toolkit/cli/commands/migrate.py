@@ -7,35 +7,43 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.commands.admin import AsJson
-from toolkit.cli.stores import make_settings
+from toolkit.cli.stores import Database, DataDir, make_settings
 
 
 def migrate(
     source: Annotated[
-        Path, typer.Option("--from", help="The data directory; nobody has it open.")
-    ] = Path(".toolkit"),
+        Path | None,
+        typer.Option("--from", help="The data directory to move; nobody has it open."),
+    ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             "--to",
-            help="The database of PostgreSQL, as postgresql://user@host/name; TOOLKIT_DATABASE by"
-            " default.",
+            help="The database of PostgreSQL to move it to, as postgresql://user@host/name;"
+            " TOOLKIT_DATABASE by default.",
         ),
     ] = None,
     artifacts: Annotated[
         str | None,
         typer.Option(help="Where artifacts' bytes go, a folder or a URL; they stay by default."),
     ] = None,
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move a data directory into a database of PostgreSQL; interrupted, it goes on where it was.
+    """Bring tables up to this version, beside engines of the one before; or move them elsewhere.
 
-    All rows are compared and all bytes are read before an engine can open the database. Nothing is
-    deleted: the directory's own database is state.db.moved from then on.
+    With --from or --to, a data directory moves into a database of PostgreSQL; interrupted, it goes
+    on where it was. All rows are compared and all bytes are read before an engine can open the
+    database. Nothing is deleted: the directory's own database is state.db.moved from then on.
     """
+    if source is None and target is None:
+        _bring_up_to_date(data_dir, database, as_json=as_json)
+        return
     from toolkit.store.maintenance.moving import ArtifactPlaces, move_data_dir
 
-    settings = make_settings(source, target)
+    source = source or data_dir
+    settings = make_settings(source, target or database)
     url = settings.get_database_url()
     if url is None:
         raise typer.BadParameter("name the database, or set TOOLKIT_DATABASE", param_hint="--to")
@@ -56,6 +64,23 @@ def migrate(
         typer.echo(f"Serve it: {_explain_serving(source, places.target)}")
     if moved.lost:
         raise typer.Exit(1)
+
+
+def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) -> None:
+    """Run the missing migrations, before any engine of this version does."""
+    from toolkit.store.maintenance.databases import bring_up_to_date
+
+    settings = make_settings(data_dir, database)
+    version = bring_up_to_date(settings.data_dir, settings.get_database_url())
+    if as_json:
+        import json
+
+        typer.echo(json.dumps(asdict(version), indent=2))
+    else:
+        typer.echo(
+            f"✓ The tables are of revision {version.revision}; engines of"
+            f" {version.oldest or version.revision} and later may work on them."
+        )
 
 
 def _explain_serving(source: Path, artifact_url: str | None) -> str:

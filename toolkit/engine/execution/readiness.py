@@ -201,8 +201,8 @@ class Readiness:
             if table == "jobs":
                 record = read_job(row)
             else:
-                model = WorkflowRecord if table == "workflows" else Task
-                record = model.model_validate_json(str(row["doc"]))
+                records = self._core.records
+                record = (records.workflows if table == "workflows" else records.tasks).read(row)
             shown = record.status_detail
             if shown == detail or (detail is None and shown not in WAITING_DETAILS):
                 continue

@@ -16,7 +16,7 @@ from typing import cast
 from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.schema import HEAD_REVISION, check_revision, read_revision
+from toolkit.store.schema import HEAD_REVISION, check_version, read_schema_version
 from toolkit.store.sqlite.connections import (
     make_unavailable_error,
     open_read_only,
@@ -60,13 +60,14 @@ def find_database(data_dir: Path, *, newest: bool = False) -> Path:
         )
     try:
         with closing(open_read_only(database, briefly=True)) as connection:
-            revision = read_revision(connection)
+            version = read_schema_version(connection)
     except sqlite3.OperationalError as error:
         raise make_unavailable_error(error) from error
     except sqlite3.DatabaseError:
         return database
-    check_revision(revision)
-    if newest and revision != HEAD_REVISION:
+    if version is not None:
+        check_version(version)
+    if newest and (version is None or version.revision < HEAD_REVISION):
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"The data directory {data_dir} is of an earlier version: open it first, such as with"

@@ -2,10 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.data_dir.location import find_database
 from toolkit.store.maintenance.doctor import DataDirIssue
+from toolkit.store.schema import SchemaVersion
+from toolkit.store.sqlite.database import migrate_data_dir
 
 
 def check_database(url: str) -> None:
@@ -21,6 +25,26 @@ def check_database(url: str) -> None:
         from toolkit.store.postgres.opening import open_existing
     with open_existing(url):
         pass
+
+
+def bring_up_to_date(data_dir: Path, url: str | None) -> SchemaVersion:
+    """Run the missing migrations, or make the tables of a database that has none.
+
+    Args:
+        data_dir: the directory whose database it is, unless there is an address.
+        url: the address of a database of PostgreSQL.
+
+    Returns:
+        the version of the tables from then on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
+    """
+    if url is None:
+        return migrate_data_dir(find_database(data_dir).parent)
+    with needs_postgres():
+        from toolkit.store.postgres.opening import migrate_database
+    return migrate_database(url)
 
 
 def examine_database(

@@ -34,7 +34,7 @@ from toolkit.store.maintenance.prune import (
 )
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
-from toolkit.store.schema import HEAD_REVISION, migrate_schema, read_revision
+from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema, read_schema_version
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.stored_bytes import build_recount, find_miscounted
@@ -190,7 +190,13 @@ def _check_records(data_dir: Path, connection: sqlite3.Connection) -> Iterator[D
             serious=False,
         )
     (revision,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    if revision != HEAD_REVISION:
+    if revision > HEAD_REVISION:
+        yield DataDirIssue(
+            f"It is of revision {revision}, which a later version made; this one knows"
+            f" {HEAD_REVISION}, and can go on with it for now.",
+            serious=False,
+        )
+    elif revision != HEAD_REVISION:
         yield DataDirIssue(
             f"It is of revision {revision}, and is brought to {HEAD_REVISION} when it is next"
             " opened.",
@@ -316,7 +322,9 @@ def _rebuild_database(database: Path) -> str:
     new.unlink(missing_ok=True)
     saved: Counter[str] = Counter()
     with closing(open_read_only(database)) as source:
-        revision = _read_or_default(lambda: read_revision(source), None) or HEAD_REVISION
+        version = _read_or_default(lambda: read_schema_version(source), None)
+        check_not_later(version)
+        revision = HEAD_REVISION if version is None else version.revision
         application_id, number = (
             _read_or_default(partial(_read_pragma, source, name), 0) for name in _HEADER_PRAGMAS
         )

@@ -14,6 +14,7 @@ from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
 from toolkit.store.maintenance.databases import needs_postgres
+from toolkit.store.schema import check_not_later, read_schema_version
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
 
 MOVED_NAME = "state.db.moved"
@@ -109,6 +110,7 @@ def _open_source(database: Path) -> Iterator[sqlite3.Connection]:
     with translate_errors(), closing(sqlite3.connect(database, isolation_level=None)) as source:
         source.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT_MS}")
         source.execute("BEGIN IMMEDIATE")
+        check_not_later(read_schema_version(source))
         yield source
 
 

@@ -2,12 +2,11 @@
 
 from alembic import context
 
+from toolkit.store.schema import set_oldest
 from toolkit.store.tables import metadata
 
-context.configure(
-    connection=context.config.attributes["connection"],
-    target_metadata=metadata,
-    transactional_ddl=True,
-)
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=metadata, transactional_ddl=True)
 with context.begin_transaction():
     context.run_migrations()
+    set_oldest(connection)

@@ -12,11 +12,11 @@ from toolkit.store.postgres.connections import (
     open_connection,
     translate_postgres_errors,
 )
-from toolkit.store.postgres.schema import read_postgres_revision
-from toolkit.store.schema import HEAD_REVISION, check_revision
+from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_version
+from toolkit.store.schema import HEAD_REVISION, SchemaVersion, check_not_later, check_version
 from toolkit.store.writing.write_connection import DatabaseLocked
 
-NAME: Final = "toolkit command"  # what the server's lists of sessions show
+NAME: Final = "toolkit-command"  # what the server's lists of sessions show
 
 
 @contextmanager
@@ -35,26 +35,42 @@ def open_postgres(url: str) -> Iterator["Connection[Any]"]:
         ) from error
 
 
+def migrate_database(url: str) -> SchemaVersion:
+    """Run the missing migrations, or make the tables of a database that has none.
+
+    Returns:
+        the version of the tables from then on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
+    """
+    with open_postgres(url) as connection:
+        return migrate_postgres_schema(connection)
+
+
 @contextmanager
 def open_existing(url: str, *, newest: bool = False) -> Iterator["Connection[Any]"]:
     """Open a connection to a database that has the tables of the toolkit.
 
     Args:
         url: its address.
-        newest: refuse tables of an earlier version, too, of which some may lack.
+        newest: refuse all that are not the newest: of an earlier version, some may lack, and of a
+            later one, some may be unknown.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it has none, or those of another version.
     """
     with open_postgres(url) as connection:
-        revision = read_postgres_revision(connection)
-        if revision is None:
+        version = read_postgres_version(connection)
+        if version is None:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 "The database has no tables of the toolkit: `toolkit serve --database` makes them.",
             )
-        check_revision(revision)
-        if newest and revision != HEAD_REVISION:
+        check_version(version)
+        if newest:
+            check_not_later(version)
+        if newest and version.revision != HEAD_REVISION:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 "The database is of an earlier version: open it first, such as with `toolkit serve"

@@ -1,4 +1,4 @@
-"""The schema of a database of PostgreSQL: creates and migrates it, and refuses a newer one.
+"""The schema of a database of PostgreSQL: creates and migrates it, and refuses what is too new.
 
 A new database gets the newest tables at once, and migrations are for what earlier versions left,
 as in a data directory. Those up to 0013 were before PostgreSQL, and know SQLite alone.
@@ -12,57 +12,99 @@ from sqlalchemy import StaticPool, create_engine
 
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.dialects import get_dialect
+from toolkit.store.postgres.connections import translate_postgres_errors
 from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
+    OLDEST_REVISION,
+    READ_VERSION_ROW_SQL,
     VERSION_TABLE_SQL,
+    SchemaVersion,
     build_tables,
-    check_revision,
+    check_not_in_use,
+    fetch_version,
+    is_up_to_date,
     run_migrations,
 )
+from toolkit.store.writing.write_connection import DatabaseLocked
 
 # Of all who open the same database at once, one makes the tables.
 _LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit schema', 0))"
 _UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit schema', 0))"
 _VERSION_TABLE: Final = "SELECT to_regclass('alembic_version')"
+# Engines' sessions have names of two words and more; who opens a database, "toolkit" alone.
+_ENGINES_SQL: Final = (
+    "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+    " AND starts_with(application_name, 'toolkit ') AND pid <> pg_backend_pid())"
+)
+# Who waits for a table has all others wait who come later, so it gives way, and tries again.
+LOCK_TIMEOUT_MS: Final = 1_000
+TRIES: Final = 10
 
 
-def migrate_postgres_schema(connection: "Connection[Any]") -> None:
+def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
     """Create the tables, or run the missing migrations.
 
     Args:
         connection: to the database, in no transaction, and in autocommit mode.
 
+    Returns:
+        the version of the tables from then on.
+
     Raises:
+        DatabaseLocked: engines were in the way of a migration; it may be tried again.
         psycopg.Error: it cannot be done.
-        ServiceError: `UNAVAILABLE` when a later version of the toolkit made the tables.
+        ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
+            or engines that are running could not go on with those of this version.
     """
-    current = read_postgres_revision(connection)
-    if current == HEAD_REVISION:
-        return
-    check_revision(current)
+    current = read_postgres_version(connection)
+    if current is not None and is_up_to_date(current):
+        return current
     connection.execute(_LOCK_SQL)
     try:
-        current = read_postgres_revision(connection)  # another engine may have been first
-        check_revision(current)
+        current = read_postgres_version(connection)  # another engine may have been first
         if current is None:
             _create_tables(connection)
-        elif current != HEAD_REVISION:
+        elif is_up_to_date(current):
+            return current
+        else:
+            check_not_in_use(current, lambda: _has_engines(connection))
             _run_missing(connection)
     finally:
         if not connection.closed:
             connection.execute(_UNLOCK_SQL)
+    return SchemaVersion(HEAD_REVISION, OLDEST_REVISION)
+
+
+def _has_engines(connection: "Connection[Any]") -> bool:
+    (found,) = connection.execute(_ENGINES_SQL).fetchone() or (False,)
+    return bool(found)
 
 
 def _create_tables(connection: "Connection[Any]") -> None:
     with connection.transaction():
         for statement in build_newest_schema():
             connection.execute(statement.encode())
-        connection.execute("INSERT INTO alembic_version VALUES (%s)", (HEAD_REVISION,))
+        said = "INSERT INTO alembic_version (version_num, oldest) VALUES (%s, %s)"
+        connection.execute(said, (HEAD_REVISION, OLDEST_REVISION))
 
 
 def _run_missing(connection: "Connection[Any]") -> None:
-    """Run the missing migrations, all or none of them."""
+    """Run the missing migrations, all or none of them, beside engines that go on working."""
+    connection.execute(f"SET lock_timeout = {LOCK_TIMEOUT_MS}".encode())
+    for left in reversed(range(TRIES)):
+        try:
+            with translate_postgres_errors(connection):
+                _try_missing(connection)
+        except DatabaseLocked:
+            if not left:
+                raise
+        else:
+            break
+    connection.execute("RESET lock_timeout")
+
+
+def _try_missing(connection: "Connection[Any]") -> None:
     connection.autocommit = False
     try:
         engine = create_engine(
@@ -76,13 +118,18 @@ def _run_missing(connection: "Connection[Any]") -> None:
             connection.autocommit = True
 
 
-def read_postgres_revision(connection: "Connection[Any]") -> str | None:
-    """Return the revision of a database's tables, or None where it has none yet."""
+def read_postgres_version(connection: "Connection[Any]") -> SchemaVersion | None:
+    """Return the version of a database's tables, or None where it has none yet."""
     made = connection.execute(_VERSION_TABLE).fetchone()
     if made is None or made[0] is None:
         return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
+    return fetch_version(connection.execute(READ_VERSION_ROW_SQL, prepare=False))
+
+
+def read_postgres_revision(connection: "Connection[Any]") -> str | None:
+    """Return the revision of a database's tables, or None where it has none yet."""
+    version = read_postgres_version(connection)
+    return None if version is None else version.revision
 
 
 def build_newest_schema() -> Iterator[str]:

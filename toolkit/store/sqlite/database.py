@@ -9,12 +9,12 @@ from typing import cast
 from sqlalchemy import Connection
 
 from toolkit.store.data_dir.location import claim_location
-from toolkit.store.data_dir.owners import LeaseOwner
+from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.data_dir.world import claim_world
 from toolkit.store.event_waiters import POLL_INTERVAL_S
 from toolkit.store.leases.clock import MachineClock, SharedClock
 from toolkit.store.read_connection import ReadConnection
-from toolkit.store.schema import migrate_schema
+from toolkit.store.schema import SchemaVersion, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
@@ -29,6 +29,23 @@ READ_TIMEOUT_MS = 50
 def _get_driver_connection(connection: Connection) -> sqlite3.Connection:
     """Return SQLite's own connection, as running statements by SQLAlchemy is slower than SQLite."""
     return cast("sqlite3.Connection", connection.connection.dbapi_connection)
+
+
+def migrate_data_dir(data_dir: Path) -> SchemaVersion:
+    """Run the missing migrations of a data directory, and open nothing.
+
+    Returns:
+        the version of its tables from then on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when that cannot be done now, or not by this version.
+    """
+    engine = create_sqlite_engine(data_dir / "state.db", "full")
+    try:
+        with translate_errors(), engine.connect() as connection:
+            return migrate_schema(connection, is_in_use=lambda: bool(find_active_owners(data_dir)))
+    finally:
+        engine.dispose()
 
 
 class SqliteDatabase:
@@ -61,7 +78,9 @@ class SqliteDatabase:
         with translate_errors(), ExitStack() as opened:
             opened.callback(self._engine.dispose)
             self.write_connection = opened.enter_context(self._engine.connect())
-            migrate_schema(self.write_connection)
+            migrate_schema(
+                self.write_connection, is_in_use=lambda: bool(find_active_owners(data_dir))
+            )
             if sandbox is not None:
                 claim_world(self.write_connection, data_dir, sandbox=sandbox)
             self.is_copy = claim_location(self.write_connection, data_dir, take_up=take_up is True)

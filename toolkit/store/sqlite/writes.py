@@ -141,7 +141,8 @@ class SqliteWriteConnection:
     def _add_spending(self, spend: AddSpending) -> None:
         """Add to the money spent in the database itself, which all processes share."""
         run = self._connection.execute
-        run("INSERT OR IGNORE INTO spending VALUES (?, ?, 0)", (spend.id, spend.key_id))
+        insert = "INSERT OR IGNORE INTO spending (id, key_id, nano) VALUES (?, ?, 0)"
+        run(insert, (spend.id, spend.key_id))
         counted = run(
             "UPDATE spending SET nano = nano + :nano"
             " WHERE id = :id AND (:most IS NULL OR nano + :nano <= :most)",

@@ -1,0 +1,187 @@
+"""A database that a later version has migrated: used by this one, or refused."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+from typer.testing import CliRunner
+
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store import AddSpending, InsertRow, ReadOnlyStore, Store
+from toolkit.store.schema import HEAD_REVISION, OLDEST_REVISION
+from toolkit.store.tables import metadata
+from toolkit.store.work_lists import RUN_LIST
+
+AT = "2026-11-23T08:00:00.000Z"
+ACCOUNT = {
+    "id": "acc_a", "email": "a@example.org", "created_at": AT, "doc": "{}",
+    "operator": False,
+}  # fmt: skip
+OPERATOR = {**ACCOUNT, "id": "acc_b", "email": "b@example.org", "operator": True}
+CONNECTION = {
+    "id": "prv_a", "account_id": "acc_b", "provider": "openai", "deleted": False,
+    "created_at": AT, "doc": "{}",
+}  # fmt: skip
+RUN_ID = new_id(Prefix.RUN)
+ROOT = {
+    "id": RUN_ID, "account_id": "acc_a", "kind": "run", "open": False, "cancel_requested": False,
+    "lease_until": 0.0, "fence": 1, "created_at": AT,
+}  # fmt: skip
+SHARE = {"id": "prv_a|*", "connection_id": "prv_a", "shared_with": "*", "created_at": AT}
+JOB = {
+    "id": "job_a", "account_id": "acc_a", "root_id": RUN_ID, "run_id": RUN_ID,
+    "status": "completed", "capability": "llm.generate", "created_at": AT, "doc": "{}",
+}  # fmt: skip
+
+Execute = Callable[..., list[tuple[object, ...]]]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest) -> str | None:
+    """The address of an empty database; none where the data directory has one."""
+    if request.param == "sqlite":
+        return None
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+def execute(url: str | None, tmp_path: Path) -> Execute:
+    """Run a statement in the database, beside all stores."""
+
+    def run(sql: str, *values: object) -> list[tuple[object, ...]]:
+        if url is not None:
+            with psycopg.connect(url, autocommit=True) as connection:
+                found = connection.execute(sql.replace("?", "%s").encode(), values)
+                return found.fetchall() if found.description else []
+        with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as local:
+            return local.execute(sql, values).fetchall()
+
+    return run
+
+
+@pytest.fixture
+async def store(tmp_path: Path, url: str | None) -> AsyncIterator[Store]:
+    """An open store with an account, a run, and a connection that is shared."""
+    opened = await Store.open(tmp_path, database=url)
+    rows = [("accounts", ACCOUNT), ("accounts", OPERATOR), ("connections", CONNECTION)]
+    rows += [("shares", SHARE), ("roots", ROOT), ("jobs", JOB)]
+    await opened.write([InsertRow(table, row) for table, row in rows])
+    yield opened
+    await opened.close()
+
+
+def expand(execute: Execute, oldest: str) -> None:
+    """Do what the migration of a later version does: a column in each table, and a new table."""
+    # Triggers of SQLite insert whole rows of sums: a migration that adds to them makes those anew.
+    for table in metadata.tables.keys() - {"stored_bytes"}:
+        execute(f"ALTER TABLE {table} ADD COLUMN later TEXT")
+    execute("CREATE TABLE later (id TEXT PRIMARY KEY)")
+    execute("UPDATE alembic_version SET version_num = '9999', oldest = ?", oldest)
+
+
+async def use(store: Store, number: int) -> None:
+    """Read and write all tables that statements by hand are about."""
+    await store.write([AddSpending("day", "key", 1, None)])
+    assert (await store.get_spending("day"))[0] == number
+    (shared,) = await store.list_shared_connections("acc_a")
+    assert shared["id"] == "prv_a"
+    (run,) = await store.list_work(RUN_LIST, "acc_a", WorkFilter(), 10, None)
+    assert run["id"] == "job_a"
+    (row,) = await store.find_rows("jobs", account_id="acc_a")
+    assert row["root_id"] == JOB["root_id"]
+    name = f"plan_{number}"
+    plan = {"id": name, "account_id": "acc_a", "created_at": AT, "doc": "{}"}
+    await store.write([InsertRow("plans", plan)])
+    assert await store.get_row("plans", name) is not None
+
+
+async def test_who_runs_goes_on_with_what_a_later_version_adds(
+    store: Store, execute: Execute
+) -> None:
+    """Given statements in use, when all tables get another column, then they go on."""
+    for number in range(1, 4):
+        await use(store, number)
+    expand(execute, HEAD_REVISION)
+    for number in range(4, 7):
+        await use(store, number)
+
+
+async def test_who_starts_is_let_in_where_it_may(
+    store: Store, execute: Execute, tmp_path: Path, url: str | None
+) -> None:
+    """Given the tables of a later version that says this one may use them, then it does."""
+    expand(execute, HEAD_REVISION)
+    again = await Store.open(tmp_path, database=url)
+    await use(again, 1)
+    await again.close()
+    assert execute("SELECT version_num FROM alembic_version") == [("9999",)]
+    if url is None:
+        looking = ReadOnlyStore(tmp_path, None)
+        assert await looking.get_row("jobs", "job_a") is not None
+        await looking.close()
+
+
+async def test_who_starts_is_refused_where_it_may_not(
+    store: Store, execute: Execute, tmp_path: Path, url: str | None
+) -> None:
+    """Given the tables of a later version that took something away, then it is told in one line."""
+    expand(execute, "9998")
+    with pytest.raises(ServiceError, match="use that version") as refused:
+        await Store.open(tmp_path, database=url)
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+    assert "\n" not in refused.value.message
+
+
+async def test_what_has_to_know_all_tables_is_for_that_version(
+    store: Store, execute: Execute, tmp_path: Path, url: str | None
+) -> None:
+    """Given the tables of a later version, then they are not examined or moved by this one."""
+    await store.close()
+    expand(execute, HEAD_REVISION)
+    command = ["doctor", "--no-vendors", "--data-dir", str(tmp_path)]
+    env = {} if url is None else {"TOOLKIT_DATABASE": url}
+    shown = CliRunner().invoke(app, command, env=env)
+    if url is None:
+        assert "a later version made" in shown.output
+        moved = ["migrate", "--from", str(tmp_path), "--to", "postgresql://127.0.0.1:1/none"]
+        shown = CliRunner().invoke(app, moved)
+    assert shown.exit_code == 1
+    assert "later version" in str(shown.exception)
+
+
+async def test_no_tables_are_taken_from_under_engines(
+    store: Store, execute: Execute, tmp_path: Path, url: str | None
+) -> None:
+    """Given an engine too old for the newest tables, then they are not made while it runs."""
+    earlier = f"{int(OLDEST_REVISION) - 1:04}"
+    execute("UPDATE alembic_version SET version_num = ?", earlier)
+    with pytest.raises(ServiceError, match="stop them"):
+        await Store.open(tmp_path, database=url)
+    assert execute("SELECT version_num FROM alembic_version") == [(earlier,)]
+    await use(store, 1)
+
+
+async def test_the_tables_say_who_may_use_them(
+    store: Store, execute: Execute, tmp_path: Path, url: str | None
+) -> None:
+    """Given tables of the version before, made when nobody said so, then a migration says it."""
+    await store.close()
+    assert execute("SELECT oldest FROM alembic_version") == [(OLDEST_REVISION,)]
+    execute("ALTER TABLE alembic_version DROP COLUMN oldest")
+    execute("DROP TABLE shared_limits")
+    execute("UPDATE alembic_version SET version_num = '0013'")
+    shown = CliRunner().invoke(
+        app, ["migrate", "--data-dir", str(tmp_path), *(["--database", url] if url else [])]
+    )
+    assert shown.exit_code == 0, shown.output
+    assert HEAD_REVISION in shown.output
+    assert execute("SELECT version_num, oldest FROM alembic_version") == [
+        (HEAD_REVISION, OLDEST_REVISION)
+    ]
