@@ -1,7 +1,5 @@
 """The operator's settings: `TOOLKIT_…` variables and `toolkit.toml`, read by each engine."""
 
-import ipaddress
-import re
 import tomllib
 import warnings
 from decimal import Decimal
@@ -9,12 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    SecretStr,
     ValidationError,
 )
 from pydantic_settings import (
@@ -27,70 +23,21 @@ from pydantic_settings import (
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
+from toolkit.setting_types import (
+    ArtifactUrl,
+    CorsOrigin,
+    DaskAddress,
+    DatabaseUrl,
+    EndpointUrl,
+    TlsFiles,
+    TrustedNetwork,
+)
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
 SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 # Old names of settings, which are still read: to be removed in the version after 0.1.0.
 RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
-_DISPATCH = re.compile(r"dask://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
-_DATABASE = re.compile(r"postgres(ql)?://")
-_STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
-_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
-
-
-def _check_origin(text: str) -> str:
-    if not _ORIGIN.fullmatch(text):
-        raise ValueError("is not one exact origin such as https://dashboard.example.org")
-    return text
-
-
-def _check_network(text: str) -> str:
-    try:
-        ipaddress.ip_network(text, strict=False)
-    except ValueError:
-        raise ValueError("is no address or network such as 127.0.0.1 or 10.0.0.0/8") from None
-    return text
-
-
-def _check_dispatch(text: str) -> str:
-    if not _DISPATCH.fullmatch(text):
-        raise ValueError("is not the address of a Dask scheduler such as dask://10.0.0.7:8786")
-    return text
-
-
-def _check_database(url: SecretStr) -> SecretStr:
-    text = url.get_secret_value()
-    if not _DATABASE.match(text):
-        raise ValueError(
-            "is not the address of a database of PostgreSQL such as"
-            " postgresql://toolkit@10.0.0.5/toolkit"
-        )
-    if _STRAY_PERCENT.search(text):
-        raise ValueError("has a `%` that is not written as %25")
-    return url
-
-
-DaskAddress = Annotated[str, AfterValidator(_check_dispatch)]
-DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database)]
-
-
-def _check_secretless(text: str) -> str:
-    """Refuse a URL with a password or a query in it: it is shown where settings are."""
-    host = text.partition("://")[2].partition("/")[0]
-    if ":" in host.rpartition("@")[0] or "?" in text:
-        raise ValueError("holds credentials or a query: give those by the storage's own variables")
-    return text
-
-
-def _check_endpoint(text: str) -> str:
-    if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
-        raise ValueError("is no URL such as http://127.0.0.1:9000, without credentials")
-    return text
-
-
-TrustedNetwork = Annotated[str, AfterValidator(_check_network)]
-CorsOrigin = Annotated[str, AfterValidator(_check_origin)]
 
 
 class Timeouts(BaseModel):
@@ -262,8 +209,8 @@ class Settings(BaseSettings):
         " (the extra `postgres`), instead of one in `data_dir`; its password may also be in"
         " PGPASSWORD or a password file, as libpq has them",
     )
-    artifact_url: Annotated[str, AfterValidator(_check_secretless)] | None = None
-    artifact_endpoint_url: Annotated[str, AfterValidator(_check_endpoint)] | None = Field(
+    artifact_url: ArtifactUrl | None = None
+    artifact_endpoint_url: EndpointUrl | None = Field(
         default=None, description="of a service that speaks S3, such as MinIO, for s3:// artifacts"
     )
     artifact_reads: Literal["proxied", "presigned"] = Field(
@@ -360,8 +307,21 @@ class Settings(BaseSettings):
     )
     dispatch: DaskAddress | None = Field(
         default=None,
-        description="the Dask cluster that does CPU steps, as `dask://host:port` (the extra"
-        " `dask`); worker processes of this machine if not given",
+        description="the Dask cluster that does CPU steps, as `dask://host:port`, or `tls://…` for"
+        " encrypted connections (the extra `dask`); worker processes of this machine if not given",
+    )
+    dispatch_tls: TlsFiles | None = Field(
+        default=None,
+        description="paths of the certificates for a cluster that encrypts: `ca_file`, `cert_file`,"
+        " `key_file`; those of Dask's own configuration if not given",
+    )
+    scheduler_wait_s: float = Field(
+        default=60.0, ge=0, description="a step, or a batch, waits this long for Dask's scheduler"
+    )
+    worker_wait_s: float = Field(
+        default=600.0,
+        ge=0,
+        description="they wait this long for a worker of it that has what they need, such as a GPU",
     )
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
     first_byte_timeout_s: float = Field(default=120.0, gt=0)

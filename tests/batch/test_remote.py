@@ -180,6 +180,27 @@ def test_what_cannot_be_used_is_refused(notebook: Write, tmp_path: Path) -> None
     assert not list((tmp_path / "out").glob("*.ipynb"))
 
 
+def test_a_batch_waits_for_no_worker_for_ever(
+    notebook: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Given a cluster without workers, and then no cluster, a batch says so at once, and ends."""
+    monkeypatch.setenv("TOOLKIT_WORKER_WAIT_S", "0")
+    monkeypatch.setenv("TOOLKIT_SCHEDULER_WAIT_S", "0")
+    path = notebook("x: int = 1")
+    given: dict[str, Any] = {"out": tmp_path / "out", "data_dir": tmp_path / "data"}
+    with (
+        DaskCluster(workers=0) as cluster,
+        pytest.raises(ServiceError, match="and was not for 0 s of worker_wait_s"),
+    ):
+        batch.run(path, {"x": [1]}, dask=cluster.address, sandbox=True, progress=False, **given)
+    assert "is there: notebooks wait for one, up to 0 s" in capsys.readouterr().err
+    with pytest.raises(ServiceError, match=r"scheduler at tcp://127\.0\.0\.1:9 does not"):
+        batch.run(path, {"x": [1]}, dask="127.0.0.1:9", sandbox=True, progress=False, **given)
+
+
 def test_a_worker_of_another_version_runs_no_notebook() -> None:
     """Given a batch of another version, then its notebook is refused in one line."""
     asked = RowRequest(

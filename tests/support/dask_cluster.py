@@ -11,9 +11,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from tests.support.ports import free_port
+
+if TYPE_CHECKING:
+    from distributed import Security
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 2
@@ -25,12 +28,23 @@ class DaskCluster:
     Args:
         port: of its scheduler.
         workers: how many there are.
+        certificates: a folder of them, as `write_certificates` makes it; none to encrypt nothing.
     """
 
-    def __init__(self, port: int | None = None, workers: int = WORKERS) -> None:
+    def __init__(
+        self, port: int | None = None, workers: int = WORKERS, certificates: Path | None = None
+    ) -> None:
         self.port = port or free_port()
+        more = [] if certificates is None else [str(certificates)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.dask_cluster", str(self.port), str(workers)],
+            [
+                sys.executable,
+                "-m",
+                "tests.support.dask_cluster",
+                str(self.port),
+                str(workers),
+                *more,
+            ],
             cwd=ROOT,
             env=clean_environment(),
             stdin=subprocess.PIPE,
@@ -100,11 +114,39 @@ def start_worker(
         process.wait()
 
 
+def write_certificates(folder: Path) -> dict[str, Path]:
+    """Make an authority and one certificate by it; return the paths, as the setting names them."""
+    from distributed import Security
+
+    made = Security.temporary()
+    texts = {"ca_file": made.tls_ca_file, "cert_file": made.tls_client_cert}
+    folder.mkdir(exist_ok=True)
+    for name, text in {**texts, "key_file": made.tls_client_key}.items():
+        (folder / name).touch(0o600)
+        (folder / name).write_text(text)
+    return {name: folder / name for name in (*texts, "key_file")}
+
+
+def load_security(folder: Path) -> "Security":
+    """Load what `write_certificates` made, for all processes of a cluster."""
+    from distributed import Security
+
+    cert, key = str(folder / "cert_file"), str(folder / "key_file")
+    roles = ("client", "scheduler", "worker")
+    return Security(
+        tls_ca_file=str(folder / "ca_file"),
+        require_encryption=True,
+        **{f"tls_{role}_cert": cert for role in roles},
+        **{f"tls_{role}_key": key for role in roles},
+    )
+
+
 def main() -> None:
     """Run a cluster until standard input closes."""
     from distributed import LocalCluster
 
-    port, workers = int(sys.argv[1]), int(sys.argv[2])
+    port, workers, *folders = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+    security = load_security(Path(folders[0])) if folders else None
     with LocalCluster(
         n_workers=workers,
         threads_per_worker=1,
@@ -112,6 +154,8 @@ def main() -> None:
         host="127.0.0.1",
         scheduler_port=port,
         dashboard_address=None,
+        security=security,
+        protocol="tls" if security else None,
     ):
         print("ready", flush=True)
         sys.stdin.read()

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -15,11 +16,13 @@ from tests.support import worker_functions
 from tests.support.dask_cluster import DaskCluster, start_worker
 from tests.support.embedded import with_key
 from tests.support.recording_proxy import RecordingProxy
-from tests.support.timing import PATIENCE_S, wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from tests.support.worker_capability import WORK, load_work_registry
 from toolkit import Client, Workflow
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.engine import Registry
+from toolkit.engine.transport.dask_client import make_security
+from toolkit.engine.transport.dask_connection import DaskConnection
 from toolkit.engine.transport.dask_executor import DaskExecutor
 from toolkit.engine.transport.driver import NO_HOOKS, Driver
 from toolkit.engine.transport.worker_pool import WorkerPool
@@ -31,9 +34,17 @@ from toolkit.workers.serialization import NotSerializableError
 pytest.importorskip("distributed")
 
 
-def make_executor(address: str, timeout_s: float = PATIENCE_S, **more: Any) -> DaskExecutor:
+def make_executor(
+    address: str,
+    timeout_s: float = PATIENCE_S,
+    *,
+    scheduler_wait_s: float = PATIENCE_S,
+    worker_wait_s: float = PATIENCE_S,
+) -> DaskExecutor:
     """Make an executor whose steps have all the time that there is."""
-    return DaskExecutor(address, WorkerPool(1, PATIENCE_S, None), timeout_s, None, **more)
+    connection = DaskConnection(address, make_security(address, None), scheduler_wait_s)
+    local = WorkerPool(1, PATIENCE_S, None)
+    return DaskExecutor(connection, local, timeout_s, None, worker_wait_s)
 
 
 @pytest.fixture
@@ -113,8 +124,14 @@ async def test_a_deadline_and_a_close_reach_it_too(cluster: DaskCluster, tmp_pat
     await wait_until_async(lambda: not Path(f"/proc/{pid}").exists(), "the process is gone")
 
 
-async def test_the_scheduler_may_be_restarted(tmp_path: Path) -> None:
-    """Given a cluster that is killed and started again, then the step under way is run there."""
+async def test_the_scheduler_may_be_restarted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Given a cluster that is killed and started again, then the step under way is run there.
+
+    One line says so, and none with a traceback of Dask's.
+    """
+    logging.getLogger("distributed.client").addHandler(caplog.handler)
     os.mkfifo(tmp_path / "gate")
     first = DaskCluster(workers=1).wait_until_ready()
     executor = make_executor(first.address)
@@ -128,6 +145,10 @@ async def test_the_scheduler_may_be_restarted(tmp_path: Path) -> None:
         await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
         assert await task == "through"
         await executor.aclose()
+    logging.getLogger("distributed.client").removeHandler(caplog.handler)
+    told = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert [one.name for one in told] == ["toolkit.engine.transport.dask_connection"]
+    assert "does not answer: steps wait for it, up to" in told[0].getMessage()
 
 
 async def test_a_cut_connection_is_made_again(cluster: DaskCluster, tmp_path: Path) -> None:
@@ -150,7 +171,7 @@ async def test_a_cut_connection_is_made_again(cluster: DaskCluster, tmp_path: Pa
 
 async def test_a_scheduler_that_is_away_is_named() -> None:
     """Given no scheduler, then a step fails after a while, and says which address that is."""
-    executor = make_executor("tcp://127.0.0.1:9", reconnect_s=0.0)
+    executor = make_executor("tcp://127.0.0.1:9", scheduler_wait_s=0.0)
     with pytest.raises(
         ProviderError, match=r"scheduler at tcp://127\.0\.0\.1:9 does not"
     ) as caught:
@@ -159,7 +180,9 @@ async def test_a_scheduler_that_is_away_is_named() -> None:
     await executor.aclose()
 
 
-def test_resources_choose_the_worker(cluster: DaskCluster, tmp_path: Path) -> None:
+def test_resources_choose_the_worker(
+    cluster: DaskCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     """Given a capability that needs a GPU, then its step waits for a worker with one to spare."""
     needy = replace(WORK, id="test.gpu", resources={"GPU": 1})
     registry = Registry.load(extra=[WORK, needy])
@@ -169,10 +192,36 @@ def test_resources_choose_the_worker(cluster: DaskCluster, tmp_path: Path) -> No
         asked = {"task": "find_parent"}
         waiting = client.runs.create("test.gpu", asked)
         passing = client.runs.create("test.work", asked).wait()
-        assert not waiting.refresh().done
+        wait_until(lambda: waiting.refresh().record.status_detail == "waiting_worker")
+        assert "No worker of the Dask cluster" in caplog.text
+        assert caplog.text.count("offers GPU=1: steps wait for one") == 1
         with start_worker(cluster.address, "--resources", "GPU=1") as worker:
             assert waiting.wait().output["result"] == worker.pid
         assert passing.output["result"] != worker.pid
+
+
+async def test_a_step_waits_for_no_worker_for_ever(cluster: DaskCluster) -> None:
+    """Given what no worker has, then a step fails after a while, and takes no place meanwhile."""
+    waits: list[str | None] = []
+    executor = make_executor(cluster.address, worker_wait_s=0.0)
+    step = RunInProcess(worker_functions.double, (4,))
+    with pytest.raises(ProviderError, match=r"offers FPGA=2, and did not for 0 s") as caught:
+        await executor.dispatch(step, "a", {"FPGA": 2}, waits.append)
+    assert caught.value.code is ErrorCode.UNAVAILABLE
+    assert not caught.value.retryable
+    assert waits == ["waiting_worker", None]
+    patient = make_executor(cluster.address)
+    needy = [
+        asyncio.create_task(patient.dispatch(step, "a", {"FPGA": 2}, waits.append))
+        for _ in range(20)
+    ]
+    await wait_until_async(lambda: waits.count("waiting_worker") > 20)
+    assert await patient.dispatch(step, "a") == 8
+    for one in needy:
+        one.cancel()
+    await asyncio.wait(needy)
+    await patient.aclose()
+    await executor.aclose()
 
 
 async def test_a_worker_of_another_version_is_refused(

@@ -1,16 +1,21 @@
 """The executor that has a batch's notebooks run by the workers of a Dask cluster."""
 
+import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from typing import Any, ParamSpec, TypeVar
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.version import read_installed_version
+from toolkit.settings import Settings
 
-CONNECT_TIMEOUT_S = 60.0  # a scheduler that is restarted is waited for
+CONNECT_TIMEOUT_S = 5.0
 LEAVE_TIMEOUT_S = 2.0
+LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -21,10 +26,11 @@ class DaskRowExecutor(Executor):
     Dask itself makes a call again whose worker was lost.
 
     Args:
-        address: of the scheduler, as Dask writes it.
+        address: of the scheduler: `host:port`, `tcp://…`, `dask://…` or `tls://…`.
 
     Raises:
-        ServiceError: `UNAVAILABLE` without the extra, and when the scheduler does not answer.
+        ServiceError: `UNAVAILABLE` without the extra, without certificates, and when the scheduler
+            does not answer for `scheduler_wait_s`.
     """
 
     def __init__(self, address: str) -> None:
@@ -33,19 +39,75 @@ class DaskRowExecutor(Executor):
                 ErrorCode.UNAVAILABLE,
                 "--dask needs an extra: pip install 'capability-toolkit[dask]'.",
             )
-        from distributed import Client
+        from toolkit.engine.transport.dask_client import quiet_losses, to_dask_address
 
+        self._address = to_dask_address(address)
+        self._settings = Settings()
+        self._preload_name: str | None = None
+        self._looked_at = 0.0
+        self._workerless_since: float | None = None
+        self._quiet = ExitStack()
+        self._quiet.enter_context(quiet_losses(everywhere=True))
+        try:
+            self._client: Any = self._connect()
+        except BaseException:
+            self._quiet.close()
+            raise
+        self._executor: Any = self._client.get_executor(pure=False)
+
+    def _connect(self) -> Any:
+        """Connect to the scheduler; one that is away is waited for, which is told once."""
+        from distributed import Client
+        from distributed.comm.core import FatalCommClosedError
+
+        from toolkit.engine.transport.dask_client import make_security
         from toolkit.workers.dask_plugin import StepCancelPlugin
 
-        self._preload_name: str | None = None
-        try:
-            self._client: Any = Client(address, set_as_default=False, timeout=CONNECT_TIMEOUT_S)
-            self._client.register_plugin(StepCancelPlugin())
-        except OSError:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE, f"The Dask scheduler at {address} does not answer: start it."
-            ) from None
-        self._executor: Any = self._client.get_executor(pure=False)
+        wait_s = self._settings.scheduler_wait_s
+        give_up, told = time.monotonic() + wait_s, False
+        security = make_security(self._address, self._settings.dispatch_tls)
+        while True:
+            left_s = max(give_up - time.monotonic(), 0.2)
+            try:
+                client: Any = Client(
+                    self._address,
+                    set_as_default=False,
+                    timeout=min(CONNECT_TIMEOUT_S, left_s),
+                    security=security,
+                )
+            except FatalCommClosedError:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"The Dask scheduler at {self._address} has no certificate that `dispatch_tls`"
+                    " vouches for: correct it, or the scheduler's.",
+                ) from None
+            except OSError:
+                if time.monotonic() >= give_up:
+                    raise ServiceError(
+                        ErrorCode.UNAVAILABLE,
+                        f"The Dask scheduler at {self._address} does not answer: start it.",
+                    ) from None
+                if not told:
+                    told = True
+                    _tell(
+                        f"The Dask scheduler at {self._address} does not answer: it is waited for,"
+                        f" up to {wait_s:g} s."
+                    )
+                continue
+            try:
+                client.register_plugin(StepCancelPlugin())
+            except OSError:
+                client.close(timeout=LEAVE_TIMEOUT_S)
+            except Exception as error:  # Dask's own: its processes cannot load the plugin
+                client.close(timeout=LEAVE_TIMEOUT_S)
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"The Dask cluster at {self._address} cannot run notebooks"
+                    f" ({type(error).__name__}): install capability-toolkit[dask]"
+                    f" {read_installed_version()} on its scheduler and workers.",
+                ) from None
+            else:
+                return client
 
     def prepare(
         self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool, renew_after: int
@@ -60,6 +122,36 @@ class DaskRowExecutor(Executor):
         with suppress(OSError):  # a scheduler that is lost by now: the first notebook says so
             self._client.register_plugin(plugin)
             self._preload_name = plugin.name
+
+    def check_workers(self) -> None:
+        """Tell once that the cluster has no worker, as notebooks wait for one.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if it has had none for `worker_wait_s`.
+        """
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_INTERVAL_S:
+            return
+        self._looked_at = now
+        try:
+            has_workers = bool(self._client.nthreads())
+        except OSError:  # the scheduler is lost, as the notebooks under way will say
+            return
+        if has_workers:
+            self._workerless_since = None
+            return
+        missing, wait_s = (
+            f"No worker of the Dask cluster at {self._address} is there",
+            self._settings.worker_wait_s,
+        )
+        if self._workerless_since is None:
+            self._workerless_since = now
+            _tell(f"{missing}: notebooks wait for one, up to {wait_s:g} s.")
+        if now - self._workerless_since >= wait_s:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"{missing}, and was not for {wait_s:g} s of worker_wait_s: start one.",
+            )
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Have a call made by a worker."""
@@ -76,7 +168,12 @@ class DaskRowExecutor(Executor):
             leaving.start()
             leaving.join(LEAVE_TIMEOUT_S)
         self._client.close(timeout=LEAVE_TIMEOUT_S)
+        self._quiet.close()
 
     def _forget_preload(self) -> None:
         with suppress(Exception):
             self._client.unregister_worker_plugin(self._preload_name)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -20,6 +20,7 @@ from typing import Any, Self, cast
 import nbformat
 
 from toolkit.batch.notebook_job import ExecutedNotebook, NotebookJob
+from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.executors import ExecutorFactory
 from toolkit.batch.remote.row import RowAnswer, RowRequest
 from toolkit.batch.remote.task import run_row
@@ -93,7 +94,8 @@ class RowDispatcher:
             variables: those by which all of them ask the engine.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit.
+            ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit, or there
+                is none for `worker_wait_s`.
         """
         waiting = deque(jobs)
         while waiting or self._under_way:
@@ -112,6 +114,8 @@ class RowDispatcher:
                     ) from None
                 self._replace(waiting)
                 continue
+            if isinstance(self._executor, DaskRowExecutor):
+                self._executor.check_workers()
             if self._collect(waiting):
                 self._replace(waiting)
 
@@ -124,33 +128,41 @@ class RowDispatcher:
 
     def _collect(self, waiting: deque[NotebookJob]) -> bool:
         """Take what has ended; return whether the executor was lost."""
-        lost = False
+        lost, again = False, Counter[str]()
         for future in _wait_for_any(list(self._under_way)):
             job = self._under_way.pop(future)
             try:
                 answer = RowAnswer(**json.loads(future.result()))
             except Exception as error:  # the executor's: a notebook's own is in the answer
-                self._lose(job, error, waiting)
+                again.update(self._lose(job, error, waiting))
                 lost = lost or isinstance(error, LOST_EXECUTOR)
                 continue
             if answer.refusal is not None:
                 raise ServiceError(ErrorCode.UNAVAILABLE, answer.refusal)
             if not answer.notebook:  # it was cancelled, as a scheduler does that is lost
-                self._lose(job, CancelledError(), waiting)
+                again.update(self._lose(job, CancelledError(), waiting))
                 continue
             notebook = nbformat.reads(answer.notebook, as_version=4)
             self._add(job, ExecutedNotebook(notebook, answer.error, answer.seconds))
+        for reason, count in again.items():
+            print(f"Workers were lost ({reason}); notebooks run again: {count}.", file=sys.stderr)
         return lost
 
-    def _lose(self, job: NotebookJob, error: BaseException, waiting: deque[NotebookJob]) -> None:
-        """Have a notebook whose worker was lost run again, or fail after some attempts."""
+    def _lose(
+        self, job: NotebookJob, error: BaseException, waiting: deque[NotebookJob]
+    ) -> list[str]:
+        """Have a notebook whose worker was lost run again, or fail after some attempts.
+
+        Returns:
+            the reason, if it is run again.
+        """
         self._attempts[job.fingerprint] += 1
         reason = _to_line(error)
         if self._attempts[job.fingerprint] >= MAX_ATTEMPTS:
             self._add(job, f"Its worker was lost {MAX_ATTEMPTS} times ({reason})")
-            return
-        print(f"A worker was lost ({reason}); {job.name} is run again.", file=sys.stderr)
+            return []
         waiting.append(job)
+        return [reason]
 
     def _replace(self, waiting: deque[NotebookJob]) -> None:
         """Make another executor, which gets what the lost one had."""

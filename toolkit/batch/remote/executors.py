@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,6 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.workers.serialization import find_function
 
 ExecutorFactory = Callable[[], Executor]
-
-
-def make_dask_factory(address: str) -> ExecutorFactory:
-    """Return what connects to a Dask cluster, by `host:port`, `tcp://…` or `dask://…`."""
-    host = address.partition("://")[2] or address
-    scheme = "tls" if address.startswith("tls://") else "tcp"
-    return lambda: DaskRowExecutor(f"{scheme}://{host}")
 
 
 def load_factory(name: str) -> ExecutorFactory:
@@ -80,7 +74,7 @@ def choose_workers(
             ErrorCode.INVALID_REQUEST, "Notebooks run on Dask or by an executor: name one of them."
         )
     if dask is not None:
-        return RemoteWorkers(make_dask_factory(dask), engine)
+        return RemoteWorkers(partial(DaskRowExecutor, dask), engine)
     if executor is None:
         return None
     factory = load_factory(executor) if isinstance(executor, str) else executor

@@ -60,7 +60,9 @@ def serve(
     ] = None,
     dispatch: Annotated[
         str | None,
-        typer.Option(help="The Dask cluster that does CPU steps, as dask://host:port."),
+        typer.Option(
+            help="The Dask cluster that does CPU steps, as dask://host:port or tls://host:port."
+        ),
     ] = None,
     database: Annotated[
         str | None,

@@ -129,8 +129,8 @@ class AsyncClient(AsyncClientExperiments):
                 far as its secrets are there, and not in a copy of a directory; true makes a copy a
                 directory of its own and resumes; false resumes nothing.
             read_only: only read what is there, of all accounts; nothing is written.
-            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` (the extra
-                `dask`); worker processes of this machine by default.
+            dispatch: the Dask cluster that does CPU steps, as `dask://host:port` or `tls://…` (the
+                extra `dask`); worker processes of this machine by default.
             database: the database of PostgreSQL that has the rows, as `postgresql://user@host/name`
                 (the extra `postgres`); one in `data_dir` by default.
 

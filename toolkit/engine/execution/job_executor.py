@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
@@ -18,13 +19,13 @@ from toolkit.contract.money import ZERO_USD
 from toolkit.engine.concurrency.pacing import LoopShares, get_loop_shares, yield_to_others
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
-from toolkit.engine.execution.job_run import JobOutcome, JobRun
+from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
 from toolkit.engine.execution.result_cache import ResultCache
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
-from toolkit.engine.transport.driver import MAX_INLINE_BYTES, NO_HOOKS, FlowHooks, measure_size
+from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
 from toolkit.store import Change, InsertRow, LeaseLost, StoreUnavailableError
 from toolkit.workers.serialization import NotSerializableError
@@ -186,10 +187,12 @@ class JobExecutor:
         return JobOutcome(copied, self._core.store.write(changes, lease=job_run.lease, eager=False))
 
     async def _execute_flow(self, job_run: JobRun, call: Call[Any]) -> JobOutcome:
-        capability, hooks = job_run.capability, NO_HOOKS
+        capability = job_run.capability
+        hooks = FlowHooks(on_pause=partial(write_detail, self._core.store, job_run))
         if capability.operation is not None:
             await self._core.quotas.check_storage(job_run.account_id, 1)  # before it is paid
-            hooks = FlowHooks(on_operation=partial(self._attempt_loop.run_operation, job_run))
+            operate = partial(self._attempt_loop.run_operation, job_run)
+            hooks = replace(hooks, on_operation=operate)
             self._core.driver.prepare_steps(capability.cpu_steps)
         flow = capability.flow(call)
         timeouts = self._core.get_timeouts("", capability.id)

@@ -9,6 +9,11 @@ from toolkit.plugins import ProviderError, RunInProcess
 from toolkit.workers.serialization import NotSerializableError
 
 NO_RESOURCES: Mapping[str, float] = {}
+OnWait = Callable[[str | None], None]  # is told what a step waits for, and none once it does not
+
+
+def ignore_wait(_detail: str | None) -> None:
+    """Do nothing."""
 
 
 class CpuExecutor(Protocol):
@@ -23,6 +28,7 @@ class CpuExecutor(Protocol):
         step: RunInProcess,
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,
+        on_wait: OnWait = ignore_wait,
     ) -> object:
         """Run a step and return its result; cancelling this ends it at once.
 
@@ -30,6 +36,7 @@ class CpuExecutor(Protocol):
             step: the function and its arguments.
             account_id: the account that takes turns with others.
             resources: what the machine must have to spare; only a cluster has others than this one.
+            on_wait: is told what it waits for, beside its turn.
 
         Raises:
             NotSerializableError: an argument or the result cannot travel.

@@ -192,7 +192,9 @@ class Driver:
                         case RunInProcess():
                             # A vendor's flow holds a secret: its steps stay on this machine.
                             own = replace(step, here=True) if via else step
-                            outcome = await self._executor.dispatch(own, account_id, resources)
+                            outcome = await self._executor.dispatch(
+                                own, account_id, resources, hooks.on_pause
+                            )
                         case RunInThread():
                             outcome = await self.run_in_thread(step.run, account_id)
                         case RunFunction():

@@ -7,14 +7,12 @@ from toolkit.engine.transport.cpu_executor import CpuExecutor
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.settings import Settings
 
-DASK_SCHEME = "dask://"
-
 
 def make_executor(settings: Settings) -> CpuExecutor:
     """Make the executor that the setting `dispatch` names; it starts nothing yet.
 
     Raises:
-        ServiceError: `UNAVAILABLE` without the extra that it needs.
+        ServiceError: `UNAVAILABLE` without the extra that it needs, or without certificates.
     """
     local = WorkerPool.of(settings)
     if settings.dispatch is None:
@@ -24,7 +22,17 @@ def make_executor(settings: Settings) -> CpuExecutor:
             ErrorCode.UNAVAILABLE,
             "dispatch needs an extra: pip install 'capability-toolkit[dask]'.",
         )
-    from toolkit.engine.transport.dask_executor import DaskExecutor  # heavy, and rarely wanted
+    # Heavy, and rarely wanted.
+    from toolkit.engine.transport.dask_client import make_security, to_dask_address
+    from toolkit.engine.transport.dask_connection import DaskConnection
+    from toolkit.engine.transport.dask_executor import DaskExecutor
 
-    address = f"tcp://{settings.dispatch.removeprefix(DASK_SCHEME)}"
-    return DaskExecutor(address, local, settings.cpu_timeout_s, settings.cpu_memory_bytes)
+    address = to_dask_address(settings.dispatch)
+    security = make_security(address, settings.dispatch_tls)
+    return DaskExecutor(
+        DaskConnection(address, security, settings.scheduler_wait_s),
+        local,
+        settings.cpu_timeout_s,
+        settings.cpu_memory_bytes,
+        settings.worker_wait_s,
+    )

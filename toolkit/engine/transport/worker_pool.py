@@ -12,6 +12,8 @@ from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import SerialThread
 from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
+    OnWait,
+    ignore_wait,
     make_timeout,
     make_worker_loss,
     read_result,
@@ -88,6 +90,7 @@ class WorkerPool:
         step: RunInProcess,
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine has what it has
+        on_wait: OnWait = ignore_wait,  # noqa: ARG002 - and waits for nothing else
     ) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
         await self._semaphore.acquire(account_id)

@@ -1,0 +1,95 @@
+"""A Dask cluster that encrypts: certificates by settings, and those that are not vouched for."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.batch.conftest import write_notebook
+from tests.support.dask_cluster import DaskCluster, write_certificates
+from tests.support.recording_proxy import RecordingProxy
+from tests.support.worker_capability import load_work_registry
+from toolkit import Client, batch
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.settings import Settings
+
+pytest.importorskip("distributed")
+ASKED = {"task": "find_parent"}
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The certificates of the cluster and its clients."""
+    return write_certificates(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def tls_cluster(certificates: dict[str, Path]) -> Iterator[DaskCluster]:
+    """A cluster whose connections are all encrypted."""
+    with DaskCluster(workers=1, certificates=certificates["ca_file"].parent) as cluster:
+        yield cluster
+
+
+def open_client(folder: Path, port: int, files: dict[str, Path] | None) -> Client:
+    """Open an engine on the cluster with certificates of its own."""
+    settings = Settings(dispatch=f"tls://127.0.0.1:{port}", dispatch_tls=files, scheduler_wait_s=0)  # type: ignore[arg-type]
+    return Client.local(folder, sandbox=True, settings=settings, registry=load_work_registry())
+
+
+def test_steps_run_on_a_cluster_that_encrypts(
+    tls_cluster: DaskCluster, certificates: dict[str, Path], tmp_path: Path
+) -> None:
+    """Given certificates, then steps run on the cluster, and nobody between reads them."""
+    with RecordingProxy(tls_cluster.port) as proxy:
+        with open_client(tmp_path, proxy.port, certificates) as client:
+            run = client.runs.create("test.work", ASKED).wait()
+        assert run.output["result"] != os.getpid()
+        assert len(proxy.recorded) > 1_000
+        assert b"find_parent" not in proxy.recorded
+
+
+def test_a_cluster_of_another_authority_is_refused(
+    tls_cluster: DaskCluster, tmp_path: Path
+) -> None:
+    """Given a scheduler that another authority vouches for, then a step fails, and says so."""
+    others = write_certificates(tmp_path / "others")
+    with open_client(tmp_path / "data", tls_cluster.port, others) as client:
+        run = client.runs.create("test.work", ASKED)
+        error = run.wait(check=False).record.error
+    assert error is not None
+    assert error.code == ErrorCode.UNAVAILABLE.name
+    assert "certificate" in error.message
+    assert "\n" not in error.message
+
+
+def test_certificates_are_looked_for_when_it_is_opened(
+    certificates: dict[str, Path], tmp_path: Path
+) -> None:
+    """Given none, or a file that is not there, then no engine is opened, and a line says why."""
+    with pytest.raises(ServiceError, match="name their files in `dispatch_tls`"):
+        open_client(tmp_path, 1, None)
+    lost = {**certificates, "key_file": tmp_path / "lost"}
+    with pytest.raises(ServiceError, match="correct `dispatch_tls`"):
+        open_client(tmp_path, 1, lost)
+
+
+def test_a_batch_runs_on_a_cluster_that_encrypts(
+    tls_cluster: DaskCluster,
+    certificates: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Given certificates by variables, then notebooks run on the cluster."""
+    for name, path in certificates.items():
+        monkeypatch.setenv(f"TOOLKIT_DISPATCH_TLS__{name.upper()}", str(path))
+    table = batch.run(
+        write_notebook(tmp_path / "notebook.ipynb", "x: int = 1", "assert x == 2"),
+        {"x": [2]},
+        out=tmp_path / "out",
+        progress=False,
+        dask=f"tls://127.0.0.1:{tls_cluster.port}",
+        sandbox=True,
+        data_dir=tmp_path / "data",
+    )
+    assert list(table["status"]) == ["completed"]

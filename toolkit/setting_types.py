@@ -1,0 +1,88 @@
+"""The types of the operator's settings that are addresses, and their checks."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
+
+_DISPATCH = re.compile(r"(dask|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+_DATABASE = re.compile(r"postgres(ql)?://")
+_STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
+_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
+
+
+def _check_origin(text: str) -> str:
+    if not _ORIGIN.fullmatch(text):
+        raise ValueError("is not one exact origin such as https://dashboard.example.org")
+    return text
+
+
+def _check_network(text: str) -> str:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError("is no address or network such as 127.0.0.1 or 10.0.0.0/8") from None
+    return text
+
+
+def _check_dispatch(text: str) -> str:
+    if not _DISPATCH.fullmatch(text):
+        raise ValueError(
+            "is not the address of a Dask scheduler such as dask://10.0.0.7:8786, or"
+            " tls://10.0.0.7:8786"
+        )
+    return text
+
+
+def _check_database(url: SecretStr) -> SecretStr:
+    text = url.get_secret_value()
+    if not _DATABASE.match(text):
+        raise ValueError(
+            "is not the address of a database of PostgreSQL such as"
+            " postgresql://toolkit@10.0.0.5/toolkit"
+        )
+    if _STRAY_PERCENT.search(text):
+        raise ValueError("has a `%` that is not written as %25")
+    return url
+
+
+DaskAddress = Annotated[str, AfterValidator(_check_dispatch)]
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_check_database)]
+
+
+def _check_secretless(text: str) -> str:
+    """Refuse a URL with a password or a query in it: it is shown where settings are."""
+    host = text.partition("://")[2].partition("/")[0]
+    if ":" in host.rpartition("@")[0] or "?" in text:
+        raise ValueError("holds credentials or a query: give those by the storage's own variables")
+    return text
+
+
+def _check_endpoint(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
+        raise ValueError("is no URL such as http://127.0.0.1:9000, without credentials")
+    return text
+
+
+TrustedNetwork = Annotated[str, AfterValidator(_check_network)]
+CorsOrigin = Annotated[str, AfterValidator(_check_origin)]
+ArtifactUrl = Annotated[str, AfterValidator(_check_secretless)]
+EndpointUrl = Annotated[str, AfterValidator(_check_endpoint)]
+
+
+class TlsFiles(BaseModel):
+    """The files by which a client of a Dask cluster and its scheduler know each other, as PEM.
+
+    Attributes:
+        ca_file: the authority that signed the certificates of both.
+        cert_file: the client's certificate.
+        key_file: its private key, which only this user can read; where it is in `cert_file`, none.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    ca_file: Path
+    cert_file: Path
+    key_file: Path | None = None
