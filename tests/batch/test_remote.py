@@ -5,18 +5,23 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.batch.conftest import Write
+from tests.conftest import Server
 from tests.support.dask_cluster import DaskCluster, clean_environment
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, batch
 from toolkit.batch.remote.row import RowRequest
 from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import RequestError, ServiceError
+from toolkit.settings import Settings
 
 pytest.importorskip("distributed")
 
@@ -61,14 +66,24 @@ batch.record("own", os.getppid())
 """
 
 
-def start_command(notebook: Path, grid: str, *options: str) -> "subprocess.Popen[str]":
-    """Start `toolkit batch` in a process of its own, beside its notebook."""
+def start_command(
+    notebook: Path, grid: str, *options: str, server: Mapping[str, str] | None = None
+) -> "subprocess.Popen[str]":
+    """Start `toolkit batch` in a process of its own, beside its notebook.
+
+    Args:
+        notebook: its notebook.
+        grid: as YAML.
+        options: more of them.
+        server: variables of the server that it asks; none for an engine of its own.
+    """
+    own = [] if server else ["--sandbox", "--data-dir", "data"]
     (notebook.parent / "grid.yaml").write_text(grid)
     command = [sys.executable, "-m", "toolkit", "batch", str(notebook), "--grid", "grid.yaml"]
     return subprocess.Popen(
-        [*command, "--out", "out", "--sandbox", "--data-dir", "data", *options],
+        [*command, "--out", "out", *own, *options],
         cwd=notebook.parent,
-        env=clean_environment(),
+        env={**clean_environment(), **(server or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -100,10 +115,10 @@ def test_a_lost_worker_s_notebook_is_resumed_and_nothing_is_paid_twice(
     assert "sk_live_" not in "".join(one.read_text() for one in (tmp_path / "out").iterdir())
 
 
-def test_one_engine_has_one_cache_and_its_key_ends(
+def test_one_engine_has_one_cache_and_its_key_is_stored_nowhere(
     cluster: DaskCluster, notebook: Write, tmp_path: Path
 ) -> None:
-    """Given two notebooks that ask for the same, then the second is free; their key is no more."""
+    """Given two notebooks that ask for the same, then the second is free; no key is left."""
     path = notebook(
         "x: int = 1",
         "from toolkit import Client, batch\nrun = Client(cache=True).runs.create(\n"
@@ -123,9 +138,38 @@ def test_one_engine_has_one_cache_and_its_key_ends(
     )
     assert sorted(table["cached"]) == [False, True]
     with Client.local(data, sandbox=True) as client:
-        (key,) = client.api_keys.list()
-    assert key.record.name == "toolkit batch"
-    assert key.record.revoked_at is not None
+        assert not list(client.api_keys.list())
+
+
+@pytest.mark.parametrize("is_killed", [False, True], ids=["ended", "killed"])
+def test_a_key_that_a_server_lends_ends(
+    is_killed: bool, cluster: DaskCluster, notebook: Write, tmp_path: Path
+) -> None:
+    """Given a batch that asks a server, its key is revoked at the end, and without one expires."""
+    path = notebook(
+        "x: int = 1\nis_killed = False",
+        "import os, signal\nfrom toolkit import Client\nClient().info()\n"
+        "open('began', 'w').write(str(os.getpid()))\nif is_killed: signal.pause()",
+    )
+    with closing(Server(Settings(data_dir=tmp_path / "served", sandbox=True))) as server:
+        with Client(server.url, "") as nobody:
+            key = nobody.account.create("batch@example.org").api_key
+        variables = {"TOOLKIT_BASE_URL": server.url, "TOOLKIT_API_KEY": key}
+        grid = f"x: [1]\nis_killed: {is_killed}"
+        running = start_command(path, grid, "--dask", cluster.address, server=variables)
+        if is_killed:
+            wait_until(lambda: (tmp_path / "began").exists(), "it has begun")
+            running.kill()
+        _, err = running.communicate(timeout=PATIENCE_S)
+        assert is_killed or running.returncode == 0, err
+        with Client(server.url, key) as client:
+            kept = [one.record for one in client.api_keys.list()]
+    lent = [one for one in kept if one.name == "toolkit batch"]
+    (left,) = [one for one in lent if one.rotated_to is not None]
+    assert left.expires_at is not None
+    assert left.expires_at - left.created_at < timedelta(days=7, minutes=1)
+    assert (left.revoked_at is None) == is_killed
+    assert not [one for one in lent if one is not left and one.revoked_at is None]
 
 
 def test_all_workers_get_ready_at_once(

@@ -21,6 +21,7 @@ import nbformat
 
 from toolkit.batch.notebook_job import ExecutedNotebook, NotebookJob
 from toolkit.batch.remote.dask_rows import DaskRowExecutor
+from toolkit.batch.remote.engine_access import Access
 from toolkit.batch.remote.executors import ExecutorFactory
 from toolkit.batch.remote.row import RowAnswer, RowRequest
 from toolkit.batch.remote.task import run_row
@@ -86,12 +87,12 @@ class RowDispatcher:
             if shutdown is not None:
                 shutdown(wait=False, cancel_futures=True)
 
-    def run(self, jobs: Sequence[NotebookJob], variables: Mapping[str, str]) -> None:
+    def run(self, jobs: Sequence[NotebookJob], access: Access) -> None:
         """Run all notebooks.
 
         Args:
             jobs: the notebooks.
-            variables: those by which all of them ask the engine.
+            access: tells the variables by which they ask the engine.
 
         Raises:
             ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit, or there
@@ -101,7 +102,7 @@ class RowDispatcher:
         while waiting or self._under_way:
             try:
                 while waiting and len(self._under_way) < self._limit:
-                    self._submit(waiting[0], variables)
+                    self._submit(waiting[0], access())
                     waiting.popleft()
                     self._refusals = 0
             except (*LOST_EXECUTOR, RuntimeError) as error:

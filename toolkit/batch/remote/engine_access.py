@@ -1,24 +1,31 @@
 """The one engine that all notebooks of a batch ask, wherever they run: its address and a key."""
 
 import asyncio
+import math
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
 from toolkit.batch.remote.executors import EngineChoice
 from toolkit.client import Client
+from toolkit.contract.account import MAX_OVERLAP_S
+from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
-from toolkit.local import LOCAL_URL, LoopTransport, start_engine
+from toolkit.engine import Engine
+from toolkit.local import start_engine
 from toolkit.profiles.resolution import API_KEY_VARIABLE, BASE_URL_VARIABLE, names_server
 
 STOP_TIMEOUT_S = 10.0
 KEY_NAME = "toolkit batch"
+SCOPES: tuple[Scope, ...] = ("read", "write")
+Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask the engine
 
 
 @contextmanager
-def open_access(choice: EngineChoice) -> Iterator[dict[str, str]]:
-    """Open the engine of a batch, and yield the variables by which notebooks ask it.
+def open_access(choice: EngineChoice) -> Iterator[Access]:
+    """Open the engine of a batch, and yield what tells the variables by which notebooks ask it.
 
     They get a key of their own, which may read and write, and ends with the batch.
 
@@ -26,11 +33,18 @@ def open_access(choice: EngineChoice) -> Iterator[dict[str, str]]:
         ServiceError: `UNAVAILABLE` when it cannot be opened, served or reached.
     """
     if _is_own(choice):
-        with _serve_own(choice) as (client, url), _lend_key(client) as key:
-            yield {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: key}
+        with _serve_own(choice) as (url, key):
+            variables = {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: key}
+            yield lambda: variables
         return
-    with Client(choice.base_url) as client, _lend_key(client) as key:
-        yield {BASE_URL_VARIABLE: client.access.base_url, API_KEY_VARIABLE: key}
+    with Client(choice.base_url) as client:
+        keys = LentKeys(client)
+        try:
+            url = client.access.base_url
+            keys.get()  # what cannot be had is told before any notebook runs
+            yield lambda: {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: keys.get()}
+        finally:
+            keys.take_back()
 
 
 def _is_own(choice: EngineChoice) -> bool:
@@ -39,19 +53,44 @@ def _is_own(choice: EngineChoice) -> bool:
     return local or not names_server(choice.base_url, None)
 
 
-@contextmanager
-def _lend_key(client: Client) -> Iterator[str]:
-    made = client.api_keys.create(name=KEY_NAME, scopes=["read", "write"])
-    try:
-        yield made.api_key
-    finally:
-        with suppress(ToolkitError):  # a server that is away by now
-            client.api_keys.delete(made.id)
+class LentKeys:
+    """The keys that a server lends to the notebooks of a batch.
+
+    Each ends by itself, should nobody be there to take it back: seven days on, as a key does that
+    was rotated. What a notebook gets that is handed out later is a later one.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._ids: list[str] = []
+        self._key = ""
+        self._renewed_at = -math.inf
+
+    def get(self) -> str:
+        """Return a key that is good for three days and a half at least."""
+        if time.monotonic() - self._renewed_at > MAX_OVERLAP_S / 2:
+            self._lend()
+            self._renewed_at = time.monotonic()
+        return self._key
+
+    def _lend(self) -> None:
+        keys = self._client.api_keys
+        made = keys.create(name=KEY_NAME, scopes=SCOPES)
+        self._ids.append(made.id)
+        # A key has an end once another one came in its place, which nobody is to have.
+        keys.delete(keys.rotate(made.id, overlap_s=MAX_OVERLAP_S).id)
+        self._key = made.api_key
+
+    def take_back(self) -> None:
+        """Revoke all that were lent."""
+        for key_id in self._ids:
+            with suppress(ToolkitError):  # a server that is away by now
+                self._client.api_keys.delete(key_id)
 
 
 @contextmanager
-def _serve_own(choice: EngineChoice) -> Iterator[tuple[Client, str]]:
-    """Serve an engine of this process; yield a client of it, and its address."""
+def _serve_own(choice: EngineChoice) -> Iterator[tuple[str, str]]:
+    """Serve an engine of this process; yield its address, and a key that ends with the process."""
     if find_spec("uvicorn") is None:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
@@ -63,7 +102,7 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[Client, str]]:
     listener = bind_socket(choice.host, 0)
     url = f"http://{_quote_host(choice.host)}:{listener.getsockname()[1]}"
     try:
-        thread, key = start_engine(
+        thread, _ = start_engine(
             choice.data_dir,
             sandbox=choice.sandbox,
             settings=None,
@@ -83,8 +122,7 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[Client, str]]:
     stopped = asyncio.Event()
     serving = thread.submit(serve_beside(thread.engine, listener, stopped))
     try:
-        with Client(LOCAL_URL, key, transport=LoopTransport(thread)) as client:
-            yield client, url
+        yield url, thread.call(_make_key(thread.engine))
     finally:
         thread.call(_set(stopped))
         try:
@@ -92,6 +130,11 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[Client, str]]:
         except TimeoutError:
             print("A request is still being answered: it is cut off.", file=sys.stderr)
         thread.close()
+
+
+async def _make_key(engine: Engine) -> str:
+    account, _ = await engine.accounts.open_local_account()
+    return engine.accounts.make_local_key(account.id, SCOPES)
 
 
 async def _set(event: asyncio.Event) -> None:

@@ -73,7 +73,7 @@ def run_remote_jobs(
     # The workers first: they get ready while the engine is opened.
     with (
         RowDispatcher(open_executor, make_request, batch_id, batch.workers, keep) as dispatcher,
-        open_access(remote.engine) as variables,
+        open_access(remote.engine) as access,
         closing(dispatcher),  # before the engine that its notebooks ask
     ):
-        dispatcher.run(jobs, variables)
+        dispatcher.run(jobs, access)

@@ -13,6 +13,7 @@ from toolkit.contract.account import (
     CallerKey,
 )
 from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, build_not_found
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.suggestions import truncate_text
@@ -184,19 +185,18 @@ class Accounts:
         except Conflict:
             rows = await self._store.find_rows("accounts", email=LOCAL_EMAIL)
             account = Account.model_validate_json(str(rows[0]["doc"]))
+        return account, self.make_local_key(account.id, ALL_SCOPES)
+
+    def make_local_key(self, account_id: str, scopes: Sequence[Scope]) -> str:
+        """Make a key that is never stored: it is good until this process ends, however it does."""
         key = generate_key()
-        context = RequestContext(account.id, new_id(Prefix.KEY), frozenset(ALL_SCOPES))
+        context = RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
         self._local_keys[hash_key(key)] = context
-        return account, key
+        return key
 
     def make_read_only_key(self) -> str:
         """Make a read-only key for the owner of the directory, which covers all accounts."""
-        key = generate_key()
-        context = RequestContext(
-            READ_ONLY_ACCOUNT_ID, new_id(Prefix.KEY), frozenset({"read", "admin"})
-        )
-        self._local_keys[hash_key(key)] = context
-        return key
+        return self.make_local_key(READ_ONLY_ACCOUNT_ID, ("read", "admin"))
 
     async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
         """Set the most that all work of an account may cost in a day; none removes the limit.
