@@ -5,86 +5,182 @@ server, moto's; bytes are counted on the way to each by relays.
 
 - `presigned.bytes`: what the server sends while its client reads the artifact by a signed URL.
 - `proxied.bytes`: the same where the server sends the bytes itself; the artifact is the floor.
-- `upload.memory`, `read.memory`: what the server grows by meanwhile, proxied, in MB.
+- `upload.memory`, `read.memory`: what the server grows by meanwhile, proxied, in MB. The floors are
+  one part of an upload and one of a read, as they go to the storage and come from it.
+- `write`, `read`: seconds from a file to the storage through the server, and back into one, without
+  relays. The floors are s3fs, straight between the file and the storage. `cpu_ms` of the server
+  and `floor_cpu_ms` of s3fs are the least of the rounds.
 """
 
 import asyncio
 import os
 import sys
 import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import s3fs
+
 from benchmarks._cloud import serve_cloud
-from benchmarks._process import MB
-from benchmarks._report import report
+from benchmarks._process import MB, read_cpu_s
+from benchmarks._report import report, report_rounds
 from benchmarks._server import find_cloud_urls, open_accounts, serve_toolkit
 from benchmarks.transfers import growth_mb
 from tests.support.s3_server import BUCKET, VARIABLES, TcpRelay, make_bucket, run_s3_server
 from toolkit import AsyncClient
+from toolkit.store.blob_places.object_storage import PART_BYTES, READ_BYTES
 
-SIZE = 100_000_000
+SIZE, ROUNDS = 100_000_000, 3
 MOST_MB = 50.0
 # Answers without bytes of the artifact: the link itself, and its head.
 MOST_LINK_MB = 0.01
 READS = ("proxied", "presigned")
 
 
-async def measure(folder: Path, reads: str, size: int) -> dict[str, float]:
-    """Upload and read an artifact, and count; in MB."""
+@dataclass
+class Transfers:
+    """What transfers of one kind took, one value a round."""
+
+    seconds: list[float] = field(default_factory=list)
+    cpu_ms: list[float] = field(default_factory=list)
+
+    async def measure(self, read_cpu: Callable[[], float], transfer: Awaitable[object]) -> None:
+        """Await a transfer, and add what it took.
+
+        Args:
+            read_cpu: reads the CPU seconds so far of the process that is measured.
+            transfer: what is measured.
+        """
+        cpu_s, began = read_cpu(), time.perf_counter()
+        await transfer
+        self.seconds.append(time.perf_counter() - began)
+        self.cpu_ms.append(1000 * (read_cpu() - cpu_s))
+
+
+@contextmanager
+def serve_artifacts(
+    folder: Path, storage: str, size: int, reads: str
+) -> Iterator[tuple[str, int, str]]:
+    """Serve a toolkit whose artifacts are in object storage, until the block ends.
+
+    Args:
+        folder: its data directory.
+        storage: the URL of the object storage.
+        size: of the largest upload, in bytes.
+        reads: `proxied` or `presigned`.
+
+    Yields:
+        its URL, its process id, and the key of an account.
+    """
+    given = {
+        "artifact_url": f"s3://{BUCKET}/{folder.name}",
+        "artifact_endpoint_url": storage,
+        "artifact_reads": reads,
+        "upload_limit_bytes": str(size),
+    }
     with (
-        run_s3_server() as storage,
-        TcpRelay(storage) as to_storage,
         serve_cloud() as cloud,
+        serve_toolkit(folder, find_cloud_urls(cloud), **given) as (url, pid),
     ):
-        make_bucket(storage, BUCKET)
-        given = {
-            "artifact_url": f"s3://{BUCKET}/{reads}",
-            "artifact_endpoint_url": to_storage.url,
-            "artifact_reads": reads,
-            "upload_limit_bytes": str(size),
-        }
-        served = serve_toolkit(folder / reads, find_cloud_urls(cloud), **given)
-        with served as (url, pid), TcpRelay(url) as relay:
-            (key,) = open_accounts(url, 1, ("minimax", "openai"))
-            file = folder / "large.bin"
-            file.write_bytes(os.urandom(1_000_000) * (size // 1_000_000))
-            async with AsyncClient(relay.url, key) as client:
-                # What is done first is imported first.
-                small = await client.artifacts.upload(b"\xff" * 100_000)
-                await client.artifacts.content(small.id)
-                found: dict[str, float] = {}
+        (key,) = open_accounts(url, 1, ("minimax", "openai"))
+        yield url, pid, key
 
-                async def send() -> str:
-                    return (await client.artifacts.upload(file)).id
 
-                sending = asyncio.ensure_future(send())
-                found["upload.memory"] = await growth_mb(pid, sending)
-                before, stored = relay.received, to_storage.received
-                reading = asyncio.ensure_future(client.artifacts.content(sending.result()))
-                found["read.memory"] = await growth_mb(pid, reading)
-                assert reading.result() == file.read_bytes()
-                found["bytes"] = (relay.received - before) / MB
-                assert to_storage.received - stored >= size
+async def warm_up(client: AsyncClient) -> None:
+    """Store and read an artifact: what is done first is imported first."""
+    small = await client.artifacts.upload(os.urandom(100_000))
+    await client.artifacts.content(small.id)
+
+
+def write_random_file(path: Path, size: int) -> None:
+    """Write a file that no storage has yet."""
+    path.write_bytes(os.urandom(1_000_000) * (size // 1_000_000))
+
+
+async def count_bytes(folder: Path, storage: str, reads: str, size: int) -> dict[str, float]:
+    """Upload and read an artifact, and count; in MB."""
+    file = folder / "large.bin"
+    write_random_file(file, size)
+    found: dict[str, float] = {}
+    with (
+        TcpRelay(storage) as to_storage,
+        serve_artifacts(folder / reads, to_storage.url, size, reads) as (url, pid, key),
+        TcpRelay(url) as relay,
+    ):
+        async with AsyncClient(relay.url, key) as client:
+            await warm_up(client)
+
+            async def send() -> str:
+                return (await client.artifacts.upload(file)).id
+
+            sending = asyncio.ensure_future(send())
+            found["upload.memory"] = await growth_mb(pid, sending)
+            before, stored = relay.received, to_storage.received
+            reading = asyncio.ensure_future(client.artifacts.content(sending.result()))
+            found["read.memory"] = await growth_mb(pid, reading)
+            assert reading.result() == file.read_bytes()
+            found["bytes"] = (relay.received - before) / MB
+            assert to_storage.received - stored >= size
     return found
 
 
-async def main(size: int = SIZE) -> int:
+async def time_transfers(
+    folder: Path, storage: str, size: int, rounds: int
+) -> dict[str, Transfers]:
+    """Write and read an artifact, through a server and straight, in turns."""
+    found = {name: Transfers() for name in ("write", "read", "straight.write", "straight.read")}
+    file, copy = folder / "large.bin", folder / "copy.bin"
+    straight = s3fs.S3FileSystem(endpoint_url=storage)
+    with serve_artifacts(folder / "timed", storage, size, "proxied") as (url, pid, key):
+        async with AsyncClient(url, key) as client:
+            await warm_up(client)
+            for number in range(rounds):
+                write_random_file(file, size)
+
+                place = f"{BUCKET}/straight{number}"
+                put = asyncio.to_thread(straight.put_file, file, place, chunksize=PART_BYTES)
+                await found["straight.write"].measure(time.process_time, put)
+                get = asyncio.to_thread(straight.get_file, place, copy)
+                await found["straight.read"].measure(time.process_time, get)
+
+                sending = asyncio.ensure_future(client.artifacts.upload(file))
+                await found["write"].measure(lambda: read_cpu_s(pid), sending)
+                saving = sending.result().save(copy)
+                await found["read"].measure(lambda: read_cpu_s(pid), saving)
+                assert copy.read_bytes() == file.read_bytes()
+    return found
+
+
+async def main(size: int = SIZE, rounds: int = ROUNDS) -> int:
     """Measure; exit code 1 if a limit is not kept."""
     os.environ.update(VARIABLES)
-    with tempfile.TemporaryDirectory() as name:
-        found = {reads: await measure(Path(name), reads, size) for reads in READS}
+    with tempfile.TemporaryDirectory() as name, run_s3_server() as storage:
+        make_bucket(storage, BUCKET)
+        counted = {reads: await count_bytes(Path(name), storage, reads, size) for reads in READS}
+        timed = await time_transfers(Path(name), storage, size, rounds)
     whole = size / MB
+    proxied = counted["proxied"]
     lines = (
-        ("presigned.bytes", found["presigned"]["bytes"], 0.0, MOST_LINK_MB),
-        ("proxied.bytes", found["proxied"]["bytes"], whole, whole * 1.01 + MOST_LINK_MB),
-        ("upload.memory", found["proxied"]["upload.memory"], 0.0, MOST_MB),
-        ("read.memory", found["proxied"]["read.memory"], 0.0, MOST_MB),
+        ("presigned.bytes", counted["presigned"]["bytes"], 0.0, MOST_LINK_MB),
+        ("proxied.bytes", proxied["bytes"], whole, whole * 1.01 + MOST_LINK_MB),
+        ("upload.memory", proxied["upload.memory"], PART_BYTES / MB, MOST_MB),
+        ("read.memory", proxied["read.memory"], READ_BYTES / MB, MOST_MB),
     )
     kept = True
     for figure, value, floor, limit in lines:
         kept &= report(
             f"object_storage.{figure}", value, "MB", floor=floor, limit=limit, size_mb=whole
         )
+    for figure in ("write", "read"):
+        ours, floors = timed[figure], timed[f"straight.{figure}"]
+        report_rounds(
+            f"object_storage.{figure}", ours.seconds, "s", floors=floors.seconds, limit=None,
+            cpu_ms=round(min(ours.cpu_ms), 1), floor_cpu_ms=round(min(floors.cpu_ms), 1),
+            size_mb=whole,
+        )  # fmt: skip
     return 0 if kept else 1
 
 

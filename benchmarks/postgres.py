@@ -7,37 +7,42 @@ that has it (`_peers.py`). All take turns.
 
 Engines are processes of their own on one database, 32 runs at once each. They share this machine's
 cores with PostgreSQL and with each other: the figure says that they do not hold each other up, not
-what so many machines would do.
+what so many machines would do. `run_cpu` is what an engine itself takes for such a run.
+
+`takeover` is over the lease that the killed engine held (`lease_s`), which is the least. `limits`
+is what `shared_limits` measures, of four servers on one database.
 """
 
 import asyncio
 import json
 import signal
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import psycopg
 
+from benchmarks import shared_limits
 from benchmarks._noop import graph, open_noop_engine, run
 from benchmarks._peers import find_peer
-from benchmarks._process import spread
-from benchmarks._report import report, report_rounds
+from benchmarks._process import Clock
+from benchmarks._report import report_rounds
 from benchmarks.dag_overhead import shapes
 from tests._postgres import PostgresCluster, find_postgres
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
+from toolkit.settings import Settings
 from toolkit.store import AppendEvent, Store
 
 ROUNDS, NODES, RUNS, AT_ONCE, ENGINES = 3, 1_000, 1_500, 32, (1, 2, 4)
 NOTICES, NAP_S, NAPS = 100, 0.05, 2_000
+LEASE_S: float = Settings.model_fields["lease_s"].default
 
 
 @contextmanager
@@ -54,16 +59,24 @@ def serve_postgres() -> Iterator[PostgresCluster]:
         cluster.remove()
 
 
-async def measure_node_ms(shape: str, nodes: int, database: str | None) -> float:
-    """Measure the milliseconds of a durable no-op node of one workflow."""
+@asynccontextmanager
+async def _open_durable_engine(
+    database: str | None,
+) -> AsyncIterator[tuple[Engine, RequestContext]]:
+    """Open an engine on a database, or on a data directory, and an account of it."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         async with open_noop_engine(data, database=database, durability="full") as engine:
             account, _ = await engine.accounts.open_local_account()
-            context = RequestContext(account.id)
-            await run(engine, context, graph(shapes(100)[shape]))
-            _, took = await run(engine, context, graph(shapes(nodes)[shape]))
-    return 1000 * took / nodes
+            yield engine, RequestContext(account.id)
+
+
+async def measure_node_ms(shape: str, nodes: int, database: str | None, clock: Clock) -> float:
+    """Measure the milliseconds of a durable no-op node of one workflow, by a clock."""
+    async with _open_durable_engine(database) as (engine, context):
+        await run(engine, context, graph(shapes(100)[shape]))
+        _, took = await run(engine, context, graph(shapes(nodes)[shape]), clock)
+        return 1000 * took / nodes
 
 
 async def run_many(engine: Engine, context: RequestContext, runs: int) -> None:
@@ -81,18 +94,23 @@ async def run_many(engine: Engine, context: RequestContext, runs: int) -> None:
     await asyncio.gather(*[call_again() for _ in range(AT_ONCE)])
 
 
+async def measure_run_cpu_ms(runs: int, database: str | None) -> float:
+    """Measure the CPU milliseconds that an engine itself takes for a run that does nothing."""
+    async with _open_durable_engine(database) as (engine, context):
+        await run_many(engine, context, AT_ONCE)
+        began = time.process_time()
+        await run_many(engine, context, runs)
+        return 1000 * (time.process_time() - began) / runs
+
+
 async def run_as_engine(database: str | None, runs: int) -> None:
     """Be one of several engines: say when it is ready, then carry out runs when it is told to."""
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
-        async with open_noop_engine(data, database=database, durability="full") as engine:
-            account, _ = await engine.accounts.open_local_account()
-            context = RequestContext(account.id)
-            await run_many(engine, context, AT_ONCE)
-            print("ready", flush=True)
-            await asyncio.to_thread(sys.stdin.readline)
-            await run_many(engine, context, runs)
-            print("done", flush=True)
+    async with _open_durable_engine(database) as (engine, context):
+        await run_many(engine, context, AT_ONCE)
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await run_many(engine, context, runs)
+        print("done", flush=True)
 
 
 @contextmanager
@@ -132,7 +150,7 @@ def measure_runs_per_s(engines: int, runs: int, database: str | None) -> float:
 
 
 async def measure_notice_ms(database: str, notices: int) -> list[float]:
-    """Measure the milliseconds from an event's commit by one store until another one knows."""
+    """Measure the milliseconds from when one store writes an event until another one knows."""
     with tempfile.TemporaryDirectory() as folder:
         writer = await Store.open(Path(folder) / "one", database=database)
         reader = await Store.open(Path(folder) / "two", database=database)
@@ -145,39 +163,44 @@ async def measure_notice_ms(database: str, notices: int) -> list[float]:
             )
             await asyncio.sleep(0.02)  # until it waits
             event = AppendEvent("run_notice", "run.progress", {}, format_rfc3339(now()))
+            began = time.perf_counter()
             await writer.write([event], lease=lease)
-            committed = time.perf_counter()
             await waiting
-            took.append(1000 * (time.perf_counter() - committed))
+            took.append(1000 * (time.perf_counter() - began))
         await writer.close()
         await reader.close()
     return took
 
 
 async def measure_bare_notice_ms(database: str, notices: int) -> list[float]:
-    """Measure the milliseconds of a bare NOTIFY, from one connection to another."""
+    """Measure the milliseconds from when a bare connection writes a row until another one knows."""
     took = []
     async with (
         await psycopg.AsyncConnection.connect(database, autocommit=True) as listening,
         await psycopg.AsyncConnection.connect(database, autocommit=True) as telling,
     ):
+        await telling.execute("CREATE TABLE bare (number integer)")
         await listening.execute("LISTEN bare")
         heard = listening.notifies()
-        for _ in range(notices):
+        for number in range(notices):
             hearing = asyncio.ensure_future(anext(heard))
             await asyncio.sleep(0.02)  # until it listens
             began = time.perf_counter()
-            await telling.execute("NOTIFY bare")
+            async with telling.transaction():
+                await telling.execute("INSERT INTO bare VALUES (%s)", [number])
+                await telling.execute("NOTIFY bare")
             await hearing
             took.append(1000 * (time.perf_counter() - began))
         await heard.aclose()
     return took
 
 
-async def nap_as_engine(database: str) -> None:
+async def nap_as_engine(database: str, lease_s: float) -> None:
     """Be an engine that works on one long workflow, until it is killed."""
     with tempfile.TemporaryDirectory() as folder:
-        async with open_noop_engine(Path(folder), database=database, max_nodes=NAPS) as engine:
+        async with open_noop_engine(
+            Path(folder), database=database, lease_s=lease_s, max_nodes=NAPS
+        ) as engine:
             account, _ = await engine.accounts.open_local_account()
             chain = shapes(NAPS)["chain"]
             seconds = dict.fromkeys(chain, NAP_S)
@@ -186,12 +209,17 @@ async def nap_as_engine(database: str) -> None:
             await asyncio.Event().wait()
 
 
-async def measure_takeover_s(database: str) -> float:
+async def measure_takeover_s(database: str, lease_s: float) -> float:
     """Measure the seconds from the kill of an engine until another one goes on with its work."""
-    with tempfile.TemporaryDirectory() as folder, start_engine("nap", database) as first:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        start_engine("nap", database, str(lease_s)) as first,
+    ):
         assert first.stdout is not None
         workflow_id = first.stdout.readline().strip()
-        async with open_noop_engine(Path(folder), database=database, max_nodes=NAPS) as second:
+        async with open_noop_engine(
+            Path(folder), database=database, lease_s=lease_s, max_nodes=NAPS
+        ) as second:
             store = second.core.store
             await store.wait_for_event(workflow_id, after=20, timeout_s=30)
             first.send_signal(signal.SIGKILL)
@@ -211,6 +239,66 @@ def measure_peer(python: str, url: str, steps: int, runs: int) -> dict[str, floa
     return answer
 
 
+def report_work(
+    cluster: PostgresCluster,
+    nodes: int,
+    runs: int,
+    engines: Sequence[int],
+    rounds: int,
+    clock: Clock,
+) -> None:
+    """Measure and print nodes and runs, on PostgreSQL, on SQLite and by DBOS, in turns."""
+    ours: dict[str, list[float]] = {"chain": [], "layered": []}
+    floors: dict[str, list[float]] = {"chain": [], "layered": []}
+    totals: dict[int, list[float]] = {many: [] for many in engines}
+    sqlite, cpu, sqlite_cpu, steps, flows = [], [], [], [], []
+    dbos = find_peer("dbos")
+    for _ in range(rounds):
+        for shape in ours:
+            floors[shape].append(asyncio.run(measure_node_ms(shape, nodes, None, clock)))
+            url = cluster.create_database()
+            ours[shape].append(asyncio.run(measure_node_ms(shape, nodes, url, clock)))
+        sqlite_cpu.append(asyncio.run(measure_run_cpu_ms(runs, None)))
+        cpu.append(asyncio.run(measure_run_cpu_ms(runs, cluster.create_database())))
+        if engines:
+            sqlite.append(measure_runs_per_s(1, runs, None))
+        for many in engines:
+            totals[many].append(measure_runs_per_s(many, runs, cluster.create_database()))
+        if dbos is not None:
+            theirs = measure_peer(dbos, cluster.create_database(), nodes, runs)
+            steps.append(theirs["step_ms"])
+            flows.append(theirs["runs_per_s"])
+    for shape, found in ours.items():
+        peers = steps if shape == "chain" else ()
+        report_rounds(
+            f"postgres.node.{shape}", found, "ms/node", floors=floors[shape], limit=None,
+            peers=peers, peer="DBOS",
+        )  # fmt: skip
+    report_rounds("postgres.run_cpu", cpu, "ms/run", floors=sqlite_cpu, limit=None)
+    for many, found in totals.items():
+        report_rounds(
+            f"postgres.runs.{many}", found, "runs/s", floors=sqlite, limit=None,
+            peers=flows, peer="DBOS", engines=many,
+        )  # fmt: skip
+
+
+def report_notices(cluster: PostgresCluster, notices: int) -> None:
+    """Measure and print how soon another engine knows of a commit."""
+    url = cluster.create_database()
+    found = asyncio.run(measure_notice_ms(url, notices))
+    bare = asyncio.run(measure_bare_notice_ms(url, notices))
+    report_rounds("postgres.notice", found, "ms", floors=bare, limit=None)
+
+
+def report_takeovers(cluster: PostgresCluster, takeovers: int, lease_s: float) -> None:
+    """Measure and print how soon the work of a killed engine goes on."""
+    found = [
+        asyncio.run(measure_takeover_s(cluster.create_database(), lease_s))
+        for _ in range(takeovers)
+    ]
+    report_rounds("postgres.takeover", found, "s", floors=[lease_s], limit=None)
+
+
 def main(
     nodes: int = NODES,
     runs: int = RUNS,
@@ -218,57 +306,44 @@ def main(
     rounds: int = ROUNDS,
     notices: int = NOTICES,
     takeovers: int = ROUNDS,
+    *,
+    lease_s: float = LEASE_S,
+    limits_s: float = shared_limits.SECONDS,
+    clock: Clock = time.monotonic,
 ) -> int:
-    """Measure all of it, in turns; nothing of it has a limit."""
+    """Measure all of it; exit code 1 if a vendor's limit is not kept.
+
+    Args:
+        nodes: of a workflow.
+        runs: of each turn, by all engines together.
+        engines: how many work on one database at once, in each of the turns.
+        rounds: turns.
+        notices: commits that another engine waits for.
+        takeovers: engines that are killed; 0 leaves that out.
+        lease_s: the lease of those.
+        limits_s: how long servers call a vendor with a limit; 0 leaves that out.
+        clock: what nodes are measured by.
+    """
+    kept = True
     with serve_postgres() as cluster:
-        ours: dict[str, list[float]] = {"chain": [], "layered": []}
-        floors: dict[str, list[float]] = {"chain": [], "layered": []}
-        totals: dict[int, list[float]] = {many: [] for many in engines}
-        sqlite, steps, flows = [], [], []
-        dbos = find_peer("dbos")
-        for _ in range(rounds):
-            for shape in ours:
-                floors[shape].append(asyncio.run(measure_node_ms(shape, nodes, None)))
-                url = cluster.create_database()
-                ours[shape].append(asyncio.run(measure_node_ms(shape, nodes, url)))
-            sqlite.append(measure_runs_per_s(1, runs, None))
-            for many in engines:
-                totals[many].append(measure_runs_per_s(many, runs, cluster.create_database()))
-            if dbos is not None:
-                theirs = measure_peer(dbos, cluster.create_database(), nodes, runs)
-                steps.append(theirs["step_ms"])
-                flows.append(theirs["runs_per_s"])
-        for shape, found in ours.items():
-            peers = steps if shape == "chain" else ()
-            report_rounds(
-                f"postgres.node.{shape}", found, "ms/node", floors=floors[shape], limit=None,
-                peers=peers, peer="DBOS",
-            )  # fmt: skip
-        for many, found in totals.items():
-            report_rounds(
-                f"postgres.runs.{many}", found, "runs/s", floors=sqlite, limit=None,
-                peers=flows, peer="DBOS", engines=many,
-            )  # fmt: skip
-        url = cluster.create_database()
-        notice = asyncio.run(measure_notice_ms(url, notices))
-        bare = asyncio.run(measure_bare_notice_ms(url, notices))
-        report_rounds("postgres.notice", notice, "ms", floors=bare, limit=None)
+        report_work(cluster, nodes, runs, engines, rounds, clock)
+        report_notices(cluster, notices)
         if takeovers:
-            found = [
-                asyncio.run(measure_takeover_s(cluster.create_database())) for _ in range(takeovers)
-            ]
-            value = statistics.median(found)
-            report("postgres.takeover", value, "s", floor=0.0, limit=None, **spread(found, 1))
-    return 0
+            report_takeovers(cluster, takeovers, lease_s)
+        if limits_s:
+            kept = shared_limits.report_vendor(
+                "postgres.limits", shared_limits.ENGINES, limits_s, cluster.create_database()
+            )
+    return 0 if kept else 1
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
         case ["--small"]:
-            sys.exit(main(20, 64, (1, 2), 1, 5, 0))
+            sys.exit(main(20, 64, (1, 2), 1, 5, 0, limits_s=1))
         case ["engine", database, runs]:
             asyncio.run(run_as_engine(database or None, int(runs)))
-        case ["nap", database]:
-            asyncio.run(nap_as_engine(database))
+        case ["nap", database, lease_s]:
+            asyncio.run(nap_as_engine(database, float(lease_s)))
         case _:
             sys.exit(main())

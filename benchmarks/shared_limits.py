@@ -10,6 +10,8 @@ for their runs. The servers, the vendor and the callers, who share this process,
 - `alone.refused` and `alone.used` are those of a single server, which asks nobody before a call.
 - `key_rate` is what a key of 50 requests a second gets at all four servers together, as a ratio to
   that, once its burst is used up.
+
+`python -m benchmarks.postgres` has the first two on a database of PostgreSQL.
 """
 
 import asyncio
@@ -95,24 +97,37 @@ class Callers:
 
 
 @contextmanager
-def open_callers(engines: int, **settings: str) -> Iterator[Callers]:
-    """Open callers of so many servers on one data directory, and end them with the block."""
+def open_callers(engines: int, database: str | None = None, **settings: str) -> Iterator[Callers]:
+    """Open callers of so many servers on one deployment, and end them with the block.
+
+    Args:
+        engines: how many servers.
+        database: the URL of PostgreSQL, where each server has a data directory of its own; without
+            it they share one.
+        **settings: further settings of each.
+    """
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
         limits = str(RATE), str(VENDOR_BURST)
         port, _ = opened.enter_context(start_module("benchmarks._limited_vendor", *limits))
         vendor = {("openai", "api"): f"http://127.0.0.1:{port}/v1"}
         settings |= {"vendors__openai__requests_per_minute": str(RATE * 60)}
+        names = ["data"] * engines
+        if database is not None:
+            settings["database"] = database
+            names = [f"data{number}" for number in range(engines)]
         urls = [
-            opened.enter_context(serve_toolkit(folder / "data", vendor, **settings))[0]
-            for _ in range(engines)
+            opened.enter_context(serve_toolkit(folder / name, vendor, **settings))[0]
+            for name in names
         ]
         yield Callers(urls, port)
 
 
-def measure_vendor(engines: int, seconds: float) -> tuple[float, float]:
+def measure_vendor(
+    engines: int, seconds: float, database: str | None = None
+) -> tuple[float, float]:
     """Measure the share of calls that the vendor refused, and that of its rate that was used."""
-    with open_callers(engines) as callers:
+    with open_callers(engines, database) as callers:
         counts = asyncio.run(callers.send_runs(seconds))
     done, refused = counts.get("200", 0), counts.get("429", 0)
     return refused / max(1, done + refused), done / seconds / RATE
@@ -125,14 +140,27 @@ def measure_key(engines: int, seconds: float) -> float:
         return asyncio.run(callers.send_reads(seconds)) / KEY_RATE
 
 
+def report_vendor(name: str, engines: int, seconds: float, database: str | None = None) -> bool:
+    """Measure and print what a vendor refused, and how much of its rate was used.
+
+    Args:
+        name: what the names of both figures begin with.
+        engines: how many servers call it.
+        seconds: how long they do.
+        database: their database of PostgreSQL, if it is not a data directory.
+
+    Returns:
+        true if both limits are kept.
+    """
+    refused, used = measure_vendor(engines, seconds, database)
+    kept = report(f"{name}.refused", refused, "share", floor=0, limit=MOST_REFUSED)
+    return report_share(f"{name}.used", used, at_least=LEAST_USED) and kept
+
+
 def main(seconds: float = SECONDS) -> bool:
     """Measure four servers, and one; false if a figure misses its limit."""
-    refused, used = measure_vendor(ENGINES, seconds)
-    kept = report("shared_limits.refused", refused, "share", floor=0, limit=MOST_REFUSED)
-    kept &= report_share("shared_limits.used", used, at_least=LEAST_USED)
-    refused, used = measure_vendor(1, seconds)
-    kept &= report("shared_limits.alone.refused", refused, "share", floor=0, limit=MOST_REFUSED)
-    kept &= report_share("shared_limits.alone.used", used, at_least=LEAST_USED)
+    kept = report_vendor("shared_limits", ENGINES, seconds)
+    kept &= report_vendor("shared_limits.alone", 1, seconds)
     of_key = measure_key(ENGINES, seconds)
     kept &= report("shared_limits.key_rate", of_key, "x", floor=1, limit=MOST_OF_KEY_RATE)
     return kept

@@ -22,7 +22,6 @@ from benchmarks import (
     long_day,
     many_clients,
     many_workflows,
-    object_storage,
     planning,
     postgres,
     progress,
@@ -37,7 +36,6 @@ from benchmarks import (
 from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
 from tests._postgres import find_postgres
-from tests.support.s3_server import VARIABLES
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -128,13 +126,18 @@ def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
 
 def test_postgres(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given next to nothing to do, then what a node and a run cost on PostgreSQL is told."""
+    """Given next to nothing to do, then what nodes, runs and limits cost there is told."""
     if find_postgres() is None:
         pytest.skip("PostgreSQL is not installed")
     monkeypatch.delenv("PEERS", raising=False)
-    postgres.main(20, 64, (1, 2), 1, 3, 0)
-    names = ("node.chain", "node.layered", "runs.1", "runs.2", "notice")
-    assert set(figures(capsys)) == {f"postgres.{name}" for name in names}
+    monkeypatch.setattr(shared_limits, "ENGINES", 2)
+    postgres.main(20, 64, (1, 2), 1, 3, 0, limits_s=0.5)
+    told = [json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()]
+    names = (
+        "node.chain", "node.layered", "run_cpu", "runs.1", "runs.2", "notice",
+        "limits.refused", "limits.used",
+    )  # fmt: skip
+    assert told == [f"postgres.{name}" for name in names]
 
 
 def test_gateway(capsys: pytest.CaptureFixture[str]) -> None:
@@ -291,18 +294,6 @@ def test_transfers(capsys: pytest.CaptureFixture[str]) -> None:
     asyncio.run(transfers.main(1_000_000, 0.1, 1))
     names = ("slow_readers", "half_uploads", "uploads", "large_inputs")
     assert set(figures(capsys)) == {f"transfers.{name}" for name in names}
-
-
-def test_object_storage(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Given an artifact in object storage, then no byte of it goes through a server that signs."""
-    for name, value in VARIABLES.items():
-        monkeypatch.setenv(name, value)
-    assert asyncio.run(object_storage.main(12_000_000)) == 0
-    told = figures(capsys)
-    assert float(str(told["object_storage.presigned.bytes"]["value"])) < 0.01
-    assert float(str(told["object_storage.proxied.bytes"]["value"])) > 11
 
 
 def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,10 +25,14 @@ from benchmarks import (
     filtered_lists,
     gateway,
     large_workflow,
+    object_storage,
+    postgres,
     startup,
     store_growth,
     streaming,
 )
+from tests._postgres import find_postgres
+from tests.support.s3_server import VARIABLES
 from tests.support.timing import read_thread_clock_s
 
 TRIES = 3
@@ -47,8 +51,11 @@ def read_ratios(measure: Callable[[], object]) -> Ratios:
 def _find_ratio(line: Mapping[str, float]) -> float:
     if share := line.get("most_share"):
         return 1 / share
-    if proxy := line.get("proxy_cpu_ms"):  # a latency is mostly others', on a busy machine
-        return line["cpu_ms"] / proxy
+    # A latency is mostly others', on a busy machine.
+    if floor := line.get("proxy_cpu_ms") or line.get("floor_cpu_ms"):
+        return line["cpu_ms"] / floor
+    if line.get("ratio", 0) is None:  # its floor is nothing at all
+        return line["value"] / line["size_mb"]
     return line.get("least_ratio") or line["ratio"]
 
 
@@ -79,6 +86,21 @@ async def compare_sizes() -> Ratios:
 def measure_lists() -> None:
     """Measure lists among a few runs, by CPU time."""
     asyncio.run(filtered_lists.main(3_000, 3, time.process_time))
+
+
+def measure_postgres() -> None:
+    """Measure a few nodes, runs, commits and a killed engine, by CPU time what an engine does."""
+    if find_postgres() is None:
+        pytest.skip("PostgreSQL is not installed")
+    postgres.main(100, 200, (), 2, 20, 1, lease_s=1.0, limits_s=0, clock=time.process_time)
+
+
+def measure_object_storage() -> None:
+    """Measure an artifact of a few parts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in VARIABLES.items():
+            patch.setenv(name, value)
+        asyncio.run(object_storage.main(24_000_000, 2))
 
 
 def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
@@ -170,6 +192,29 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
                 "filtered_lists.text": 4,
             },
             id="filtered_lists",
+        ),
+        pytest.param(
+            lambda: read_ratios(measure_postgres),
+            {
+                "postgres.node.chain": 6,
+                "postgres.node.layered": 3.3,
+                "postgres.run_cpu": 5,
+                "postgres.notice": 4,
+                "postgres.takeover": 2,
+            },
+            id="postgres",
+        ),
+        pytest.param(
+            lambda: read_ratios(measure_object_storage),
+            {
+                "object_storage.presigned.bytes": 0.001,
+                "object_storage.proxied.bytes": 1.01,
+                "object_storage.upload.memory": 6,
+                "object_storage.read.memory": 6,
+                "object_storage.write": 5,
+                "object_storage.read": 5,
+            },
+            id="object_storage",
         ),
         pytest.param(
             count_start_ratios,
