@@ -220,6 +220,8 @@ class LeaseStore:
             if not is_closed:
                 await self._writer.submit([_make_closing(lease)], lease, eager=False)
             return
+        # What is still being written under it would be refused afterwards, and be paid for again.
+        await asyncio.wait([self._writer.submit((), lease)])
         # Not by the writer, which may refuse everything under this lease by now.
         await self._changes.execute(
             roots.update()

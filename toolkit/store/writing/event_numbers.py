@@ -28,9 +28,13 @@ class EventNumbers:
         self._last_n: dict[str, int] = {}
         # What this transaction inserts, which has no events yet.
         self._new_ids: set[str] = set()
+        self._is_forgotten = False
 
     def begin(self) -> None:
         """Begin a transaction, which has inserted nothing yet."""
+        if self._is_forgotten:
+            self._is_forgotten = False
+            self._last_n.clear()
         self._new_ids.clear()
 
     def add_new(self, ids: Iterable[str]) -> None:
@@ -82,8 +86,12 @@ class EventNumbers:
                 del self._last_n[value]
 
     def forget(self) -> None:
-        """Forget the remembered numbers: another process may have added events."""
-        self._last_n.clear()
+        """Forget the remembered numbers: another process may have added events.
+
+        From the next transaction on, as this is called on any thread: one that is under way has
+        looked up what it needs, and has given numbers that the database does not have yet.
+        """
+        self._is_forgotten = True
 
     def __len__(self) -> int:
         """How many numbers are remembered."""

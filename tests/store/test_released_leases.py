@@ -1,0 +1,84 @@
+"""Leases that are released while others wait for the work, in a database of either kind."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+from tests.support.timing import wait_until_async
+from toolkit.store import AppendEvent, InsertRow, Lease, Store
+from toolkit.store.writing.event_numbers import EventNumbers
+
+WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
+AT = "2026-11-23T08:00:00.000Z"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+async def stores(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[tuple[Store, Store]]:
+    """Two stores on one database."""
+    url = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
+    yield first, second
+    for each in (first, second):
+        await each.close()
+
+
+async def acquire(store: Store, *names: str) -> list[Lease]:
+    """Make roots that a store holds."""
+    made = [store.leases.build_root(name, "run", "acc") for name in names]
+    await store.write([inserted for inserted, _ in made])
+    return [lease for _, lease in made]
+
+
+def plan(name: str) -> InsertRow:
+    """A row of an account."""
+    return InsertRow("plans", {"id": name, "account_id": "acc", "created_at": AT, "doc": "{}"})
+
+
+async def test_what_was_written_before_is_kept(stores: tuple[Store, Store]) -> None:
+    """Given writes that nobody waited for, when the lease is released, then they are made first."""
+    first, second = stores
+    (lease,) = await acquire(first, "run_a")
+    written = [first.write([plan(f"{n}")], lease=lease, eager=False) for n in range(5)]
+    await first.leases.release(lease, done=False)
+    await asyncio.gather(*written)
+    assert len(await second.find_rows("plans")) == 5
+    (taken,) = await second.leases.claim(10)
+    assert taken.root_id == "run_a"
+
+
+async def test_what_waits_for_the_database_is_kept(tmp_path: Path, postgres_url: str) -> None:
+    """Given a write in the queue behind one that is held up, then a release waits for both."""
+    store = await Store.open(tmp_path, database=postgres_url)
+    (lease,) = await acquire(store, "run_a")
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("LOCK TABLE plans IN EXCLUSIVE MODE")
+        written = [store.write([plan("0")], lease=lease)]
+        with psycopg.connect(postgres_url, autocommit=True) as onlooker:
+            await wait_until_async(lambda: bool(onlooker.execute(WAITING_SQL).fetchone()))
+        written.append(store.write([plan("1")], lease=lease))
+        releasing = asyncio.create_task(store.leases.release(lease, done=False))
+        for _ in range(10):
+            await store.find_rows("roots")  # time enough to get in between
+    await asyncio.gather(*written, releasing)
+    assert len(await store.find_rows("plans")) == 2
+    await store.close()
+
+
+def test_numbers_are_forgotten_between_transactions() -> None:
+    """Given a claim while events are written, then these have the numbers that are theirs."""
+    known = {"wfl_a": 7}
+    numbers = EventNumbers(lambda _key, _column, value: known.pop(value))
+    events = [AppendEvent("wfl_a", "node.queued", {}, AT)] * 3
+    numbers.begin()
+    first = numbers.make_rows(events[:1])
+    numbers.forget()  # on another thread, in the middle
+    assert [row[1] for row in (*first, *numbers.make_rows(events))] == [8, 9, 10, 11]
+    known["wfl_a"] = 20  # as somebody else has added some
+    numbers.begin()
+    assert [row[1] for row in numbers.make_rows(events)] == [21, 22, 23]
