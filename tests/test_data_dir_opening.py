@@ -14,7 +14,7 @@ from tests.store.disks import small_disk
 from tests.support.model_server import ModelServer
 from toolkit import Client, RequestError, Workflow
 from toolkit.cli import app
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ServiceError
 from toolkit.engine.execution.leases import LeaseManager
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -169,40 +169,6 @@ def test_a_directory_that_is_moved_is_no_copy(
     assert "It is a copy" not in toolkit("doctor", "--data-dir", moved).stdout
     with Client.local(moved, sandbox=True) as client:
         assert client.runs.get(run_id).wait(progress=False).status == "completed"
-
-
-def test_looking_writes_nothing(settings: Settings, tmp_path: Path) -> None:
-    """Given `--read-only`, then all accounts are seen, and not a byte is written."""
-    with Client.local(settings=settings) as client:
-        run = client.runs.create("composition.layout", {"title": "Tea"}).wait(progress=False)
-    made = toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
-    assert made.stdout
-    with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
-        (ada,) = connection.execute(
-            "SELECT id FROM accounts WHERE email = 'ada@example.org'"
-        ).fetchone()
-        connection.execute("UPDATE jobs SET account_id = ?", (ada,))
-        connection.execute("UPDATE artifacts SET account_id = ?", (ada,))
-        connection.commit()
-    before = {path: path.read_bytes() for path in settings.data_dir.rglob("*") if path.is_file()}
-    where = ("--data-dir", settings.data_dir, "--read-only")
-    (shown,) = json.loads(toolkit("runs", *where, "--json").stdout)
-    assert shown["id"] == run.id
-    card = tmp_path / "card.png"
-    toolkit("artifacts", "save", run.artifact_id, card, *where)
-    assert card.stat().st_size
-    for command in (["events", run.id], ["show", run.id]):
-        toolkit("runs", *command, *where)
-    for area in ("workflows", "tasks", "keys", "usage", "connections", "health", "endpoints"):
-        toolkit(area, *where)
-    after = {path: path.read_bytes() for path in settings.data_dir.rglob("*") if path.is_file()}
-    assert {p: b for p, b in after.items() if not p.name.startswith("state.db-")} == before
-    with (
-        Client.local(settings.data_dir, read_only=True) as client,
-        pytest.raises(RequestError) as refused,
-    ):
-        client.runs.create("composition.layout", {"title": "Tea"})
-    assert refused.value.code is ErrorCode.FORBIDDEN
 
 
 @pytest.mark.parametrize("log", [False, True])

@@ -218,7 +218,7 @@ def test_doctor_examines_a_database(
 def test_prune_leaves_the_artifacts_of_a_database(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given settings of a database and its artifacts, then pruning a directory touches none."""
+    """Given settings of a database and its artifacts, then none is a directory's to prune."""
     with Client.local(tmp_path / "a", sandbox=True) as client:
         client.runs.create("llm.generate", {"objective": "Salt"}).wait(progress=False)
     shared = tmp_path / "shared"
@@ -228,6 +228,22 @@ def test_prune_leaves_the_artifacts_of_a_database(
     monkeypatch.setenv("TOOLKIT_ARTIFACT_URL", str(shared))
     words = ["prune", "--older-than", "1h", "--data-dir", str(tmp_path / "a")]
     refused = CliRunner().invoke(app, words)
-    assert isinstance(refused.exception, RequestError)
-    assert "TOOLKIT_DATABASE" in str(refused.exception)
+    assert isinstance(refused.exception, ServiceError)
+    assert "The database has no tables" in str(refused.exception)
     assert (shared / "theirs").exists()
+
+
+def test_a_password_on_the_command_line_is_told_of(
+    tmp_path: Path, postgres: PostgresCluster, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an address with a password as an option, then a line says where else to give it."""
+    Client.local(tmp_path, sandbox=True, database=postgres_url).close()
+    bare = postgres_url.replace(f":{postgres.password}@", "@")
+    words = ["doctor", "--no-vendors", "--data-dir", str(tmp_path)]
+    told = CliRunner().invoke(app, [*words, "--database", postgres_url])
+    assert "PGPASSWORD" in told.stderr
+    assert postgres.password not in told.output
+    monkeypatch.setenv("PGPASSWORD", postgres.password)
+    assert CliRunner().invoke(app, [*words, "--database", bare]).stderr == ""
+    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
+    assert CliRunner().invoke(app, words).stderr == ""

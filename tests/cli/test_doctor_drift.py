@@ -4,12 +4,13 @@ import json
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import uvicorn
 from typer.testing import CliRunner
@@ -61,8 +62,29 @@ def cloud(monkeypatch: pytest.MonkeyPatch) -> Iterator[GPUCloud]:
     thread.join(timeout=5)
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def run(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], list[Any]]:
+    """What runs a statement in the records' database, which the environment names."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+        monkeypatch.setenv("TOOLKIT_DATABASE", url)
+
+    def run_in_database(sql: str) -> list[Any]:
+        with closing(
+            psycopg.connect(url, autocommit=True)
+            if request.param == "postgresql"
+            else sqlite3.connect(tmp_path / "data" / "state.db", isolation_level=None)
+        ) as database:
+            cursor = database.execute(sql)
+            return list(cursor.fetchall()) if cursor.description else []
+
+    return run_in_database
+
+
 @pytest.fixture
-def folder(cloud: GPUCloud, tmp_path: Path) -> Path:
+def folder(cloud: GPUCloud, run: Callable[[str], list[Any]], tmp_path: Path) -> Path:
     """A data directory that has one thing of each kind at the cloud."""
     with Client.local(settings=Settings(data_dir=tmp_path / "data")) as client:
         client.connections.connect("runpod")
@@ -85,15 +107,16 @@ def test_both_sides_agree(folder: Path) -> None:
     assert doctor(folder) == (0, [])
 
 
-def test_what_is_there_and_not_here(folder: Path, cloud: GPUCloud) -> None:
+def test_what_is_there_and_not_here(
+    folder: Path, cloud: GPUCloud, run: Callable[[str], list[Any]]
+) -> None:
     """Given things that others made, and one given up here, then each has a line."""
     cloud.make("pods", name="by hand", gpu={"id": GPU}, image="x")
     cloud.make("templates", name="somebody's own", image="x")
     elsewhere = "weights-sto_01m7zbs60n7rtynkht4fdg35ns"
     cloud.make("network-volumes", name=elsewhere, size=10, dataCenter="EU-RO-1")
-    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
-        database.execute("UPDATE endpoints SET status = 'deleted'")
-        (endpoint,) = database.execute("SELECT id FROM endpoints").fetchone()
+    run("UPDATE endpoints SET status = 'deleted'")
+    ((endpoint,),) = run("SELECT id FROM endpoints")
     code, found = doctor(folder)
     assert code == 1
     lines = {one["what"]: one["serious"] for one in found}
@@ -114,18 +137,17 @@ def test_what_is_here_and_not_there(folder: Path, cloud: GPUCloud) -> None:
     assert {one["what"][1:4] for one in found} == {"cmp", "sto"}
 
 
-def test_what_is_in_between(folder: Path) -> None:
+def test_what_is_in_between(folder: Path, run: Callable[[str], list[Any]]) -> None:
     """Given what a crash cut off, then doctor names what settles it, and that it does."""
-    with closing(sqlite3.connect(folder / "state.db", isolation_level=None)) as database:
-        database.execute(
-            "UPDATE storage SET status = 'creating', vendor_id = NULL,"
-            " doc = json_set(doc, '$.status', 'creating')"
-        )
-        database.execute("UPDATE endpoints SET status = 'deleting'")
+    run(
+        "UPDATE storage SET status = 'creating', vendor_id = NULL,"
+        """ doc = replace(doc, '"status":"ready"', '"status":"creating"')"""
+    )
+    run("UPDATE endpoints SET status = 'deleting'")
     code, found = doctor(folder, "--no-vendors")
     assert code == 1
     assert sorted(one["what"][1:4] for one in found) == ["ep_", "sto"]
-    assert all("open the directory" in one["what"] for one in found)
+    assert all("open the d" in one["what"] for one in found)
     with Client.local(settings=Settings(data_dir=folder)) as client:
         wait_until(
             lambda: client.storage.list()[0].status == "ready" and not list(client.endpoints.list())

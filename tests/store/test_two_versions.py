@@ -122,10 +122,9 @@ async def test_who_starts_is_let_in_where_it_may(
     await use(again, 1)
     await again.close()
     assert execute("SELECT version_num FROM alembic_version") == [("9999",)]
-    if url is None:
-        looking = ReadOnlyStore(tmp_path, None)
-        assert await looking.get_row("jobs", "job_a") is not None
-        await looking.close()
+    looking = await ReadOnlyStore.view(tmp_path, None, database=url)
+    assert await looking.get_row("jobs", "job_a") is not None
+    await looking.close()
 
 
 async def test_who_starts_is_refused_where_it_may_not(

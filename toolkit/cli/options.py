@@ -141,7 +141,7 @@ READ_TARGET_OPTIONS: dict[str, Any] = {
         bool,
         typer.Option(
             "--read-only",
-            help="Look at the data directory of all accounts, and write nothing.",
+            help="Look at the data directory, or the database, of all accounts; write nothing.",
             rich_help_panel=TARGET_PANEL,
         ),
     ],

@@ -1,8 +1,9 @@
 """The store that a command of the operator works on: a data directory's, or a database's."""
 
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from toolkit.store import Store
 
 T = TypeVar("T")
+_PASSWORD = re.compile(r"^\w+://[^/@]*:[^/@]+@|[?&]password=")
 DataDir = Annotated[Path, typer.Option(help="Where everything is kept.")]
 Database: TypeAlias = Annotated[
     str | None,
@@ -19,19 +21,38 @@ Database: TypeAlias = Annotated[
         " TOOLKIT_DATABASE by default."
     ),
 ]
+ArtifactUrl: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Where artifacts' bytes are; TOOLKIT_ARTIFACT_URL by default."),
+]
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def make_settings(data_dir: Path, database: str | None) -> "Settings":
+def make_settings(
+    data_dir: Path, database: str | None = None, artifact_url: str | None = None
+) -> "Settings":
     """Make the settings of a command; what it was not given is as set elsewhere.
 
     Raises:
-        SettingsError: the address is none.
+        SettingsError: one of them is none that there can be.
     """
     from toolkit.settings import Settings
 
-    if database is None:
-        return Settings(data_dir=data_dir)
-    return Settings(data_dir=data_dir, database=database)
+    warn_of_password(database)
+    given: dict[str, Any] = {"database": database, "artifact_url": artifact_url}
+    return Settings(
+        data_dir=data_dir, **{name: value for name, value in given.items() if value is not None}
+    )
+
+
+def warn_of_password(url: str | None) -> None:
+    """Say on stderr that an address which was given on the command line has a password."""
+    if url is not None and _PASSWORD.search(url):
+        typer.echo(
+            "The password on the command line shows in lists of processes: give the address by"
+            " TOOLKIT_DATABASE, or the password by PGPASSWORD or a password file.",
+            err=True,
+        )
 
 
 def run_on_store(
@@ -67,7 +88,7 @@ async def _open_store(settings: "Settings", *, read_only: bool) -> "Store":
     from toolkit.store.maintenance.databases import check_database
 
     if settings.database is None and read_only:
-        return ReadOnlyStore(
+        return await ReadOnlyStore.view(
             settings.data_dir, settings.artifact_url, settings.artifact_endpoint_url
         )
     url = settings.get_database_url()

@@ -1,6 +1,7 @@
 """The engine, put together: the one object that servers and notebooks hold."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 from typing import Literal, Self, TypeVar, TypeVarTuple, Unpack, cast
@@ -64,6 +65,7 @@ from toolkit.secrets import EnvironmentResolver, SecretResolver
 from toolkit.settings import Settings
 from toolkit.store import ReadOnlyStore, Store
 
+log = logging.getLogger(__name__)
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
@@ -189,14 +191,11 @@ class Engine:
             take_up = settings.take_up
         executor = make_executor(settings)
         if read_only:
-            if settings.database is not None:
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
-                    "A database of PostgreSQL is not opened to be looked at alone (read_only,"
-                    " --read-only): that is for data directories.",
-                )
-            store: Store = ReadOnlyStore(
-                settings.data_dir, settings.artifact_url, settings.artifact_endpoint_url
+            store: Store = await ReadOnlyStore.view(
+                settings.data_dir,
+                settings.artifact_url,
+                settings.artifact_endpoint_url,
+                settings.get_database_url(),
             )
         else:
             store = await Store.open(
@@ -249,6 +248,9 @@ class Engine:
         takes_up = not engine.is_held and take_up is not False
         try:
             await deployment.open()
+            told = await store.claim_artifact_place()
+            if told is not None:
+                log.warning(told)
             await engine.leases.open(take_up=takes_up)
         except BaseException:
             await engine.close(0)
@@ -299,14 +301,20 @@ class Engine:
 
     async def get_health(self) -> Health:
         """Report the status of the engine, and how many jobs it runs."""
+        status = await self.find_readiness()
+        if status == "ok" and self.core.store.limits.has_engines_apart:
+            status = "degraded"
         return Health(
-            status="draining" if self.is_draining else await self._check_store(),
+            status=status,
             version=read_installed_version(),
             sandbox=self.settings.sandbox,
             jobs_running=self.leases.running_count,
         )
 
-    async def _check_store(self) -> Literal["ok", "degraded"]:
+    async def find_readiness(self) -> Literal["ok", "draining", "degraded"]:
+        """Find out whether new work is taken (`ok`), and can be stored."""
+        if self.is_draining:
+            return "draining"
         try:
             await self.core.store.get_row("configuration", "all")
         except ServiceError:

@@ -281,12 +281,11 @@ async def unshare_connection(call: ApiCall[UnshareQuery]) -> Connection:
 @handles(providers.HEALTH_READ)
 async def read_health(call: ApiCall[HealthQuery]) -> Health:
     """Read the state of the service; refuse where new work is asked about and not taken."""
-    health = await call.engine.get_health()
-    if call.input.ready and health.status != "ok":
+    if call.input.ready and (status := await call.engine.find_readiness()) != "ok":
         raise ServiceError(
-            ErrorCode.UNAVAILABLE, f"The service is {health.status}.", retry_after=RETRY_AFTER_S
+            ErrorCode.UNAVAILABLE, f"The service is {status}.", retry_after=RETRY_AFTER_S
         )
-    return health
+    return await call.engine.get_health()
 
 
 @handles(providers.PROVIDERS_LIST)

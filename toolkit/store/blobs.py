@@ -35,7 +35,7 @@ def open_place(
         synced: whether a file is on the disk before it counts as stored.
     """
     if url is None:
-        return BlobFolder(data_dir / "artifacts", synced=synced)
+        return BlobFolder(data_dir / "artifacts", synced=synced, is_default=True)
     scheme, found, path = url.partition("://")
     if not found:
         return BlobFolder(Path(url), synced=synced)

@@ -1,11 +1,13 @@
 """A database that a store has open, of either kind."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
 from sqlalchemy import Connection
 
+from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.owners import LeaseOwner
 from toolkit.store.leases.clock import SharedClock
 from toolkit.store.read_connection import ReadConnection
@@ -52,6 +54,40 @@ class OpenDatabase(Protocol):
         """Do what is due after a commit, on the loop."""
         ...
 
+    async def claim_artifacts(self, place: BlobPlace) -> str | None:
+        """Have the database and the place of its artifacts know each other.
+
+        Returns:
+            what is to be told where this engine's folder is its own, and others have theirs.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it is not that of the database.
+        """
+        ...
+
     async def close(self) -> None:
         """Close everything, once nothing is written any more."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ViewedDatabase:
+    """A database that was opened to be looked at, and no more.
+
+    Attributes:
+        reads: where committed rows are read.
+        clock: what leases end by.
+        owner: what knows which owners of leases have gone.
+        is_copy: whether it is a copy of another one.
+        get_version: tells a number that changes when others commit, where there is one.
+        poll_interval_s: how often who waits for an event looks for it, in seconds.
+        close: closes everything.
+    """
+
+    reads: ReadConnection
+    clock: SharedClock
+    owner: LeaseOwner
+    is_copy: bool
+    get_version: Callable[[], int] | None
+    poll_interval_s: float
+    close: Callable[[], Awaitable[None]]

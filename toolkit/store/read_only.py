@@ -1,11 +1,11 @@
-"""A store that only reads: it creates, migrates, locks and writes nothing in the data directory."""
+"""A store that only reads: it creates, migrates, locks and writes nothing."""
 
 import asyncio
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Self
 
 from sqlalchemy import Delete, Update
 
@@ -15,11 +15,14 @@ from toolkit.store.changes import Change, Lease
 from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
-from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.database import ViewedDatabase
+from toolkit.store.dialects import DatabaseKind
+from toolkit.store.event_waiters import POLL_INTERVAL_S, EventWaiters
+from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
-from toolkit.store.read_connection import Row
+from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
@@ -30,46 +33,67 @@ from toolkit.store.writing.writer import ChangeWriter
 READ_ONLY_ACCOUNT_ID: Final = (
     f"acc_{'0' * 26}"  # the account of the directory's owner, who sees all rows
 )
-_ACCOUNT_CONDITION = re.compile(r"(\w+\.)?account_id = :account_id")
+_ACCOUNT_CONDITION = re.compile(
+    r"(\w+\.)?account_id = (:account_id|%\(account_id\)s(::VARCHAR)?)(?!\w)"
+)
 
 
 class ReadOnlyStore(Store):
-    """A reader of the rows, events and bytes of a data directory, those of all accounts as one.
+    """A reader of the rows, events and bytes of a store, those of all accounts as one.
 
     Args:
-        data_dir: where `state.db` is; of the newest revision.
-        artifact_url: where artifacts' bytes are; in `data_dir` by default.
-        artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
+        viewed: what was opened, of the newest revision.
+        blobs: the artifacts' bytes.
     """
 
-    def __init__(
-        self, data_dir: Path, artifact_url: str | None, artifact_endpoint_url: str | None = None
-    ) -> None:
-        database = find_database(data_dir, newest=True)
-        with translate_errors():
-            self._connection = open_read_only(database)
-            self.is_copy = is_copy(data_dir, self._connection)
-        reads = _AllAccountsReadConnection(self._connection)
+    def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
+        self._viewed = viewed
+        self.is_copy = viewed.is_copy
+        reads = _AllAccountsReadConnection(viewed.reads)
         self._reader = RowReader(reads)
-        place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
-        self._blobs = BlobStore(place, synced=False)
-        self._waiters = EventWaiters(self._reader, reads.get_data_version)
+        self._blobs = blobs
+        self._waiters = EventWaiters(self._reader, viewed.get_version, viewed.poll_interval_s)
         self._writer = _RefusingWriter()
         self._changes = _RefusingDirectWriter()
-        self._owner = _Onlooker(data_dir)
+        self._owner = viewed.owner
         self.leases = _ReadOnlyLeases(
-            self._reader, self._writer, self._changes, self._owner, MachineClock(), 0
+            self._reader, self._writer, self._changes, self._owner, viewed.clock, 0
         )
-        self.limits = LimitStore(reads, self._changes, self._owner, MachineClock(), frozenset)
+        self.limits = LimitStore(reads, self._changes, self._owner, viewed.clock, frozenset)
+
+    @classmethod
+    async def view(
+        cls,
+        data_dir: Path,
+        artifact_url: str | None,
+        artifact_endpoint_url: str | None = None,
+        database: str | None = None,
+    ) -> Self:
+        """Open a data directory, or a database, to look at it.
+
+        Args:
+            data_dir: where `state.db` is, unless the rows are in another database.
+            artifact_url: where artifacts' bytes are; in `data_dir` by default.
+            artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
+            database: the address of a database of PostgreSQL, which has the rows instead.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when there is none, or it is of another version.
+        """
+        if database is None:
+            viewed = _view_data_dir(data_dir)
+        else:
+            with needs_postgres():
+                from toolkit.store.postgres.viewing import view_postgres
+            viewed = await view_postgres(database)
+        place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
+        return cls(viewed, BlobStore(place, synced=False))
 
     async def close(self) -> None:
         """Close the database."""
         await self._blobs.close()
         self._waiters.close()
-        self._connection.close()
+        await self._viewed.close()
 
     async def put_blob(self, sha256: str, data: Content) -> None:  # noqa: ARG002 - a store's
         """Refuse to store anything."""
@@ -78,6 +102,32 @@ class ReadOnlyStore(Store):
     async def delete_blob(self, sha256: str, *, stored_before_s: float) -> bool:  # noqa: ARG002
         """Delete nothing."""
         return False
+
+
+def _view_data_dir(data_dir: Path) -> ViewedDatabase:
+    """Open the database of a data directory for reading.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it is no data directory, or of another version.
+    """
+    database = find_database(data_dir, newest=True)
+    with translate_errors():
+        connection = open_read_only(database)
+        copied = is_copy(data_dir, connection)
+    reads = SqliteReadConnection(connection)
+
+    async def close() -> None:
+        connection.close()
+
+    return ViewedDatabase(
+        reads,
+        MachineClock(),
+        _Onlooker(data_dir),
+        copied,
+        reads.get_data_version,
+        POLL_INTERVAL_S,
+        close,
+    )
 
 
 class _Onlooker(LeaseOwner):
@@ -136,21 +186,36 @@ class _RefusingDirectWriter(DirectWriter):
         raise _make_read_only_error()
 
 
-class _AllAccountsReadConnection(SqliteReadConnection):
-    """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s."""
+class _AllAccountsReadConnection:
+    """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s.
 
-    def read_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+    Args:
+        reads: reads the rows.
+    """
+
+    def __init__(self, reads: ReadConnection) -> None:
+        self._reads = reads
+
+    @property
+    def kind(self) -> DatabaseKind:
+        """The kind of the database."""
+        return self._reads.kind
+
+    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
+        """Fetch all rows, each by the names of its columns."""
         if given.get("account_id") == READ_ONLY_ACCOUNT_ID:
             # Here, as all statements for rows go through this method.
-            sql = _ACCOUNT_CONDITION.sub(":account_id IS NOT NULL", sql)
-        rows = super().read_rows(sql, given)
+            sql = _ACCOUNT_CONDITION.sub("1 = 1", sql)
+        rows = await self._reads.fetch_rows(sql, given)
         return [
             {**row, "account_id": READ_ONLY_ACCOUNT_ID} if "account_id" in row else row
             for row in rows
         ]
 
+    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
+        """Fetch the values of the first row, if there is one."""
+        return await self._reads.fetch_values(sql, given)
+
 
 def _make_read_only_error() -> ServiceError:
-    return ServiceError(
-        ErrorCode.UNAVAILABLE, "The data directory was opened to be looked at, and no more."
-    )
+    return ServiceError(ErrorCode.UNAVAILABLE, "It was opened to be looked at, and no more.")

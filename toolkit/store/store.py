@@ -14,6 +14,7 @@ from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
 from toolkit.store.event_waiters import EventWaiters
+from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
 from toolkit.store.read_connection import Row
@@ -330,6 +331,19 @@ class Store:
         of = metadata.tables[table]
         return await self._changes.execute(of.delete().where(of.c.created_at < cutoff))
 
+    async def claim_artifact_place(self) -> str | None:
+        """Have the database and the place of its artifacts know each other, once others know of us.
+
+        Returns:
+            what is to be told where this engine's folder is its own, and others have theirs.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the place is not that of the database.
+        """
+        warning = await self._database.claim_artifacts(self._blobs.place)
+        self.limits.is_apart = warning is not None
+        return warning
+
     @property
     def owner(self) -> str:
         """The id of this opening of the store; another process can tell when it has ended."""
@@ -393,11 +407,6 @@ async def _open_postgres(
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used, or what it takes is not installed.
     """
-    try:  # an extra
+    with needs_postgres():
         from toolkit.store.postgres.database import PostgresDatabase
-    except ImportError as error:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "PostgreSQL needs the extra `postgres`: pip install 'capability-toolkit[postgres]'.",
-        ) from error
     return await PostgresDatabase.open(url, data_dir, sandbox=sandbox, take_up=take_up)

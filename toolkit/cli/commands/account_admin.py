@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from toolkit.cli.commands.admin import AsJson, complete_accounts
+from toolkit.cli.commands.admin import complete_accounts
 from toolkit.cli.output import Printer
-from toolkit.cli.stores import Database, DataDir, make_settings, run_on_store
+from toolkit.cli.stores import AsJson, Database, DataDir, make_settings, run_on_store
 from toolkit.cli.target import Target
 
 if TYPE_CHECKING:

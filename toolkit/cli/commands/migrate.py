@@ -2,12 +2,17 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.commands.admin import AsJson
-from toolkit.cli.stores import Database, DataDir, make_settings
+from toolkit.cli.output import print_json
+from toolkit.cli.stores import AsJson, Database, DataDir, make_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from toolkit.settings import Settings
 
 
 def migrate(
@@ -36,7 +41,12 @@ def migrate(
     With --from or --to, a data directory moves into a database of PostgreSQL; interrupted, it goes
     on where it was. All rows are compared and all bytes are read before an engine can open the
     database. Nothing is deleted: the directory's own database is state.db.moved from then on.
+
+    With --artifacts alone, the artifacts of a database move to another place, while no engine runs.
     """
+    if source is None and target is None and artifacts is not None:
+        _move_artifacts(make_settings(data_dir, database), artifacts, as_json=as_json)
+        return
     if source is None and target is None:
         _bring_up_to_date(data_dir, database, as_json=as_json)
         return
@@ -52,15 +62,12 @@ def migrate(
     )
     moved = move_data_dir(source, url, places)
     if as_json:
-        import json
-
-        typer.echo(json.dumps(asdict(moved), indent=2))
+        print_json(asdict(moved))
     else:
         typer.echo(
             f"✓ {moved.rows} rows are there and alike, and {moved.artifacts} files of bytes."
         )
-        for digest in moved.lost:
-            typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
+        _print_lost(moved.lost)
         typer.echo(f"Serve it: {_explain_serving(source, places.target)}")
     if moved.lost:
         raise typer.Exit(1)
@@ -73,14 +80,49 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
     settings = make_settings(data_dir, database)
     version = bring_up_to_date(settings.data_dir, settings.get_database_url())
     if as_json:
-        import json
-
-        typer.echo(json.dumps(asdict(version), indent=2))
+        print_json(asdict(version))
     else:
         typer.echo(
             f"✓ The tables are of revision {version.revision}; engines of"
             f" {version.oldest or version.revision} and later may work on them."
         )
+
+
+def _move_artifacts(settings: "Settings", artifacts: str, *, as_json: bool) -> None:
+    """Move the artifacts of a database to another place."""
+    from toolkit.store.blobs import open_place
+    from toolkit.store.maintenance.databases import move_artifacts_of
+
+    url = settings.get_database_url()
+    if url is None:
+        raise typer.BadParameter(
+            "name the database, or set TOOLKIT_DATABASE", param_hint="--database"
+        )
+    endpoint_url = settings.artifact_endpoint_url
+    new = make_settings(settings.data_dir, artifact_url=artifacts).artifact_url
+    places = (settings.artifact_url, new)
+    old, target = (
+        open_place(settings.data_dir, each, endpoint_url=endpoint_url, synced=True)
+        for each in places
+    )
+    try:
+        moved = move_artifacts_of(url, old, target)
+    finally:
+        old.close()
+        target.close()
+    if as_json:
+        print_json(asdict(moved))
+    else:
+        typer.echo(f"✓ {moved.artifacts} files of bytes are there, {moved.copied} of them copied.")
+        _print_lost(moved.lost)
+        typer.echo(f"Serve it with TOOLKIT_ARTIFACT_URL={new}.")
+    if moved.lost:
+        raise typer.Exit(1)
+
+
+def _print_lost(lost: "Sequence[str]") -> None:
+    for digest in lost:
+        typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
 
 
 def _explain_serving(source: Path, artifact_url: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from toolkit.cli.errors import REFUSED, find_exit_code
+from toolkit.cli.stores import warn_of_password
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
 
 if TYPE_CHECKING:
@@ -71,6 +72,10 @@ def serve(
             " password is better in TOOLKIT_DATABASE, PGPASSWORD or a password file."
         ),
     ] = None,
+    artifact_url: Annotated[
+        str | None,
+        typer.Option(help="Where artifacts' bytes go, a folder or a URL such as s3://bucket/name."),
+    ] = None,
     log_format: Annotated[
         Literal["auto", "json", "text"], typer.Option(help="Of log lines, on stderr.")
     ] = "auto",
@@ -88,6 +93,8 @@ def serve(
 ) -> None:
     """Serve the /v1 contract until SIGTERM or Ctrl-C."""
     _check_extra()
+    if not is_worker:
+        warn_of_password(database)
     if workers > 1:
         with _log_errors(log_format):
             raise typer.Exit(_run_workers(workers, host, port, metrics_port, log_format, log_level))
@@ -107,6 +114,7 @@ def serve(
             cors_origins=cors_origin,
             dispatch=dispatch,
             database=database,
+            artifact_url=artifact_url,
         )
         script = _load_faults(faults)
         update: dict[str, object] = {

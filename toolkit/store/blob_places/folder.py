@@ -1,6 +1,7 @@
 """A folder of artifacts' bytes, which other processes may use at the same time."""
 
 import os
+import platform
 import re
 import secrets
 import time
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.store.blob_places.place import BlobEntry
+from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 from toolkit.store.crashpoints import find_crash_point
 
@@ -39,13 +40,16 @@ class BlobFolder:
     Args:
         path: the folder; it need not exist.
         synced: whether each file is on the disk before it counts as stored.
+        is_default: whether it is where a data directory has it, as no other place was named.
     """
 
     is_remote = False
     chunk_bytes = CHUNK_BYTES
 
-    def __init__(self, path: Path, *, synced: bool = False) -> None:
+    def __init__(self, path: Path, *, synced: bool = False, is_default: bool = False) -> None:
         self._path = path
+        self.is_default = is_default
+        self.name = f"{platform.node()}:{path.absolute()}"  # another machine's is another one
         self._synced = synced
         self._crash = find_crash_point("blob")
 
@@ -123,6 +127,22 @@ class BlobFolder:
             RequestError: `INVALID_REQUEST`.
         """
         raise make_unlinkable_error()
+
+    def read_mark(self) -> str | None:
+        """Read the mark of the place; none where it has none."""
+        try:
+            return decode_mark((self._path / MARK_NAME).read_bytes())
+        except FileNotFoundError:
+            return None
+
+    def write_mark(self, mark: str, *, replace: bool) -> None:
+        """Write the mark of the place; one that is there already stays, unless it is replaced."""
+        self._path.mkdir(parents=True, exist_ok=True)
+        try:
+            with (self._path / MARK_NAME).open("w" if replace else "x", encoding="ascii") as file:
+                file.write(f"{mark}\n")
+        except FileExistsError:
+            pass
 
     def close(self) -> None:
         """Close nothing."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import make_unlinkable_error
-from toolkit.store.blob_places.place import BlobEntry
+from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
 from toolkit.store.blob_places.remote_calls import (
     NO_CONTAINER_CODES,
     RemoteCalls,
@@ -38,6 +38,9 @@ _S3_CONFIG = {
     "retries": {"total_max_attempts": 1},
     "signature_version": "s3v4",
 }
+# Of a request to write what is not there yet: it is there, or the storage knows no such request.
+_EXISTING_CODES = ("PreconditionFailed", "ConditionalRequestConflict")
+_UNCONDITIONAL_CODES = ("NotImplemented", "NotImplementedError")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{2}")
 # The names by which the kinds of file systems tell when something was stored.
@@ -80,11 +83,13 @@ class ObjectStorage:
         endpoint_url: of a service that speaks S3, where it is not AWS.
     """
 
+    is_default = False
     is_remote = True
     chunk_bytes = READ_BYTES
 
     def __init__(self, url: str, *, endpoint_url: str | None = None) -> None:
         self._url = url.rstrip("/")
+        self.name = re.sub("^s3a:", "s3:", self._url)
         self._endpoint_url = endpoint_url
         self._lock = threading.Lock()
         self._opened: Any = None
@@ -272,6 +277,35 @@ class ObjectStorage:
             return str(self._calls.run(lambda: files.sign(path, expiration=seconds, **given)))
         except NotImplementedError:
             raise make_unlinkable_error() from None
+
+    def read_mark(self) -> str | None:
+        """Read the mark of the place; none where it has none."""
+        files = self._open_filesystem()
+        try:
+            return decode_mark(self._calls.run(lambda: files.cat_file(f"{self._url}/{MARK_NAME}")))
+        except FileNotFoundError:
+            return None
+
+    def write_mark(self, mark: str, *, replace: bool) -> None:
+        """Write the mark of the place; one that is there already stays, unless it is replaced.
+
+        The storage itself sees to that (`If-None-Match`), where it is able to.
+        """
+        files, path = self._open_filesystem(), f"{self._url}/{MARK_NAME}"
+        data = f"{mark}\n".encode("ascii")
+
+        def create() -> None:
+            self._make_folder(files, path)
+            try:
+                files.pipe_file(path, data, mode="create")
+            except Exception as error:
+                code = find_code(error)
+                if code in _UNCONDITIONAL_CODES:
+                    files.pipe_file(path, data)
+                elif not (isinstance(error, FileExistsError) or code in _EXISTING_CODES):
+                    raise
+
+        self._calls.run((lambda: files.pipe_file(path, data)) if replace else create)
 
     def close(self) -> None:
         """Close its connections."""

@@ -3,9 +3,13 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from toolkit.store.content import Content
+
+# The mark of a place, beside the bytes: who it belongs to.
+MARK_NAME: Final = ".database"
+_MARK_SIZE: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +56,14 @@ class BlobPlace(Protocol):
     where the place cannot be used.
 
     Attributes:
+        name: what tells it from other places, in an operator's words.
+        is_default: whether it is where a data directory has it, as no other one was named.
         is_remote: whether it is reached over a network.
         chunk_bytes: how many bytes are best read at once.
     """
 
+    name: str
+    is_default: bool
     is_remote: bool
     chunk_bytes: int
 
@@ -86,8 +94,19 @@ class BlobPlace(Protocol):
             headers: `Content-Type` and `Content-Disposition` of the answer.
         """
 
+    def read_mark(self) -> str | None:
+        """Read the mark of the place; none where it has none."""
+
+    def write_mark(self, mark: str, *, replace: bool) -> None:
+        """Write the mark of the place; one that is there already stays, unless it is replaced."""
+
     def close(self) -> None:
         """Close its connections."""
+
+
+def decode_mark(data: bytes) -> str:
+    """Decode the mark of a place, which is its first line."""
+    return data[:_MARK_SIZE].decode("ascii", "replace").partition("\n")[0].strip()
 
 
 def delete_unreferenced(

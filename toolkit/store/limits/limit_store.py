@@ -25,6 +25,8 @@ MAX_COLLISIONS = 3
 # Where no files tell of engines, each renews a row so often, and is there for so long after that.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
 ENGINE_PREFIX = "engine:"
+# Of an engine that keeps artifacts where others do not find them.
+APART_DOCUMENT = '{"apart":true}'
 _CHANGED_SQL = "SELECT id, doc, changed_at FROM shared_limits WHERE changed_at >= :since"
 
 
@@ -45,6 +47,10 @@ class LimitStore:
     """The limits that the engines of a deployment share, one row each.
 
     Times are by one clock for all engines: the machine's, or the database's.
+
+    Attributes:
+        is_apart: whether this engine keeps artifacts where others do not find them.
+        has_engines_apart: whether one of all engines does.
 
     Args:
         reads: reads what is committed.
@@ -71,6 +77,7 @@ class LimitStore:
         # Where rows tell of engines: those that there were when this one's was last renewed.
         self._engines: frozenset[str] | None = None
         self._renewed_at = 0.0
+        self.is_apart = self.has_engines_apart = False
 
     @property
     def engine_id(self) -> str:
@@ -98,15 +105,17 @@ class LimitStore:
     def _renew_engine(self, connection: Connection) -> frozenset[str]:
         """Renew the row of this engine; return all whose rows are as good as new."""
         at, row_id = self._read_time(connection), f"{ENGINE_PREFIX}{self._owner.id}"
+        doc = APART_DOCUMENT if self.is_apart else "{}"
         known = connection.execute(
-            update(shared_limits).where(shared_limits.c.id == row_id).values(changed_at=at)
+            update(shared_limits).where(shared_limits.c.id == row_id).values(changed_at=at, doc=doc)
         ).rowcount
         if not known:
-            connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc="{}"))
+            connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc=doc))
         of = shared_limits.c
         recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - ENGINE_LIFE_S)
-        found = connection.execute(select(of.id).where(recent)).scalars()
-        return frozenset(row_id.removeprefix(ENGINE_PREFIX) for row_id in found)
+        found = connection.execute(select(of.id, of.doc).where(recent)).all()
+        self.has_engines_apart = any(row.doc == APART_DOCUMENT for row in found)
+        return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in found)
 
     async def leave(self) -> None:
         """Take this engine's row away, if it has one."""

@@ -3,9 +3,11 @@
 import hashlib
 import shutil
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import BlobFolder, fsync_paths, get_blob_path
@@ -34,6 +36,20 @@ class BackupResult:
     lost: tuple[str, ...] = ()
     elsewhere: int = 0
 
+    @classmethod
+    def of(cls, path: Path, digests: Sequence[str], lost: Sequence[str], elsewhere: int) -> Self:
+        """Describe a copy that is complete.
+
+        Args:
+            path: the new directory.
+            digests: the SHA-256 of all artifacts' bytes.
+            lost: of them, those that were not there.
+            elsewhere: how many are in object storage.
+        """
+        size = sum(each.stat().st_size for each in path.rglob("*") if each.is_file())
+        copied = 0 if elsewhere else len(digests) - len(lost)
+        return cls(path, copied, size, tuple(lost), elsewhere)
+
 
 def create_backup(data_dir: Path, target: Path, *, place: BlobPlace | None = None) -> BackupResult:
     """Copy a data directory as it is at one moment; other processes may go on using it.
@@ -51,30 +67,54 @@ def create_backup(data_dir: Path, target: Path, *, place: BlobPlace | None = Non
             the disk is full.
     """
     database = find_database(data_dir)
-    if target.exists():
-        raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
-    if target.resolve().is_relative_to(data_dir.resolve()):
+    if target.resolve().is_relative_to(data_dir.resolve()) and not target.exists():
         raise ServiceError(
             ErrorCode.UNAVAILABLE, f"{target} is in what it would be a copy of; name another place."
         )
+    with open_target(target) as partial, translate_errors():
+        _copy_records(database, partial / "state.db")
+        digests = _list_file_digests(partial / "state.db")
+        source = place or BlobFolder(data_dir / "artifacts")
+        lost, elsewhere = store_bytes(source, partial, digests)
+    return BackupResult.of(target, digests, lost, elsewhere)
+
+
+@contextmanager
+def open_target(target: Path) -> Iterator[Path]:
+    """Make a folder to copy to, which gets its name once the block has ended well.
+
+    Args:
+        target: the new directory.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it exists, or the disk is full.
+    """
+    if target.exists():
+        raise ServiceError(ErrorCode.UNAVAILABLE, f"{target} exists; name a new directory.")
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     with translate_errors():
         (partial / "artifacts").mkdir(mode=0o700, parents=True)
-        _copy_records(database, partial / "state.db")
-        digests = _list_file_digests(partial / "state.db")
-        source = place or BlobFolder(data_dir / "artifacts")
-        elsewhere = len(digests) if source.is_remote else 0
-        if source.is_remote:
-            stored = {entry.digest for entry in source.list_entries()}
-            lost = [each for each in digests if each not in stored]
-        else:
-            lost = [each for each in digests if not _copy_bytes(source, partial, each)]
+        yield partial
         fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
-    size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    copied = 0 if elsewhere else len(digests) - len(lost)
-    return BackupResult(target, copied, size, tuple(lost), elsewhere)
+
+
+def store_bytes(source: BlobPlace, copy: Path, digests: list[str]) -> tuple[list[str], int]:
+    """Copy artifacts' bytes into a copy; those in object storage are only missed.
+
+    Args:
+        source: where they are.
+        copy: the folder to copy to.
+        digests: their SHA-256.
+
+    Returns:
+        the SHA-256 of those that are lost, and how many are in object storage.
+    """
+    if source.is_remote:
+        stored = {entry.digest for entry in source.list_entries()}
+        return [each for each in digests if each not in stored], len(digests)
+    return [each for each in digests if not _copy_bytes(source, copy, each)], 0
 
 
 def _copy_records(database: Path, copy: Path) -> None:

@@ -1,15 +1,21 @@
 """What an operator's commands do with a database of PostgreSQL, whose driver is an extra."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import find_database
+from toolkit.store.extras import needs_postgres
+from toolkit.store.maintenance.backup import BackupResult
 from toolkit.store.maintenance.doctor import DataDirIssue
+from toolkit.store.maintenance.prune import PruneResult
+from toolkit.store.read_connection import Row
 from toolkit.store.schema import SchemaVersion
 from toolkit.store.sqlite.database import migrate_data_dir
+
+if TYPE_CHECKING:
+    from toolkit.store.postgres.artifact_moving import ArtifactMove
 
 
 def check_database(url: str) -> None:
@@ -66,21 +72,70 @@ def examine_database(
     """
     with needs_postgres():
         from toolkit.store.postgres.checks import check_postgres, repair_postgres
-    done = repair_postgres(url) if repair else []
+    done = repair_postgres(url, place) if repair else []
     return done, check_postgres(url, place, deep=deep)
 
 
-@contextmanager
-def needs_postgres() -> Iterator[None]:
-    """Explain a failed import of what the extra installs.
+def prune_database(
+    url: str, older_than: timedelta, place: BlobPlace, *, dry_run: bool
+) -> PruneResult:
+    """Delete what ended long ago in a database, as `prune_data_dir` does in a directory.
+
+    Args:
+        url: its address.
+        older_than: counted from when the work was asked for.
+        place: of its artifacts' bytes.
+        dry_run: only return what would be deleted.
 
     Raises:
-        ServiceError: `UNAVAILABLE` where it is not installed.
+        ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
     """
-    try:
-        yield
-    except ImportError as error:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            "PostgreSQL needs the extra `postgres`: pip install 'capability-toolkit[postgres]'.",
-        ) from error
+    with needs_postgres():
+        from toolkit.store.postgres.pruning import prune_postgres
+    return prune_postgres(url, older_than, place, dry_run=dry_run)
+
+
+def read_managed_resources_of(url: str) -> dict[str, list[Row]]:
+    """Read the rows of connections and of managed resources in a database, by table.
+
+    Args:
+        url: its address.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be read, or is of another version.
+    """
+    with needs_postgres():
+        from toolkit.store.postgres.checks import read_managed_rows
+    return read_managed_rows(url)
+
+
+def back_up_database(url: str, target: Path, place: BlobPlace) -> BackupResult:
+    """Copy a database, and its artifacts' bytes, while engines use both.
+
+    Args:
+        url: its address.
+        target: the new directory.
+        place: of its artifacts' bytes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when it cannot be used, there is no pg_dump, or `target` exists.
+    """
+    with needs_postgres():
+        from toolkit.store.postgres.dumping import back_up_postgres
+    return back_up_postgres(url, target, place)
+
+
+def move_artifacts_of(url: str, source: BlobPlace, target: BlobPlace) -> "ArtifactMove":
+    """Move the artifacts of a database to another place, which it remembers from then on.
+
+    Args:
+        url: its address; no engine has it open.
+        source: where they have been.
+        target: where they are from now on.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, or an engine is running.
+    """
+    with needs_postgres():
+        from toolkit.store.postgres.artifact_moving import move_artifacts
+    return move_artifacts(url, source, target)

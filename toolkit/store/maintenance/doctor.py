@@ -28,6 +28,7 @@ from toolkit.store.data_dir.location import (
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.maintenance.prune import (
     MIN_UNREFERENCED_AGE_S,
+    check_unmarked,
     delete_entry,
     find_referenced_digests,
     find_unreferenced_entries,
@@ -132,6 +133,7 @@ def repair_data_dir(data_dir: Path, *, place: BlobPlace | None = None) -> list[s
         there = place or BlobFolder(data_dir / "artifacts")
         files = 0
         if not (there.is_remote and is_copy(data_dir, connection)):
+            check_unmarked(there)
             named = find_referenced_digests(connection)
             files = sum(
                 delete_entry(there, entry, connection)
@@ -274,7 +276,7 @@ def _check_artifacts(
         trouble = (
             None
             if small or not is_known
-            else _check_artifact_bytes(place, sha256, artifact["size_bytes"], sizes, deep=deep)
+            else check_artifact_bytes(place, sha256, artifact["size_bytes"], sizes, deep=deep)
         )
         if trouble:
             yield DataDirIssue(f"The bytes of `{artifact['id']}` are {trouble}; restore a backup.")
@@ -290,18 +292,27 @@ def _check_artifacts(
         yield DataDirIssue(f"{left} files are named by no record.", "delete them", serious=False)
 
 
-def _check_artifact_bytes(
-    place: BlobPlace, sha256: str, size: int, sizes: dict[str, int], *, deep: bool
+def check_artifact_bytes(
+    place: BlobPlace, sha256: str, size: int | None, sizes: dict[str, int], *, deep: bool
 ) -> str | None:
+    """Check the bytes of one artifact; return what is wrong with them, if anything is.
+
+    Args:
+        place: where they are.
+        sha256: theirs.
+        size: as their record has it, if it does.
+        sizes: of what the place had when it was listed, by SHA-256.
+        deep: also read them.
+    """
     if sha256 not in sizes:
         # It may have been stored since they were listed.
         try:
             sizes[sha256] = place.find_size(sha256)
         except FileNotFoundError:
             return "not there"
-    if sizes[sha256] != size:
+    if size is not None and sizes[sha256] != size:
         return "not whole"
-    if deep and compute_stored_sha256(place, sha256, size) != sha256:
+    if deep and compute_stored_sha256(place, sha256, sizes[sha256]) != sha256:
         return "damaged"
     return None
 

@@ -13,7 +13,7 @@ from toolkit.store.blobs import open_place
 from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
-from toolkit.store.maintenance.databases import needs_postgres
+from toolkit.store.extras import needs_postgres
 from toolkit.store.schema import check_not_later, read_schema_version
 from toolkit.store.sqlite.connections import BUSY_TIMEOUT_MS, translate_errors
 
@@ -73,6 +73,7 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
         ServiceError: `UNAVAILABLE` when one of them cannot be used, or they differ afterwards.
     """
     with needs_postgres():
+        from toolkit.store.postgres.artifact_place import check_unclaimed, set_artifact_place
         from toolkit.store.postgres.moving import RowMove
         from toolkit.store.postgres.opening import open_postgres
     database = find_database(data_dir, newest=True)
@@ -89,6 +90,8 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
                 " `toolkit serve --take-up` first.",
             )
         move.begin()
+        place = open_place(data_dir, places.target, endpoint_url=places.endpoint_url)
+        check_unclaimed(target, place)
         digests, lost = _move_artifacts(data_dir, source, places)
         copied = move.copy_rows()
         rows = move.verify()
@@ -96,6 +99,8 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
         # Cut off from here on, it has open work that the database's engines go on with.
         source.execute(f"PRAGMA user_version = {COPY_NUMBER}")
         source.execute("COMMIT")
+        set_artifact_place(target, place)
+        place.close()
         move.end(sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
     for suffix in ("", "-wal", "-shm"):
         file = database.with_name(database.name + suffix)

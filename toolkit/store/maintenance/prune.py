@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
 from toolkit.store.data_dir.location import find_database, is_copy
@@ -38,6 +39,8 @@ _DELETE_CONDITIONS = {
     "tasks": "id IN (SELECT id FROM gone_roots)",
     "roots": "id IN (SELECT id FROM gone_roots)",
 }
+# Those of all tables, and what belongs to no root.
+PRUNED_TABLES = (*_DELETE_CONDITIONS, "plans", "idempotency", "reservations", "spending")
 
 
 @dataclass(slots=True)
@@ -80,6 +83,7 @@ def prune_data_dir(
     """
     find_database(data_dir, newest=True)
     place = place or BlobFolder(data_dir / "artifacts")
+    check_unmarked(place)
     found = PruneResult()
     cutoff = format_rfc3339(now() - older_than)
     with translate_errors(), closing(_open_connection(data_dir)) as connection:
@@ -98,6 +102,20 @@ def prune_data_dir(
                 found.files += 1
                 found.freed_bytes += entry.size_bytes
     return found
+
+
+def check_unmarked(place: BlobPlace) -> None:
+    """Refuse a place that belongs to a database: a directory's records name none of its bytes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    if place.read_mark():
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            f"The artifacts in {place.name} belong to a database: name it (--database,"
+            " TOOLKIT_DATABASE), or another place.",
+        )
 
 
 def find_referenced_digests(connection: sqlite3.Connection) -> set[str]:

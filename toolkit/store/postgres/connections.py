@@ -39,17 +39,24 @@ _TRY_AGAIN: Final = (
 # After a failover, the server at the other end may be one that only reads.
 _ELSEWHERE: Final = (errors.ReadOnlySqlTransaction, errors.CannotConnectNow)
 _REFUSAL: Final = "FATAL:"
+_READ_ONLY_OPTION: Final = "-c default_transaction_read_only=on"
 
 
-def build_parameters(url: str, application_name: str) -> dict[str, Any]:
+def build_parameters(
+    url: str, application_name: str, *, is_read_only: bool = False
+) -> dict[str, Any]:
     """Build what a connection is opened with; what the address itself says comes first.
 
     Args:
         url: the database's address.
         application_name: what the server's lists of sessions show.
+        is_read_only: have the server refuse every write; it may be a standby then.
     """
     given = psycopg.conninfo.conninfo_to_dict(url)
     chosen = {"target_session_attrs": "read-write", **NETWORK_OPTIONS, **given}
+    if is_read_only:
+        options = f"{given.get('options') or ''} {_READ_ONLY_OPTION}".strip()
+        chosen |= {"target_session_attrs": "any", "options": options}
     return {**chosen, "application_name": application_name}
 
 
@@ -80,7 +87,7 @@ class _ImpatientConnection(psycopg.Connection[TupleRow]):
 
 
 def open_connection(
-    url: str, application_name: str, *, is_impatient: bool = False
+    url: str, application_name: str, *, is_impatient: bool = False, is_read_only: bool = False
 ) -> psycopg.Connection[TupleRow]:
     """Open a connection whose transactions only the store begins.
 
@@ -89,12 +96,14 @@ def open_connection(
         application_name: what the server's lists of sessions show.
         is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the connection is
             closed when one does.
+        is_read_only: have the server refuse every write.
 
     Raises:
         psycopg.Error: it cannot be opened.
     """
     kind = _ImpatientConnection if is_impatient else psycopg.Connection
-    connection = kind.connect(**build_parameters(url, application_name), autocommit=True)
+    parameters = build_parameters(url, application_name, is_read_only=is_read_only)
+    connection = kind.connect(**parameters, autocommit=True)
     connection.prepare_threshold = 0
     connection.prepared_max = PREPARED_STATEMENTS
     # Of one size, so that a statement does not have to be prepared for each.

@@ -9,8 +9,10 @@ from typing import Final, Self
 from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.owners import LeaseOwner, SharedOwner
 from toolkit.store.leases.clock import SharedClock
+from toolkit.store.postgres.artifact_place import claim_artifact_place
 from toolkit.store.postgres.clock import PostgresClock
 from toolkit.store.postgres.connections import (
     RETRY_AFTER_S,
@@ -20,6 +22,7 @@ from toolkit.store.postgres.connections import (
 )
 from toolkit.store.postgres.listener import CommitListener
 from toolkit.store.postgres.mark import claim_mark
+from toolkit.store.postgres.opening import open_postgres
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema
 from toolkit.store.postgres.transactions import begin_postgres_transaction, create_postgres_engine
@@ -112,6 +115,18 @@ class PostgresDatabase:
 
     def note_commit(self) -> None:
         """Do nothing: the server itself keeps its files in order."""
+
+    async def claim_artifacts(self, place: BlobPlace) -> str | None:
+        """Have the database and the place of its artifacts know each other.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when it is not that of the database.
+        """
+        return await asyncio.to_thread(self._claim_artifacts_now, place)
+
+    def _claim_artifacts_now(self, place: BlobPlace) -> str | None:
+        with open_postgres(self._url) as connection:
+            return claim_artifact_place(connection, place, self.owner.id)
 
     async def close(self) -> None:
         """Close everything; what comes later is refused, and opens nothing anew."""

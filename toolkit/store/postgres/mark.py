@@ -52,6 +52,12 @@ def claim_mark(
     return is_copy
 
 
+def is_marked_as_copy(connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+    """Tell whether a database is a copy of another one."""
+    kept = _fetch_text(connection, _READ_SQL).split()
+    return len(kept) == 2 and kept[1] not in (_UNKNOWN, _read_place(connection))
+
+
 def _read_place(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
     cluster = _UNKNOWN
     with suppress(errors.InsufficientPrivilege):

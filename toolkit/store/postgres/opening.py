@@ -20,14 +20,21 @@ NAME: Final = "toolkit-command"  # what the server's lists of sessions show
 
 
 @contextmanager
-def open_postgres(url: str) -> Iterator["Connection[Any]"]:
+def open_postgres(url: str, *, is_read_only: bool = False) -> Iterator["Connection[Any]"]:
     """Open a connection in autocommit mode, whatever the database has.
+
+    Args:
+        url: its address.
+        is_read_only: have the server refuse every write.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be used.
     """
     try:
-        with translate_postgres_errors(), closing(open_connection(url, NAME)) as connection:
+        with (
+            translate_postgres_errors(),
+            closing(open_connection(url, NAME, is_read_only=is_read_only)) as connection,
+        ):
             yield connection
     except DatabaseLocked as error:
         raise ServiceError(
@@ -49,18 +56,21 @@ def migrate_database(url: str) -> SchemaVersion:
 
 
 @contextmanager
-def open_existing(url: str, *, newest: bool = False) -> Iterator["Connection[Any]"]:
+def open_existing(
+    url: str, *, newest: bool = False, is_read_only: bool = False
+) -> Iterator["Connection[Any]"]:
     """Open a connection to a database that has the tables of the toolkit.
 
     Args:
         url: its address.
         newest: refuse all that are not the newest: of an earlier version, some may lack, and of a
             later one, some may be unknown.
+        is_read_only: have the server refuse every write; those of a later version are read, too.
 
     Raises:
         ServiceError: `UNAVAILABLE` when it has none, or those of another version.
     """
-    with open_postgres(url) as connection:
+    with open_postgres(url, is_read_only=is_read_only) as connection:
         version = read_postgres_version(connection)
         if version is None:
             raise ServiceError(
@@ -68,9 +78,9 @@ def open_existing(url: str, *, newest: bool = False) -> Iterator["Connection[Any
                 "The database has no tables of the toolkit: `toolkit serve --database` makes them.",
             )
         check_version(version)
-        if newest:
+        if newest and not is_read_only:
             check_not_later(version)
-        if newest and version.revision != HEAD_REVISION:
+        if newest and version.revision < HEAD_REVISION:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
                 "The database is of an earlier version: open it first, such as with `toolkit serve"

@@ -58,12 +58,13 @@ class PostgresReadConnection:
     Args:
         url: the database's address.
         application_name: what the server's lists of sessions show.
+        is_read_only: have the server refuse every write.
     """
 
     kind: DatabaseKind = "postgresql"
 
-    def __init__(self, url: str, application_name: str) -> None:
-        self._parameters = build_parameters(url, application_name)
+    def __init__(self, url: str, application_name: str, *, is_read_only: bool = False) -> None:
+        self._parameters = build_parameters(url, application_name, is_read_only=is_read_only)
         self._queue: deque[PendingRead] = deque()
         self._idle: list[AsyncConnection] = []
         self._busy: set[AsyncConnection] = set()

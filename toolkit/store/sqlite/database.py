@@ -8,6 +8,7 @@ from typing import cast
 
 from sqlalchemy import Connection
 
+from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import claim_location
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.data_dir.world import claim_world
@@ -113,6 +114,10 @@ class SqliteDatabase:
     def note_commit(self) -> None:
         """Begin the log anew where that is due."""
         self._checkpoints.checkpoint_if_due()
+
+    async def claim_artifacts(self, place: BlobPlace) -> str | None:  # noqa: ARG002 - a database's
+        """Claim nothing: its processes share one machine, and the directory's own folder."""
+        return None
 
     async def close(self) -> None:
         """Close everything."""

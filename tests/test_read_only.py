@@ -1,0 +1,112 @@
+"""`--read-only` and `read_only=True`, on both databases: all accounts are seen, nothing written."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests._postgres import PostgresCluster
+from toolkit import Client, RequestError, Workflow
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.settings import Settings
+from toolkit.store.postgres.reads import PostgresReadConnection
+from toolkit.store.tables import metadata
+
+Run = Callable[..., list[Any]]
+
+
+def toolkit(*arguments: object) -> str:
+    """Run a command that succeeds, and return what it prints."""
+    shown = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert shown.exit_code == 0, (shown.output, shown.exception)
+    return shown.stdout
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def rows(
+    request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Run]:
+    """What runs a statement in the database of the settings' directory, and fetches its rows."""
+    if request.param == "sqlite":
+        Client.local(settings=settings).close()
+        with closing(sqlite3.connect(settings.data_dir / "state.db")) as connection:
+            yield lambda sql: _finish(connection, connection.execute(sql))
+        return
+    url = request.getfixturevalue("postgres_url")
+    cluster: PostgresCluster = request.getfixturevalue("postgres")
+    monkeypatch.setenv("TOOLKIT_DATABASE", url)
+    with cluster.connect(url.rpartition("/")[2]) as connection:
+        yield lambda sql: _finish(connection, connection.execute(sql.encode()))
+
+
+def _finish(connection: Any, cursor: Any) -> list[Any]:
+    found = cursor.fetchall() if cursor.description else []
+    connection.commit()
+    return list(found)
+
+
+def read_everything(rows: Run, folder: Path) -> tuple[dict[str, list[Any]], dict[Path, bytes]]:
+    """Read all rows of all tables, and all files but SQLite's logs."""
+    tables = {table: sorted(map(repr, rows(f"SELECT * FROM {table}"))) for table in metadata.tables}
+    files = [path for path in folder.rglob("*") if path.is_file() and "state.db-" not in path.name]
+    return tables, {path: path.read_bytes() for path in files}
+
+
+def test_looking_writes_nothing(rows: Run, settings: Settings, tmp_path: Path) -> None:
+    """Given `--read-only`, then all accounts are seen, and not a byte or a row is written."""
+    with Client.local(settings.data_dir, sandbox=True) as client:
+        run = client.runs.create("composition.layout", {"title": "Tea"}, tags=["a"]).wait(
+            progress=False
+        )
+        wf = Workflow("tea")
+        wf.add("tea", "llm.generate", objective="Tea")
+        done = client.workflows.submit(wf).wait(progress=False)
+    toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
+    ((ada,),) = rows("SELECT id FROM accounts WHERE email = 'ada@example.org'")
+    for table in ("jobs", "artifacts", "roots", "annotations"):
+        rows(f"UPDATE {table} SET account_id = '{ada}'")
+    before = read_everything(rows, settings.data_dir)
+    where = ("--data-dir", settings.data_dir, "--read-only")
+    (shown,) = json.loads(toolkit("runs", *where, "--json"))
+    assert shown["id"] == run.id
+    card = tmp_path / "card.png"
+    toolkit("artifacts", "save", run.artifact_id, card, *where)
+    assert card.stat().st_size
+    for command in (["events", run.id], ["show", run.id]):
+        toolkit("runs", *command, *where)
+    for area in ("workflows", "tasks", "keys", "usage", "connections", "health", "endpoints"):
+        toolkit(area, *where)
+    with Client.local(settings.data_dir, read_only=True) as client:
+        found = client.runs.list(tag="a", capability="composition.layout", q="TEA")
+        assert [one.id for one in found] == [run.id]
+        assert client.workflows.get(done.id).status == "completed"
+        assert client.runs.get(run.id).wait(progress=False).status == "completed"
+        with pytest.raises(RequestError) as refused:
+            client.runs.create("composition.layout", {"title": "Tea"})
+        assert refused.value.code is ErrorCode.FORBIDDEN
+    assert read_everything(rows, settings.data_dir) == before
+
+
+def test_a_database_that_is_none_is_not_made(tmp_path: Path, postgres_url: str) -> None:
+    """Given an empty database, then looking at it is refused, and makes nothing, nor a folder."""
+    with pytest.raises(ServiceError, match="no tables of the toolkit"):
+        Client.local(tmp_path / "none", database=postgres_url, read_only=True)
+    assert not (tmp_path / "none").exists()
+
+
+async def test_the_server_itself_refuses_to_write(postgres_url: str) -> None:
+    """Given a connection that is to read, then PostgreSQL refuses what would write."""
+    url = f"{postgres_url}?options=-c%20statement_timeout%3D1234&target_session_attrs=read-write"
+    reads = PostgresReadConnection(url, "toolkit test", is_read_only=True)
+    try:
+        assert await reads.fetch_values("SHOW statement_timeout", {}) == ("1234ms",)
+        with pytest.raises(ServiceError, match="read-only transaction"):
+            await reads.fetch_rows("CREATE TABLE t (id text)", {})
+    finally:
+        await reads.close()

@@ -1,0 +1,249 @@
+"""Commands that look after a data directory, or a database: doctor, backup and prune."""
+
+import re
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from toolkit.cli.output import print_json
+from toolkit.cli.stores import ArtifactUrl, AsJson, Database, DataDir, make_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.settings import Settings
+    from toolkit.store.blob_places.place import BlobPlace
+    from toolkit.store.maintenance.backup import BackupResult
+    from toolkit.store.maintenance.doctor import DataDirIssue
+    from toolkit.store.read_connection import Row
+
+_AGE = re.compile(r"(\d{1,6})([hdw])")
+_HOURS = {"h": 1, "d": 24, "w": 168}
+
+
+def doctor(
+    data_dir: DataDir = Path(".toolkit"),
+    repair: Annotated[bool, typer.Option("--repair", help="Do what can be done.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Read every artifact, too.")] = False,
+    vendors: Annotated[
+        bool, typer.Option("--vendors/--no-vendors", help="Look at the connected GPU clouds, too.")
+    ] = True,
+    database: Database = None,
+    artifact_url: ArtifactUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with a data directory, or a database; with --repair, do what can be done.
+
+    Exit code 1 while something serious is wrong.
+    """
+    settings = None
+    with suppress(PermissionError):  # who may not read here is told so below
+        settings = make_settings(data_dir, database, artifact_url)
+    url = settings.get_database_url() if settings is not None else None
+    if settings is not None and url is not None:
+        done, found = _examine_database(settings, url, deep=deep, repair=repair)
+        sound = "The database"
+    else:
+        done, found = _examine_data_dir(data_dir, artifact_url, deep=deep, repair=repair)
+        sound = str(data_dir)
+    prices = _review_prices()
+    if vendors:
+        found += _check_vendor_drift(settings or make_settings(data_dir))
+    _print_findings(done, found, prices, f"{sound} is sound", as_json=as_json)
+
+
+def _examine_data_dir(
+    data_dir: Path, artifact_url: str | None, *, deep: bool, repair: bool
+) -> "tuple[list[str], list[DataDirIssue]]":
+    from toolkit.store.data_dir.location import find_database
+    from toolkit.store.maintenance import doctor as examiner
+
+    find_database(data_dir)  # what is wrong with that is told before anything else
+    with _open_place(make_settings(data_dir, None, artifact_url)) as place:
+        done = examiner.repair_data_dir(data_dir, place=place) if repair else []
+        return done, examiner.check_data_dir(data_dir, deep=deep, place=place)
+
+
+def _examine_database(
+    settings: "Settings", url: str, *, deep: bool, repair: bool
+) -> "tuple[list[str], list[DataDirIssue]]":
+    from toolkit.store.maintenance.databases import examine_database
+
+    with _open_place(settings) as place:
+        return examine_database(url, place, deep=deep, repair=repair)
+
+
+def _print_findings(
+    done: "list[str]",
+    found: "list[DataDirIssue]",
+    prices: "list[str]",
+    sound: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Print what was done and found, and end with 1 while something serious is wrong."""
+    serious = any(finding.serious for finding in found)
+    if as_json:
+        findings = [asdict(finding) for finding in found]
+        print_json({"done": done, "findings": findings, "prices": prices})
+    else:
+        for line in done:
+            typer.echo(f"✓ {line}")
+        for finding in found:
+            typer.echo(f"{'✗' if finding.serious else '·'} {finding.what}")
+            if finding.repair:
+                typer.echo(f"    --repair would {finding.repair}")
+        for line in prices:
+            typer.echo(f"· {line}")
+        if not serious:
+            typer.echo(f"✓ {sound}.")
+    if serious:
+        raise typer.Exit(1)
+
+
+@contextmanager
+def _open_place_of_records(
+    data_dir: Path, database: str | None, artifact_url: str | None
+) -> "Iterator[tuple[Settings, BlobPlace]]":
+    """Open the place of artifacts' bytes of a data directory that is there, or of a database."""
+    from toolkit.store.data_dir.location import find_database
+
+    settings = None
+    with suppress(PermissionError):  # who may not read here is told so below
+        settings = make_settings(data_dir, database, artifact_url)
+    if settings is None or settings.database is None:
+        find_database(data_dir)  # what is wrong with that is told before anything else
+    settings = settings or make_settings(data_dir, database, artifact_url)
+    with _open_place(settings) as place:
+        yield settings, place
+
+
+@contextmanager
+def _open_place(settings: "Settings") -> "Iterator[BlobPlace]":
+    from toolkit.store.blobs import open_place
+
+    endpoint_url = settings.artifact_endpoint_url
+    place = open_place(settings.data_dir, settings.artifact_url, endpoint_url=endpoint_url)
+    try:
+        yield place
+    finally:
+        place.close()
+
+
+def _review_prices() -> list[str]:
+    """List prices that are old or the operator's own, and models that are to end."""
+    from toolkit.contract.base import now
+    from toolkit.engine.routing.price_review import review_prices
+    from toolkit.engine.routing.registry import Registry
+    from toolkit.settings import Settings
+
+    vendors = Registry.load().vendors.values()
+    return list(review_prices(vendors, Settings(), now().date()))
+
+
+def _check_vendor_drift(settings: "Settings") -> "list[DataDirIssue]":
+    """List the differences between GPU clouds and the records."""
+    import asyncio
+
+    from toolkit.assembly import check_drift
+    from toolkit.contract.errors import ServiceError
+    from toolkit.store.maintenance.doctor import DataDirIssue
+
+    if settings.sandbox:
+        told = "The sandbox's cloud ends with its process: nothing is at vendors."
+        return [DataDirIssue(told, serious=False)]
+    try:
+        kept = _read_managed_resources(settings)
+    except ServiceError as error:
+        told = f"What is at vendors could not be compared: {error.message}"
+        return [DataDirIssue(told, serious=False)]
+    return asyncio.run(check_drift(settings, kept))
+
+
+def _read_managed_resources(settings: "Settings") -> "dict[str, list[Row]]":
+    from toolkit.store.maintenance.databases import read_managed_resources_of
+    from toolkit.store.maintenance.doctor import read_managed_resources
+
+    url = settings.get_database_url()
+    return (
+        read_managed_resources(settings.data_dir) if url is None else read_managed_resources_of(url)
+    )
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="The new directory that the copy becomes.")],
+    data_dir: DataDir = Path(".toolkit"),
+    database: Database = None,
+    artifact_url: ArtifactUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy a data directory, or a database, while it is worked on.
+
+    The copy of a directory is a data directory itself: to restore it, open it, or put it in the
+    place of the other. That of a database is what pg_restore takes, and a folder of artifacts.
+    """
+    with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
+        made = _make_backup(settings, target, place)
+    if as_json:
+        print_json({**asdict(made), "path": str(made.path)})
+    else:
+        typer.echo(
+            f"✓ {made.path}: {made.size_bytes / 1e6:.1f} MB, {made.artifacts} artifact files"
+        )
+        if made.elsewhere:
+            typer.echo(
+                f"· The bytes of {made.elsewhere} artifacts are in object storage and stay there:"
+                " it has a backup of its own."
+            )
+        for digest in made.lost:
+            typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
+    if made.lost:
+        raise typer.Exit(1)
+
+
+def _make_backup(settings: "Settings", target: Path, place: "BlobPlace") -> "BackupResult":
+    from toolkit.store.maintenance.backup import create_backup
+    from toolkit.store.maintenance.databases import back_up_database
+
+    url = settings.get_database_url()
+    if url is None:
+        return create_backup(settings.data_dir, target, place=place)
+    return back_up_database(url, target, place)
+
+
+def prune(
+    older_than: Annotated[str, typer.Option(help="Such as 12h, 30d or 8w.")],
+    data_dir: DataDir = Path(".toolkit"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    database: Database = None,
+    artifact_url: ArtifactUrl = None,
+    as_json: AsJson = False,
+) -> None:
+    """Take out work that ended long ago, with its events, artifacts and bytes."""
+    from toolkit.store.maintenance.databases import prune_database
+    from toolkit.store.maintenance.prune import prune_data_dir
+
+    age = _AGE.fullmatch(older_than)
+    if age is None:
+        raise typer.BadParameter("give an age such as 12h, 30d or 8w", param_hint="--older-than")
+    hours = int(age.group(1)) * _HOURS[age.group(2)]
+    age_limit = timedelta(hours=hours)
+    with _open_place_of_records(data_dir, database, artifact_url) as (settings, place):
+        url = settings.get_database_url()
+        if url is None:
+            gone = prune_data_dir(data_dir, age_limit, dry_run=dry_run, place=place)
+        else:
+            gone = prune_database(url, age_limit, place, dry_run=dry_run)
+    if as_json:
+        counts = {table: count for table, count in gone.rows.items() if count}
+        print_json({"rows": counts, "files": gone.files, "freed_bytes": gone.freed_bytes})
+        return
+    rows = ", ".join(f"{count} {table}" for table, count in gone.rows.items() if count) or "no rows"
+    word = "would go" if dry_run else "gone"
+    typer.echo(f"✓ {word}: {rows}; {gone.files} files, {gone.freed_bytes / 1e6:.1f} MB")
+    if gone.is_copy:
+        typer.echo("· Artifacts' bytes were left: this is a copy, and the original's, too.")

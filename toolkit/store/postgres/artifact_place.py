@@ -1,0 +1,261 @@
+"""The place of a database's artifacts: the database names it, and it names the database.
+
+The database's part is the comment of a table, so that dumps have it, too: the database's own id, a
+token that is new with each place, and the place's name. The place's part is a mark beside the bytes
+(`MARK_NAME`) with the id and the token. A place without a mark is known by the bytes it has.
+"""
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, Final, Self
+
+from psycopg import Connection, sql
+
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
+from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
+from toolkit.store.postgres.statements import CLOCK_SQL
+
+log = logging.getLogger(__name__)
+
+_LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit artifacts', 0))"
+_UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit artifacts', 0))"
+_READ_SQL: Final = "SELECT obj_description('artifacts'::regclass)"
+_WRITE_SQL: Final = "COMMENT ON TABLE artifacts IS {}"
+_SAMPLE_SQL: Final = (
+    "SELECT sha256 FROM artifacts WHERE content IS NULL AND deleted = FALSE LIMIT 5"
+)
+_ENGINES_SQL: Final = (
+    f"SELECT id FROM shared_limits WHERE id LIKE '{ENGINE_PREFIX}%%'"  # noqa: S608 - our names
+    f" AND id <> '{ENGINE_PREFIX}' || %s AND changed_at >= {CLOCK_SQL} - {ENGINE_LIFE_S} LIMIT 1"
+)
+_KINDS: Final = ("given", "default")
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactMark:
+    """What a database remembers of the place of its artifacts.
+
+    Attributes:
+        database: the id of the database, and of its copies.
+        token: made anew with each place.
+        is_default: whether no engine was told of a place.
+        name: the place's.
+    """
+
+    database: str
+    token: str
+    is_default: bool
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Read a mark from the comment that it is; none where there is none."""
+        parts = text.split(maxsplit=3)
+        if len(parts) != 4 or parts[2] not in _KINDS:
+            return None
+        return cls(parts[0], parts[1], parts[2] == _KINDS[True], parts[3])
+
+    def __str__(self) -> str:
+        return f"{self.of_place} {_KINDS[self.is_default]} {self.name}"
+
+    @property
+    def of_place(self) -> str:
+        """What stands beside the bytes."""
+        return f"{self.database} {self.token}"
+
+
+class PlaceFit(Enum):
+    """Whether a place is the one of a database's artifacts.
+
+    `UNMARKED` is the one, but for its mark; `OPEN` is any where the database remembers none;
+    `FOREIGN` is another database's; `UNKNOWN` cannot be asked, and has the right name.
+    """
+
+    OURS = auto()
+    UNMARKED = auto()
+    OPEN = auto()
+    OTHER = auto()
+    FOREIGN = auto()
+    UNKNOWN = auto()
+
+
+def read_artifact_mark(connection: "Connection[Any]") -> ArtifactMark | None:
+    """Read what a database remembers of the place of its artifacts."""
+    (text,) = connection.execute(_READ_SQL).fetchone() or (None,)
+    return ArtifactMark.parse(str(text or ""))
+
+
+def find_fit(
+    connection: "Connection[Any]", place: BlobPlace, mark: ArtifactMark | None
+) -> PlaceFit:
+    """Find out whether a place is that of a database's artifacts; nothing is changed."""
+    is_named = mark is None or mark.name == place.name
+    try:
+        found = place.read_mark()
+        if found and (mark is None or found.split()[0] != mark.database):
+            return PlaceFit.FOREIGN
+        if mark is None:
+            return PlaceFit.OPEN
+        # Of a bucket there are copies by other names; a folder has another one on each machine.
+        if found == mark.of_place and (is_named or not place.is_remote):
+            return PlaceFit.OURS
+        if not is_named:
+            return PlaceFit.OTHER
+        there, wanted = _count_samples(connection, place)
+        return PlaceFit.UNMARKED if there or not wanted else PlaceFit.OTHER
+    except (OSError, ServiceError) as error:
+        log.info("the place of artifacts could not be looked at: %s", error)
+        return PlaceFit.UNKNOWN if is_named else PlaceFit.OTHER
+
+
+def _count_samples(connection: "Connection[Any]", place: BlobPlace) -> tuple[int, int]:
+    """Count some of the database's bytes: those that a place has, and all that it should have."""
+    digests = [str(row[0]) for row in connection.execute(_SAMPLE_SQL).fetchall()]
+    found = 0
+    for digest in digests:
+        with suppress(FileNotFoundError):
+            place.find_size(digest)
+            found += 1
+    return found, len(digests)
+
+
+def claim_artifact_place(
+    connection: "Connection[Any]", place: BlobPlace, engine_id: str
+) -> str | None:
+    """Have a database and the place of its artifacts know each other, as an engine opens both.
+
+    A database without a mark takes the place that it is opened with. It takes another one where no
+    bytes are missed by that, and no other engine has it open.
+
+    Args:
+        connection: to the database, in autocommit mode.
+        place: where the engine stores bytes.
+        engine_id: the engine's, which has told the others that it is there.
+
+    Returns:
+        what is to be told where this engine's folder is its own, and others have theirs.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when the place is not that of the database.
+    """
+    with _hold_lock(connection):
+        mark = read_artifact_mark(connection)
+        fit = find_fit(connection, place, mark)
+        if fit is PlaceFit.UNMARKED and mark is not None:
+            place.write_mark(mark.of_place, replace=True)
+        elif fit is PlaceFit.OPEN or (
+            fit is PlaceFit.OTHER
+            and mark is not None
+            and _may_move(connection, place, mark, engine_id)
+        ):
+            set_artifact_place(connection, place)
+        elif fit is PlaceFit.FOREIGN:
+            raise make_foreign_error(place)
+        elif fit is PlaceFit.OTHER and mark is not None:
+            if mark.is_default and place.is_default:
+                return explain_folders(place, mark)
+            raise make_other_error(place, mark)
+    return None
+
+
+def check_unclaimed(connection: "Connection[Any]", place: BlobPlace) -> None:
+    """Refuse a place that belongs to another database.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    if find_fit(connection, place, read_artifact_mark(connection)) is PlaceFit.FOREIGN:
+        raise make_foreign_error(place)
+
+
+def set_artifact_place(
+    connection: "Connection[Any]", place: BlobPlace, *, is_default: bool | None = None
+) -> None:
+    """Have a database remember a place, and mark that.
+
+    Args:
+        connection: to the database.
+        place: of its artifacts, from now on.
+        is_default: whether engines need not be told of it; as the place says, by default.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when another database was quicker to mark it.
+    """
+    old = read_artifact_mark(connection)
+    mark = ArtifactMark(
+        secrets.token_hex(8) if old is None else old.database,
+        secrets.token_hex(4),
+        place.is_default if is_default is None else is_default,
+        place.name,
+    )
+    # First of all: a place whose mark no database knows would be refused to each.
+    connection.execute(sql.SQL(_WRITE_SQL).format(sql.Literal(str(mark))))
+    place.write_mark(mark.of_place, replace=False)
+    found = place.read_mark()
+    if found and found.split()[0] != mark.database:
+        raise make_foreign_error(place)
+    if found != mark.of_place:
+        place.write_mark(mark.of_place, replace=True)
+
+
+@contextmanager
+def _hold_lock(connection: "Connection[Any]") -> Iterator[None]:
+    connection.execute(_LOCK_SQL)
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.execute(_UNLOCK_SQL)
+
+
+def has_engines(connection: "Connection[Any]", but: str = "") -> bool:
+    """Tell whether engines have a database open, other than the one of an id."""
+    return connection.execute(_ENGINES_SQL, (but,)).fetchone() is not None
+
+
+def _may_move(
+    connection: "Connection[Any]", place: BlobPlace, mark: ArtifactMark, engine_id: str
+) -> bool:
+    """Tell whether a database may have its artifacts in another place from now on.
+
+    That is while it has no bytes anywhere, and where a data directory was restored in another
+    folder; and never while another engine has it open.
+    """
+    if has_engines(connection, engine_id):
+        return False
+    found, wanted = _count_samples(connection, place)
+    return wanted == 0 or (place.is_default and mark.is_default and found == wanted)
+
+
+def explain_folders(place: BlobPlace, mark: ArtifactMark) -> str:
+    """Explain that engines keep artifacts in folders of their own."""
+    return (
+        f"This engine keeps artifacts in {place.name}, and others theirs in {mark.name}: what one"
+        " stores, another does not find. Name one place for all (--artifact-url,"
+        " TOOLKIT_ARTIFACT_URL), after `toolkit migrate --artifacts` has moved there what is."
+    )
+
+
+def make_foreign_error(place: BlobPlace) -> ServiceError:
+    """Make the error for a place that belongs to another database."""
+    return ServiceError(
+        ErrorCode.UNAVAILABLE,
+        f"The artifacts in {place.name} belong to another database: name another place"
+        " (--artifact-url, TOOLKIT_ARTIFACT_URL), or, if that database is gone for good, delete"
+        f" {MARK_NAME} there.",
+    )
+
+
+def make_other_error(place: BlobPlace, mark: ArtifactMark) -> ServiceError:
+    """Make the error for a place that is not the one of the database's artifacts."""
+    return ServiceError(
+        ErrorCode.UNAVAILABLE,
+        f"The artifacts of this database are in {mark.name}, and not in {place.name}: name their"
+        " place (--artifact-url, TOOLKIT_ARTIFACT_URL), or move them by"
+        " `toolkit migrate --artifacts URL`.",
+    )
