@@ -1,4 +1,4 @@
-"""Keep `requirements.lock`: what the package and its server need, each with its hashes.
+"""Keep `requirements.lock`: what the package and its engines need, each with its hashes.
 
 `python scripts/lock.py` writes it with `uv`, in the versions of constraints.txt, for every system
 and Python that we support. `--check` needs no network; it says what does not go together in
@@ -21,12 +21,12 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 HEAD = """\
-# What the package and its server need, on every system: python scripts/lock.py
+# What the package and its engines need, on every system: python scripts/lock.py
 # pip install --require-hashes -r requirements.lock
 # pip install --no-deps --no-build-isolation .
 """
-# The package's own needs ("") and those of a server, which is what mostly is installed by a lock.
-LOCKED_EXTRAS = ("", "remote", "server")
+# The package's own needs ("") and those of engines, on one machine or on several (docs/deploy.md).
+LOCKED_EXTRAS = ("", "dask", "postgres", "remote", "s3", "server")
 # A name, a version, where it is for, and hashes; no address, no path, no option.
 PIN = re.compile(
     r"^(?P<name>[a-z0-9-]+)==(?P<version>[^\s;]+)(?: ; (?P<marker>[^\\\n]+?))?"

@@ -165,6 +165,7 @@ def type_of(annotation: Any) -> str:
     text = annotation.__name__ if isinstance(annotation, type) and not get_args(annotation) else ""
     text = text or re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(annotation))
     text = re.sub(r"Annotated\[(\w+), .*?\)\]", r"\1", text)
+    text = re.sub(r"^Optional\[(.*)\]$", r"\1", text)
     if values := re.fullmatch(r"Literal\[(.*)\]", text):
         return values.group(1).replace("'", "`")
     return f"`{text.replace(' | None', '')}`"
@@ -288,7 +289,8 @@ def describe_command(name: str, command: Any) -> Iterator[str]:
             yield from describe_command(f"{name} {each}", inner)
         return
     shared = set(TARGET_OPTIONS) if command_is_shared(command) else set()
-    own = [p for p in command.params if p.name not in shared and p.name != "help"]
+    hidden = {p.name for p in command.params if getattr(p, "hidden", False)}
+    own = [p for p in command.params if p.name not in shared | hidden | {"help"}]
     arguments = [spell_parameter(p) for p in own if p.param_type_name == "argument"]
     where = "" if shared else " (*here*)"
     yield f"- `{' '.join([name, *arguments])}`{where}<br>{text(command.help)}"
