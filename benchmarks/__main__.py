@@ -5,7 +5,8 @@ a process of its own, whose JSON lines are passed on as they come; the table fol
 Exit code 1 if any figure misses its limit.
 
 With `--keep` the figures are written to `benchmarks/figures.jsonl`, and `docs/benchmarks.md` is
-made anew from them. `PEERS` names Pythons that have LangGraph, LiteLLM and DBOS (`_peers.py`).
+made anew from them. `PEERS` names Pythons that have LangGraph, LiteLLM, DBOS and
+Prefect (`_peers.py`).
 """
 
 import argparse

@@ -201,9 +201,10 @@ def test_cpu_steps(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(figures(capsys)) == {f"cpu_steps.{name}" for name in ("first", "work", "bytes")}
 
 
-def test_dispatch(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dispatch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given two steps and two notebooks on a cluster, then what each costs is told."""
     pytest.importorskip("distributed")
+    monkeypatch.delenv("PEERS", raising=False)
     with warnings.catch_warnings():
         dispatch.main(1, 2, 2)
     told = figures(capsys)

@@ -13,6 +13,8 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -21,6 +23,7 @@ from benchmarks import (
     cpu_steps,
     critical_path,
     dag_overhead,
+    dispatch,
     embedded,
     filtered_lists,
     gateway,
@@ -31,6 +34,8 @@ from benchmarks import (
     store_growth,
     streaming,
 )
+from benchmarks._dask_cluster import start_cluster
+from benchmarks.batch import write_notebook
 from tests._postgres import find_postgres
 from tests.support.s3_server import VARIABLES
 from tests.support.timing import read_thread_clock_s
@@ -81,6 +86,18 @@ async def compare_sizes() -> Ratios:
         many = await large_workflow.measure(shape, 1_200, time.process_time)
         found[f"large_workflow.{shape}.growth"] = many["ms"] / few["ms"]
     return found
+
+
+def compare_batches() -> Ratios:
+    """Compare what a batch takes on a cluster with what it takes on this machine."""
+    pytest.importorskip("distributed")
+    with start_cluster(dispatch.WORKERS) as address, TemporaryDirectory() as folder:
+        write_notebook(Path(folder))
+        took: dict[str | None, list[float]] = {None: [], address: []}
+        for _ in range(3):  # the first has the workers import what they need
+            for place, seconds in took.items():
+                seconds.append(dispatch.measure_notebook_s(Path(folder), 12, place))
+        return {"dispatch.notebook": min(took[address]) / min(took[None])}
 
 
 def measure_lists() -> None:
@@ -167,6 +184,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
             {"cpu_steps.first": 1, "cpu_steps.work": 0.5, "cpu_steps.bytes": 4},
             id="cpu_steps",
         ),
+        pytest.param(compare_batches, {"dispatch.notebook": 2.5}, id="dispatch"),
         pytest.param(
             lambda: read_ratios(lambda: artifacts.main(3)),
             {
