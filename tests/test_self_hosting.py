@@ -16,6 +16,7 @@ from tests.support.code_blocks import ROOT, find_blocks
 from tests.support.nginx import NGINX, run_nginx
 from tests.support.ports import free_port
 from tests.support.rehearsal import type_commands
+from tests.support.timing import PATIENCE_S
 from toolkit.settings import Settings
 from toolkit.store.schema import HEAD_REVISION, read_revision
 
@@ -135,7 +136,7 @@ def proxied(settings: Settings, tmp_path: Path) -> Iterator[httpx.Client]:
     trusted = ssl.create_default_context(cafile=str(certificate))
     base = f"https://127.0.0.1:{port}"
     with (
-        httpx.Client(base_url=base, verify=trusted, trust_env=False) as http,
+        httpx.Client(base_url=base, verify=trusted, trust_env=False, timeout=PATIENCE_S) as http,
         run_nginx(block, tmp_path, http),
     ):
         yield http

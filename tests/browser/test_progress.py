@@ -1,11 +1,12 @@
 """What a person sees of a wait in a notebook: rows that change, one line that is left."""
 
+import re
 from typing import Any
 
 import pytest
 
-from tests.browser.conftest import Tab, playwright
-from tests.browser.test_widgets import PLACES
+from tests.browser.conftest import TOKEN, Tab, playwright
+from tests.browser.test_widgets import PLACES, VOILA_ITSELF
 
 pytestmark = pytest.mark.browser
 # Notes what each display of progress has shown, and how long the text of a node has been.
@@ -57,3 +58,15 @@ def test_a_wait_in_a_notebook(tab: Tab, place: str, excused: tuple[str, ...]) ->
     counted = [text for text in seen if text.startswith("… many nodes")]
     assert any("s left" in text for text in counted)
     assert max(text.count("running") for text in counted) <= 13
+
+
+def test_a_wait_in_voila(tab: Tab) -> None:
+    """Given a wait in a page of Voilà, then the line that is left is a sentence, and no log."""
+    tab.excused = VOILA_ITSELF
+    tab.page.route(re.compile("^https:"), lambda route: route.abort())
+    tab.page.goto(f"{tab.lab.url}/voila/render/waited.ipynb?token={TOKEN}")
+    line = tab.page.locator(".toolkit-progress")
+    playwright.expect(line).to_contain_text("✓ tides completed: 1 node in")
+    tab.shoot("progress-voila")
+    fonts = line.evaluate("one => getComputedStyle(one).fontFamily")
+    assert "mono" not in fonts.lower(), fonts

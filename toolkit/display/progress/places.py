@@ -83,8 +83,8 @@ class BatchScreen:
         """Draw nothing."""
 
     def end(self, line: str) -> None:
-        """Print the line."""
-        print(line, flush=True)
+        """Show the line, which Voilà has in its page's own font."""
+        NotebookScreen().end(line)
 
 
 def find_place(stream: TextIO | None = None) -> Place:

@@ -70,13 +70,12 @@ class RowProgress:
 
     def _draw(self, line: str) -> None:
         is_over = self.done == self._total
-        if self._place == "notebook":
+        if self._place == "notebook" or (self._place == "batch" and is_over):
             bar = render_bar(self.done / self._total, "completed", line, width="100%")
             html = render_line(line) if is_over else render_line(line) + bar
             self._screen.show(line, f'<div style="max-width:60em">{html}</div>')
         elif self._place == "terminal":
             end = "\n" if is_over else ""
             print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
-        elif is_over:
-            stream = sys.stdout if self._place == "batch" else sys.stderr
-            print(line, file=stream, flush=True)
+        elif self._place == "log" and is_over:
+            print(line, file=sys.stderr, flush=True)
