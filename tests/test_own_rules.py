@@ -8,11 +8,11 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 # Waiting is done by the helpers of `tests/support/timing.py`. Whoever else sleeps is slow itself.
 SLOW = {
-    "crash/test_postgres_trials.py::keep_busy": "a caller's own pace",
     "crash/test_random_kills.py::keep_busy": "a caller's own pace",
     "engine/concurrency/test_pacing.py::note_sleep": "the sleep that is listened to",
     "engine/execution/test_attempts.py::handle_async_request": "a vendor that takes its time",
     "engine/transport/test_network.py::drip_answer": "a vendor that sends byte by byte",
+    "support/network_link.py::_pass_on": "a network that is slow",
     "server/http/test_slow_callers.py::dribble": "a caller that sends byte by byte",
     "server/responsiveness/test_large_payloads.py::longest_ms": "the ticks that are measured",
     "store/test_lost_commits.py::test_a_server_that_is_killed_loses_nothing": "when it crashes",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from random import Random
 
 import httpx
@@ -31,9 +31,10 @@ class Person:
 
 @dataclass(frozen=True)
 class Kill:
-    """When a server was killed, and how many calls the cloud had seen once that was over."""
+    """From when to when a server was killed, and how many calls the cloud had seen by then."""
 
     at: datetime
+    over: datetime
     calls: int
 
 
@@ -252,7 +253,8 @@ ROUND_TRIPS = 3
 
 
 def record_kill(cloud: CloudProcess, ledger: Ledger, at: datetime) -> None:
-    """Write a kill down, once the calls that were on their way have arrived."""
+    """Write a kill down that is over, once the calls that were on their way have arrived."""
+    over = datetime.now(UTC)
     for _ in range(ROUND_TRIPS):
         cloud.calls()
-    ledger.kills.append(Kill(at, len(cloud.calls())))
+    ledger.kills.append(Kill(at, over, len(cloud.calls())))

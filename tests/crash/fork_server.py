@@ -2,7 +2,7 @@
 
 A server that is killed hundreds of times would else spend most of its life on imports. What the
 child runs from then on is the command itself. Lines of JSON come in on stdin, one answer each goes
-out on stdout: `{"argv": [...], "env": {...}}` starts a child and tells its id, `{"poll": true}`
+out on stdout: `{"argv": [...], "env": {...}}` starts a child and tells its id, `{"poll": id}`
 tells how it ended, or null while it runs.
 """
 
@@ -66,20 +66,21 @@ def fork_command(argv: list[str], env: dict[str, str], log: str) -> int:
 def main() -> None:
     """Serve until stdin ends, and leave no child behind."""
     preload()
-    child: int | None = None
-    status: int | None = None
+    ended: dict[int, int | None] = {}
     print("ready", flush=True)
     for line in sys.stdin:
         asked: dict[str, Any] = json.loads(line)
         if "argv" in asked:
-            child, status = fork_command(asked["argv"], asked["env"], asked["log"]), None
+            child = fork_command(asked["argv"], asked["env"], asked["log"])
+            ended[child] = None
             print(child, flush=True)
             continue
-        if child is not None and status is None:
-            done, ended = os.waitpid(child, os.WNOHANG)
-            status = os.waitstatus_to_exitcode(ended) if done else None
-        print(json.dumps(status), flush=True)
-    if child is not None and status is None:
+        child = asked["poll"]
+        if ended[child] is None:
+            done, status = os.waitpid(child, os.WNOHANG)
+            ended[child] = os.waitstatus_to_exitcode(status) if done else None
+        print(json.dumps(ended[child]), flush=True)
+    for child in [one for one, status in ended.items() if status is None]:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 

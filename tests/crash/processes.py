@@ -74,11 +74,13 @@ class CloudProcess:
 
 
 @contextmanager
-def open_cloud() -> Iterator[CloudProcess]:
-    """A vendor cloud in a process of its own."""
+def open_cloud(
+    module: str = "toolkit.sandbox", latency_ms: float = LATENCY_MS
+) -> Iterator[CloudProcess]:
+    """A vendor cloud in a process of its own, which a module serves."""
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    command = ("toolkit.sandbox", "--port", str(port), "--latency-ms", str(LATENCY_MS))
+    command = (module, "--port", str(port), "--latency-ms", str(latency_ms))
     with process(*command, env={}, ready=f"{url}/_sandbox/calls"):
         cloud = CloudProcess(url)
         try:
@@ -114,15 +116,16 @@ class ForkServerClient:
         self._child.stdin.flush()
         return json.loads(self._read())
 
-    def serve(self, data_dir: Path, **env: str) -> "ServerProcess":
+    def serve(self, data_dir: Path, *, port: int | None = None, **env: str) -> "ServerProcess":
         """Start a server on a data directory; it does not answer yet."""
-        argv = ["serve", "--port", str(self.port), "--data-dir", str(data_dir), "--sandbox"]
+        port = port or self.port
+        argv = ["serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
         told = {**self._cloud.environment(), **env}
         pid = self._ask(argv=argv, env=told, log=str(self._log))
-        return ServerProcess(self.port, pid, lambda: self._ask(poll=True), self._log, data_dir)
+        return ServerProcess(port, pid, lambda: self._ask(poll=pid), self._log, data_dir)
 
     def close(self) -> None:
-        """End it, and with it the server."""
+        """End it, and with it its servers."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._child.stdin.close()

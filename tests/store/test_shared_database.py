@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.support.timing import PATIENCE_S, yield_turns
+from tests.support.timing import PATIENCE_S, check_stays, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
     AddSpending,
@@ -97,6 +97,58 @@ async def test_a_renewed_lease_is_kept(
     assert await second.leases.claim(10) == []
     ((left,),) = execute("SELECT lease_until - extract(epoch FROM clock_timestamp()) FROM roots")
     assert 0 < left <= 15
+
+
+async def test_after_an_outage_who_lives_renews_first(
+    tmp_path: Path,
+    stores: list[Store],
+    execute: Callable[..., object],
+    postgres: PostgresCluster,
+    postgres_url: str,
+) -> None:
+    """Given leases that ended while nobody could renew them, then they are not taken at once."""
+    first = stores[0]
+    await acquire(first, "run_a", "run_dead")
+    execute("UPDATE roots SET lease_until = 0")
+    execute("UPDATE roots SET owner = 'dead' WHERE id = 'run_dead'")
+    other = await Store.open(tmp_path / "other", database=postgres_url, lease_s=1.0)
+    try:
+        assert await other.leases.claim(0) == []
+        with postgres.hang():
+            claiming = asyncio.create_task(other.leases.claim(10))
+            await asyncio.to_thread(check_stays, lambda: not claiming.done(), 0.7)
+        assert await claiming == []
+        first.leases.renew()
+        taken: list[Lease] = []
+
+        async def is_claimed() -> bool:
+            taken.extend(await other.leases.claim(10))
+            return bool(taken)
+
+        await wait_until_async(is_claimed)
+        assert [lease.root_id for lease in taken] == ["run_dead"]
+    finally:
+        await other.close()
+
+
+async def test_what_a_limit_refuses_ends_no_lease(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given a spending that a limit refuses, then all else under its lease is written."""
+    first, second, _ = stores
+    (lease,) = await acquire(first, "run_a")
+    writes = [
+        first.write([plan("a")], lease=lease),
+        first.write([AddSpending("day", "key", 5, 3)], lease=lease, conditional=True),
+        first.write([plan("b")], lease=lease),
+    ]
+    refused = [type(each) for each in await asyncio.gather(*writes, return_exceptions=True)]
+    assert refused == [type(None), OverLimit, type(None)]
+    execute("UPDATE roots SET lease_until = 0")
+    await second.leases.claim(10)
+    with pytest.raises(LeaseLost):
+        await first.write([AddSpending("day", "key", 1, 3)], lease=lease, conditional=True)
+    assert execute("SELECT coalesce(sum(nano), 0)::int FROM spending") == [(0,)]
 
 
 async def test_what_a_dead_one_left_is_taken_once(

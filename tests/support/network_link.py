@@ -1,12 +1,13 @@
-"""A link between two programs of a test, which can be cut, or held as by a cable pulled out."""
+"""A link between two programs of a test, which can be cut, held as by a pulled cable, or slow."""
 
 import asyncio
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 CHUNK_BYTES = 64 * 1024
+Direction = Literal["there", "back"]
 
 
 class NetworkLink:
@@ -32,9 +33,12 @@ class NetworkLink:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     async def _start(self) -> int:
-        self._flowing = asyncio.Event()
-        self._flowing.set()
-        self._is_cut = False
+        self._flowing: dict[Direction, asyncio.Event] = {
+            "there": asyncio.Event(),
+            "back": asyncio.Event(),
+        }
+        self._delay_s = 0.0
+        await self._heal()
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
@@ -51,15 +55,21 @@ class NetworkLink:
         with suppress(OSError):
             to, out = await asyncio.open_connection("127.0.0.1", self._target_port)
             self._writers.add(out)
-            await asyncio.gather(self._pass_on(reader, out), self._pass_on(to, writer))
+            await asyncio.gather(
+                self._pass_on(reader, out, "there"), self._pass_on(to, writer, "back")
+            )
             self._writers.discard(out)
         self._writers.discard(writer)
         writer.transport.abort()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _pass_on(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
-                await self._flowing.wait()
+                if self._delay_s:
+                    await asyncio.sleep(self._delay_s)
+                await self._flowing[direction].wait()
                 writer.write(data)
                 await writer.drain()
         writer.transport.abort()
@@ -70,20 +80,31 @@ class NetworkLink:
 
     async def _cut(self) -> None:
         self._is_cut = True
-        for writer in self._writers:
+        for writer in list(self._writers):
             writer.transport.abort()
 
-    def hold(self) -> None:
-        """Pass nothing on any more, and close nothing: as a cable that is pulled out."""
-        self._loop.call_soon_threadsafe(self._flowing.clear)
+    def hold(self, *directions: Direction) -> None:
+        """Pass nothing on any more, and close nothing: as a cable that is pulled out.
+
+        Args:
+            directions: to the other program, back from it, or both, by default.
+        """
+        for direction in directions or ("there", "back"):
+            self._loop.call_soon_threadsafe(self._flowing[direction].clear)
+
+    def slow_down(self, delay_s: float) -> None:
+        """Pass everything on so many seconds later, each way."""
+        self._delay_s = delay_s
 
     def heal(self) -> None:
-        """Pass everything on again."""
+        """Pass everything on again, at once."""
         self._call(self._heal()).result()
 
     async def _heal(self) -> None:
         self._is_cut = False
-        self._flowing.set()
+        self._delay_s = 0.0
+        for flowing in self._flowing.values():
+            flowing.set()
 
     def close(self) -> None:
         """End it."""

@@ -16,6 +16,7 @@ _SPENDING_SQL = (
     f"{name_columns('reservations')} FROM spending"
     " LEFT JOIN reservations ON reservations.spending_id = spending.id WHERE spending.id = :id"
 )
+_RESERVATIONS_SQL = "SELECT * FROM reservations WHERE id LIKE :pattern"
 _STORED_BYTES_SQL = "SELECT artifacts, records FROM stored_bytes WHERE id = :id"
 _JOB_OF_RUN_SQL = "SELECT id FROM jobs WHERE run_id = :run_id"
 SHARED_WITH_ALL: Final = "*"  # in a share, instead of an account
@@ -211,6 +212,12 @@ class RowReader:
         rows = await self._fetch(_SPENDING_SQL, {"id": row_id})
         total = int(rows[0]["total"]) if rows else 0
         return total, [row for row in rows if row["id"] is not None]
+
+    async def list_reservations(self, root_id: str) -> list[Row]:
+        """Return the reservations of the calls of a root."""
+        begin = f"{root_id}/"  # to LIKE, an underscore is any character
+        rows = await self._fetch(_RESERVATIONS_SQL, {"pattern": f"{begin}%"})
+        return [row for row in rows if str(row["id"]).startswith(begin)]
 
     async def has_blob_reference(self, sha256: str) -> bool:
         """Tell whether an artifact refers to bytes that are stored in a file."""

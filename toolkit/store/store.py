@@ -144,6 +144,7 @@ class Store:
         lease: Lease | None = None,
         eager: bool = True,
         max_wait_s: float | None = None,
+        conditional: bool = False,
     ) -> "asyncio.Future[None]":
         """Submit changes, to be written all or nothing, in the order of the calls.
 
@@ -153,12 +154,15 @@ class Store:
             eager: write it at once; otherwise soon, together with what comes next.
             max_wait_s: the longest to wait for a database that others have locked; seconds for what
                 is written under no lease, longer for what work came to.
+            conditional: what `OverLimit` may refuse, and then nothing else under the lease with it.
 
         Returns:
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
-        return self._writer.submit(changes, lease, eager=eager, max_wait_s=max_wait_s)
+        return self._writer.submit(
+            changes, lease, eager=eager, max_wait_s=max_wait_s, conditional=conditional
+        )
 
     def forfeit(self, lease: Lease, error: Exception) -> None:
         """Have all that is still written under a lease fail, as its work is to be taken up again.
@@ -299,6 +303,10 @@ class Store:
     async def get_spending(self, row_id: str) -> tuple[int, list[Row]]:
         """Return a day's total spending, and the reservations that are part of it."""
         return await self._reader.get_spending(row_id)
+
+    async def list_reservations(self, root_id: str) -> list[Row]:
+        """Return the reservations of the calls of a root."""
+        return await self._reader.list_reservations(root_id)
 
     async def list_events(self, resource_id: str, *, after: int, limit: int = 1000) -> list[Row]:
         """Return the events of a resource, or of a job, numbered above `after`, in order."""

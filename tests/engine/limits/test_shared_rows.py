@@ -12,11 +12,18 @@ from tests.support.timing import wait_until_async
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.paces import SharedPaces, UnitPace
-from toolkit.engine.limits.places import SharedPlaces, share_fairly
+from toolkit.engine.limits.places import (
+    PlaceClaim,
+    PlaceShare,
+    SharedPlaces,
+    find_share,
+    share_fairly,
+)
 from toolkit.store import LimitDocument, LimitStore
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
 from toolkit.store.leases.clock import MachineClock, SharedClock
+from toolkit.store.limits import limit_store
 from toolkit.store.postgres.database import PostgresDatabase
 from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.writing.direct_writer import DirectWriter
@@ -26,11 +33,11 @@ class SetClock(MachineClock):
     """A clock that stands where it was set."""
 
     def __init__(self, at: float) -> None:
-        self._at = at
+        self.at = at
 
     def build_now(self) -> ColumnElement[float]:
         """Build the expression of that time."""
-        return literal(self._at, Float)
+        return literal(self.at, Float)
 
 
 def open_limits(
@@ -110,6 +117,25 @@ async def test_engines_that_no_file_tells_of_tell_themselves(
     assert await open_limits(databases[1]).list_engines() == {second.engine_id}
 
 
+async def test_engines_are_not_forgotten_while_the_database_is_away(
+    databases: list[OpenDatabase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given engines that could not renew their rows, then the first that can knows the others."""
+    monkeypatch.setattr(limit_store, "RENEWAL_INTERVAL_S", 0.0)
+    monkeypatch.setattr(limit_store, "OUTAGE_S", 0.0)
+    clocks = [SetClock(1000.0), SetClock(1000.0)]
+    pairs = zip(databases, clocks, strict=True)
+    first, second = (open_limits(one, clock=clock) for one, clock in pairs)
+    both = {first.engine_id, second.engine_id}
+    await first.list_engines()
+    await second.list_engines()
+    assert await first.list_engines() == both
+    clocks[0].at = 1006.0
+    assert await first.list_engines() == both
+    started_then = open_limits(databases[0], clock=SetClock(1012.0))
+    assert await started_then.list_engines() == both
+
+
 async def test_an_idle_row_goes(databases: list[OpenDatabase]) -> None:
     """Given a row that nobody has changed for long, or was by another clock, then it goes."""
 
@@ -170,6 +196,13 @@ def test_places_are_shared_fairly(
 ) -> None:
     """Given wants, then nobody gets more while another has fewer and wants more."""
     assert share_fairly(limit, wanted, sorted(wanted)) == shares
+
+
+def test_more_places_than_there_are_are_given_back() -> None:
+    """Given an engine that is back after others have its places, then both keep to fair shares."""
+    claims = {engine: PlaceClaim(4, 4, since=0.0, at=1.0) for engine in ("a", "b")}
+    assert find_share(claims, "a", 4, 1.0) == PlaceShare(4, 2, is_contended=True)
+    assert find_share(claims, "a", 8, 1.0) == PlaceShare(4, 4, is_contended=False)
 
 
 def test_a_pace_of_another_clock_is_none() -> None:

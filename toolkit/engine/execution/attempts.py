@@ -132,8 +132,12 @@ class AttemptLoop:
         held = await reserve(job_run.budgets, bound)
         # The allowance is charged in the same transaction that writes the record.
         record = partial(self._core.store.write, lease=job_run.lease)
+        # A further request of an attempt is covered by it, a first one begins the next.
+        attempts = job_run.job.attempts
+        is_further = bool(attempts) and attempts[-1].status == "running"
         await self._core.allowances.hold(
             job_run.lease,
+            (job_run.job.id, len(attempts) + (not is_further)),
             limits,
             bound,
             held,

@@ -14,6 +14,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, Toolk
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.readiness import Readiness
+from toolkit.engine.money.abandoned_holds import release_abandoned_holds
 from toolkit.store import Heartbeat, Lease, LeaseLost, Row, StoreUnavailableError
 
 log = logging.getLogger(__name__)
@@ -59,6 +60,7 @@ class LeaseManager:
             take_up: also take up abandoned work, now and later.
         """
         self._scope = None if take_up else set()
+        self._core.store.leases.begin_grace()
         await self._claim_ready()
         self._heartbeat.start()
         self._keeper = asyncio.create_task(self._run_keeper(), name="lease keeper")
@@ -139,6 +141,8 @@ class LeaseManager:
     async def _run_handler(self, lease: Lease) -> None:
         done = False
         try:
+            if lease.fence > 1:
+                await release_abandoned_holds(self._core.store, lease)
             await self._handlers[lease.kind](lease)
             done = True
         except asyncio.CancelledError:

@@ -26,6 +26,8 @@ POLL_INTERVAL_S = 0.25
 OVERLAP_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
 CLOSE_TIMEOUT_S = 2.0
+# Others take an engine for a dead one that they have not heard of for somewhat longer than this.
+OUT_OF_TOUCH_S = 3.0
 
 
 class RowWatcher(Protocol):
@@ -60,6 +62,7 @@ class Deployment:
         self._ready_at = 0.0  # by the monotonic clock
         self._offset_s: float | None = None  # from the monotonic clock to the store's
         self._since, self._cleaned_at = 0.0, time.monotonic()
+        self._polled_at = time.monotonic()
         self._on_change: list[Callable[[], None]] = []
         self._watchers: defaultdict[str, list[RowWatcher]] = defaultdict(list)
         self._asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]] = []
@@ -176,9 +179,24 @@ class Deployment:
             except ToolkitError as error:
                 log.warning("the limits of this deployment could not be read: %s", error)
 
+    async def catch_up(self) -> bool:
+        """Look for what others did while this engine stood still, if it did, or had no database.
+
+        Returns:
+            whether it did, and knows by now.
+        """
+        if time.monotonic() - self._polled_at < OUT_OF_TOUCH_S:
+            return False
+        try:
+            await self._poll()
+        except ToolkitError:
+            return False  # nothing can be begun without the store, either
+        return True
+
     async def _poll(self) -> None:
         """Look for other engines; beside some, for what they changed."""
         engines = await self._limits.list_engines()
+        self._polled_at = time.monotonic()
         watchers = [one for some in list(self._watchers.values()) for one in some]
         if len(engines) > 1 and self._offset_s is None:
             self._note_time(await self._limits.read_clock())

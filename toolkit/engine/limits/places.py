@@ -62,7 +62,7 @@ class PlaceShare:
     Attributes:
         held: the places that it holds.
         fair: its fair share, as all want.
-        is_contended: whether another one has less than its fair share.
+        is_contended: whether another one has less than its fair share, or all have too many.
     """
 
     held: int
@@ -75,6 +75,8 @@ def find_share(claims: Mapping[str, PlaceClaim], engine: str, limit: int, at: fl
     order = sorted(claims, key=lambda one: _make_turn_key(one, claims[one], at))
     fair = share_fairly(limit, {one: claims[one].wanted for one in claims}, order)
     lacking = any(claims[one].held < fair[one] for one in claims if one != engine)
+    # An engine that was taken for a dead one may be back.
+    lacking |= sum(claim.held for claim in claims.values()) > limit
     return PlaceShare(claims[engine].held, fair[engine], lacking)
 
 
@@ -121,6 +123,9 @@ class SharedPlaces:
             if self._semaphore.is_full:
                 self._ask()
         await self._semaphore.acquire(group)
+        while await self._deployment.catch_up():
+            self._semaphore.release()
+            await self._semaphore.acquire(group)
 
     def release(self) -> None:
         """Release a place; if others lack it, it is theirs."""
@@ -166,7 +171,7 @@ class SharedPlaces:
         kept, wanted = max(semaphore.limit, semaphore.used_count), self._find_wanted()
         # Some in advance, so that not each call has to ask.
         ahead = 0 if self._share.is_contended else wanted // 2
-        change = partial(self._claim, kept, wanted + ahead)
+        change = partial(self._claim, kept, semaphore.used_count, wanted + ahead)
         try:
             share = await self._deployment.change_row(self._row_id, change)
         except ServiceError:
@@ -177,13 +182,20 @@ class SharedPlaces:
             self._share = share
             semaphore.set_limit(min(share.held, share.fair) if share.is_contended else share.held)
 
-    def _claim(self, kept: int, wanted: int, document: LimitDocument, at: float) -> PlaceShare:
-        """Claim places in the shared row; those that are kept stay this engine's."""
+    def _claim(
+        self, kept: int, used: int, wanted: int, document: LimitDocument, at: float
+    ) -> PlaceShare:
+        """Claim places in the shared row.
+
+        Those that are kept stay this engine's, unless others took it for a dead one meanwhile.
+        """
         me = self._deployment.engine_id
         limit = document["limit"] = max(self._limit, document.get("limit", 0))
         wanted = min(wanted, limit)
         claims = self._read_claims(document, at)
         before = claims.get(me)
+        if before is None:
+            kept = used
         since = at if before is None or (before.held > 0) != (kept > 0) else before.since
         claims[me] = PlaceClaim(kept, max(wanted, kept), since, at)
         share = find_share(claims, me, limit, at)
@@ -226,7 +238,10 @@ class SharedPlaces:
         at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
         claims = self._read_claims(document, at)
         me = self._deployment.engine_id
-        if self._is_shared and me in claims:
+        if self._is_shared and me not in claims and self._semaphore.limit:
+            self._semaphore.set_limit(0)
+            self._ask()
+        elif self._is_shared and me in claims:
             share = find_share(claims, me, self._limit, at)
             self._share = PlaceShare(self._share.held, share.fair, share.is_contended)
             if self._is_to_shrink():

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import secrets
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from toolkit.contract.account import ApiKey
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
+from toolkit.engine.money.abandoned_holds import is_resolved_at_takeover, make_hold_id
 from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.money.budget import Reservation
 from toolkit.engine.request_context import RequestContext
@@ -89,8 +89,9 @@ class Allowances:
         self._limits = ConfigurationCache(store, self._load_limits)
         self._released = asyncio.Event()  # set and replaced whenever something is released
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        # Reservations of this process whose settlement could not be written: spent, to be deleted.
-        self._unwritten: set[str] = set()
+        # Reservations of this process whose settlement could not be written, by the day's spending
+        # that they are part of: they are spent, until whoever takes the work up decides.
+        self._unwritten: defaultdict[str, set[str]] = defaultdict(set)
 
     async def check_bound(self, context: RequestContext, bound: Decimal | None) -> None:
         """Refuse work for which too little of today's allowances is left.
@@ -152,6 +153,7 @@ class Allowances:
     async def hold(
         self,
         lease: Lease,
+        call: tuple[str, int],
         limits: Sequence[DailyLimit],
         amount: Decimal | None,
         held: Reservation,
@@ -161,6 +163,7 @@ class Allowances:
 
         Args:
             lease: of the work that the call is for.
+            call: the job that it is for, and the number of its attempt.
             limits: what it counts against, as `find_limits` found them.
             amount: what to hold; none where it is not known.
             held: the same, in the budgets of this process.
@@ -171,14 +174,18 @@ class Allowances:
         """
         try:
             if limits:
-                taken = await self._take(lease, limits, amount)
+                taken = await self._take(lease, call, limits, amount)
                 held.on_settle = partial(self._settle, taken, record)
         except BaseException:
             held.settle(ZERO_USD)
             raise
 
     async def _take(
-        self, lease: Lease, limits: Sequence[DailyLimit], amount: Decimal | None
+        self,
+        lease: Lease,
+        call: tuple[str, int],
+        limits: Sequence[DailyLimit],
+        amount: Decimal | None,
     ) -> list[AllowanceHold]:
         """Take an amount from each of the day's allowances, or from none of them."""
         if amount is None:
@@ -191,14 +198,14 @@ class Allowances:
         nano = to_nano_usd(amount, ROUND_CEILING)
         line = self._locks[limits[0].allowance_id]
         if not line.locked():
-            taken = await self._try_to_take(limits, nano)
+            taken = await self._try_to_take(lease, call, limits, nano)
             if taken is not None:
                 return taken
         # One after the other: else all would try again whenever anything is released.
         async with line:
             while True:
                 given_back = self._released
-                taken = await self._try_to_take(limits, nano)
+                taken = await self._try_to_take(lease, call, limits, nano)
                 if taken is not None:
                     return taken
                 # Read again each time: the operator may have changed them, or a new day has begun.
@@ -207,22 +214,23 @@ class Allowances:
                     await _wait_for_event(given_back, POLL_INTERVAL_S)
 
     async def _try_to_take(
-        self, limits: Sequence[DailyLimit], nano: int
+        self, lease: Lease, call: tuple[str, int], limits: Sequence[DailyLimit], nano: int
     ) -> list[AllowanceHold] | None:
-        """Take an amount if it fits beside what is spent and reserved at this moment."""
-        taken = [AllowanceHold(secrets.token_hex(8), limit.row_id, nano) for limit in limits]
-        over = tuple(self._unwritten)
-        changes: list[Change] = [DeleteRow("reservations", each) for each in over]
+        """Take an amount if it fits beside what is spent and reserved at this moment.
+
+        It is written under the lease: once another process has the work, nothing more is held.
+        """
+        taken = [AllowanceHold(make_hold_id(lease, *call), limit.row_id, nano) for limit in limits]
+        changes: list[Change] = []
         for limit, one in zip(limits, taken, strict=True):
             changes += [
                 AddSpending(one.row_id, limit.allowance_id, nano, limit.nano_usd),
                 InsertRow("reservations", self._make_row(one)),
             ]
         try:
-            await self._store.write(changes)
+            await self._store.write(changes, lease=lease, conditional=True)
         except OverLimit:
             return None
-        self._unwritten.difference_update(over)
         return taken
 
     def _make_row(self, taken: AllowanceHold) -> dict[str, object]:
@@ -251,23 +259,25 @@ class Allowances:
     async def _read_totals(self, limit: DailyLimit) -> tuple[int, int]:
         """Read what is spent of an allowance today, and what calls in flight hold beside it."""
         total, reservations = await self._store.get_spending(limit.row_id)
+        self._unwritten[limit.row_id] &= {str(row["id"]) for row in reservations}
         reserved, over = 0, []
         for row in reservations:
-            if self._is_under_way(str(row["id"]), str(row["owner"]), str(row["created_at"])):
+            age_s = (now() - datetime.fromisoformat(str(row["created_at"]))).total_seconds()
+            is_late, row_id = age_s > MAX_CALL_S, str(row["id"])
+            if not is_late and self._is_under_way(limit.row_id, row_id, str(row["owner"])):
                 reserved += int(row["nano"])
-            else:
-                over.append(str(row["id"]))
+            elif is_late or not is_resolved_at_takeover(row_id):
+                over.append(row_id)
         if over:
             # Counts as spent: the sum includes it already.
             self._store.write([DeleteRow("reservations", each) for each in over], eager=False)
         return total - reserved, reserved
 
-    def _is_under_way(self, reservation_id: str, owner: str, created_at: str) -> bool:
+    def _is_under_way(self, row_id: str, reservation_id: str, owner: str) -> bool:
         """Tell whether a reservation's call may still end and release some of it."""
         if owner == self._store.owner:
-            return reservation_id not in self._unwritten
-        age_s = (now() - datetime.fromisoformat(created_at)).total_seconds()
-        return not (self._store.is_stale_owner(owner) or age_s > MAX_CALL_S)
+            return reservation_id not in self._unwritten[row_id]
+        return not self._store.is_stale_owner(owner)
 
     def _settle(self, taken: Sequence[AllowanceHold], record: WriteRecord, actual: Decimal) -> None:
         """Replace what was taken by what the call cost."""
@@ -278,13 +288,15 @@ class Allowances:
                 AddSpending(one.row_id, "", nano - one.nano_usd, None),
                 DeleteRow("reservations", one.id),
             ]
-        ids = [one.id for one in taken]
-        record(changes).add_done_callback(partial(self._finish_settlement, ids))
+        record(changes).add_done_callback(partial(self._finish_settlement, taken))
 
-    def _finish_settlement(self, ids: Sequence[str], written: "asyncio.Future[None]") -> None:
+    def _finish_settlement(
+        self, taken: Sequence[AllowanceHold], written: "asyncio.Future[None]"
+    ) -> None:
         # What could not be written stays taken; the writer of the record is told why.
         if written.cancelled() or written.exception() is not None:
-            self._unwritten.update(ids)
+            for one in taken:
+                self._unwritten[one.row_id].add(one.id)
         self._released.set()
         self._released = asyncio.Event()
 

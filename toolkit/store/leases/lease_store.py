@@ -10,6 +10,7 @@ from toolkit.contract.errors import ServiceError
 from toolkit.store.changes import InsertRow, Lease, LeaseLost, UpdateRow
 from toolkit.store.data_dir.owners import LeaseOwner
 from toolkit.store.leases.clock import SharedClock
+from toolkit.store.leases.outages import OutageMonitor
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.tables import roots
@@ -44,6 +45,7 @@ class LeaseStore:
         self._owner = owner
         self._clock = clock
         self._lease_s = lease_s
+        self._outages = OutageMonitor(lease_s)
         # Those that are closed by what was written last; each is released soon after.
         self._closed: set[Lease] = set()
         # Taken, perhaps, when the database was lost: the state they are to be left in, and how.
@@ -85,10 +87,14 @@ class LeaseStore:
         await self._release_doubtful()
         leases: list[Lease] = []
         at = await self._clock.read()
-        for row in await self._reader.list_open_roots(self._owner.id):
+        rows = await self._reader.list_open_roots(self._owner.id)
+        self._outages.note_answer()
+        for row in rows:
             if len(leases) == limit:
                 break
-            if self._is_free(row, at) and (wanted is None or await wanted(row)):
+            if not self._is_free(row, at) or self._may_be_renewed(row):
+                continue
+            if wanted is None or await wanted(row):
                 lease = await self._take(row)
                 leases += [] if lease is None else [lease]
         return leases
@@ -100,9 +106,21 @@ class LeaseStore:
             return False
         return self._is_free(row, await self._clock.read())
 
+    def begin_grace(self) -> None:
+        """Give other engines a moment to renew their leases, as the database may just be back.
+
+        Until then nothing is claimed whose lease has ended by the clock alone.
+        """
+        self._outages.begin_grace()
+
     def _is_free(self, row: Row, at: float) -> bool:
         owner = row["owner"]
         return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
+
+    def _may_be_renewed(self, row: Row) -> bool:
+        """Tell whether a lease that has ended may be renewed in a moment."""
+        owner = row["owner"]
+        return bool(self._outages.is_recent and owner and not self._owner.is_stale(owner))
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.

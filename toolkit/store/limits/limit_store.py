@@ -24,6 +24,9 @@ MAX_IDLE_S = 7200.0
 MAX_COLLISIONS = 3
 # Where no files tell of engines, each renews a row so often, and is there for so long after that.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
+# An engine that could not renew its row for so long supposes that no other could, as does one that
+# has just been opened: the others may be there all the same, and are given time to renew theirs.
+OUTAGE_S, LIFE_AFTER_OUTAGE_S = 2.5, 60.0
 ENGINE_PREFIX = "engine:"
 # Of an engine that keeps artifacts where others do not find them.
 APART_DOCUMENT = '{"apart":true}'
@@ -76,7 +79,7 @@ class LimitStore:
         self._clock = clock
         # Where rows tell of engines: those that there were when this one's was last renewed.
         self._engines: frozenset[str] | None = None
-        self._renewed_at = 0.0
+        self._renewed_at = self._patient_until = 0.0
         self.is_apart = self.has_engines_apart = False
 
     @property
@@ -112,10 +115,17 @@ class LimitStore:
         if not known:
             connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc=doc))
         of = shared_limits.c
-        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - ENGINE_LIFE_S)
+        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - self._find_life_s())
         found = connection.execute(select(of.id, of.doc).where(recent)).all()
         self.has_engines_apart = any(row.doc == APART_DOCUMENT for row in found)
         return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in found)
+
+    def _find_life_s(self) -> float:
+        """Find for how long an engine is there after it has renewed its row."""
+        at = time.monotonic()
+        if self._engines is None or at - self._renewed_at > OUTAGE_S:
+            self._patient_until = at + ENGINE_LIFE_S
+        return LIFE_AFTER_OUTAGE_S if at < self._patient_until else ENGINE_LIFE_S
 
     async def leave(self) -> None:
         """Take this engine's row away, if it has one."""

@@ -31,6 +31,7 @@ class Submission:
     Attributes:
         deadline: the loop's time at which it is refused if others still have the database locked.
         is_awaited: whether somebody waits for it.
+        is_conditional: whether a limit may refuse it, alone of all that is written under its lease.
     """
 
     changes: Sequence[Change]
@@ -38,6 +39,7 @@ class Submission:
     done: "asyncio.Future[None]"
     deadline: float = math.inf
     is_awaited: bool = True
+    is_conditional: bool = False
 
     @property
     def weight(self) -> int:
@@ -163,12 +165,14 @@ class SubmissionGroup:
     def split_by_lease(self) -> list[list[Submission]]:
         """Split the submissions into parts that succeed or fail together.
 
-        All that is written under one lease is one part, and every other submission is one of its
-        own.
+        All that is written under one lease is one part, but for what a limit may refuse. Every
+        other submission is one of its own.
         """
         parts: dict[object, list[Submission]] = {}
         for submission in self.submissions:
-            key = submission.lease.root_id if submission.lease else id(submission)
+            key: object = id(submission)
+            if submission.lease is not None and not submission.is_conditional:
+                key = submission.lease.root_id
             parts.setdefault(key, []).append(submission)
         return list(parts.values())
 

@@ -13,6 +13,7 @@ from toolkit.store.changes import (
     Change,
     Lease,
     LeaseLost,
+    OverLimit,
     StoreUnavailableError,
 )
 from toolkit.store.sqlite.connections import RETRY_AFTER_S
@@ -110,6 +111,7 @@ class ChangeWriter:
         *,
         eager: bool = True,
         max_wait_s: float | None = None,
+        conditional: bool = False,
     ) -> "asyncio.Future[None]":
         """Submit changes; the future is done when they are durable.
 
@@ -121,6 +123,7 @@ class ChangeWriter:
             lease: the lease that it is written under.
             eager: write it at once.
             max_wait_s: the longest to wait for a database that others have locked.
+            conditional: what `OverLimit` may refuse, and then nothing else under the lease with it.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -130,7 +133,12 @@ class ChangeWriter:
         if max_wait_s is None:
             max_wait_s = REQUEST_WAIT_S if lease is None else WORK_WAIT_S
         submission = Submission(
-            changes, lease, loop.create_future(), loop.time() + max_wait_s, is_awaited=eager
+            changes,
+            lease,
+            loop.create_future(),
+            loop.time() + max_wait_s,
+            is_awaited=eager,
+            is_conditional=conditional,
         )
         self.backlog.append(submission)
         if self._in_thread is not None:
@@ -272,7 +280,7 @@ class ChangeWriter:
             what the submission itself fails with.
         """
         lease = submission.lease
-        if lease is None:
+        if lease is None or (submission.is_conditional and isinstance(error, OverLimit)):
             return error
         if submission.begins_lease:
             # Who asked is told why; to what follows, there is no such root.

@@ -1,0 +1,192 @@
+"""Holds what engines say against the vendor's own ledger: money, repeated calls and limits.
+
+Prices stand here as the vendors publish them, so that no table of the engine's is asked, and sums
+are decimal, so that they are equal to the last digit or not at all.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import httpx
+
+from tests.crash.callers import Ledger
+from tests.crash.processes import Record
+from tests.crash.promise_checks import PromiseIssues
+from tests.crash.trials.deployments import MAX_CALLS, REQUESTS_PER_MINUTE, Strike
+from tests.crash.trials.roaming_caller import DAY_USD, RoamingCaller
+from tests.crash.trials.vendor_ledger import LEDGER_PATH
+
+# US dollars for a million tokens in and out, by the vendors' price lists of November 2026.
+TOKEN_PRICES = {
+    "MiniMax-M3": (Decimal("0.30"), Decimal("1.20")),
+    "gpt-6-luna": (Decimal("0.10"), Decimal("0.50")),
+}
+CHARACTER_PRICES = {"speech-2.8-turbo": Decimal(60)}  # for a million
+MILLION = Decimal(1_000_000)
+MODEL_SUFFIX = "-sandbox"
+# So long an answer may have been there when its engine was struck, and not yet be written down: of
+# what is no text, it is looked at first by a process that may have to be started.
+UNWRITTEN_S = 1.0
+UNCHECKED_S = 6.0
+WINDOW_S = 10.0
+# Calls reach a vendor a little sooner or later than they were let in, and as many as may be in
+# flight go at once when a database is back whose answer they waited for.
+MAX_EARLY_CALLS = 2 + MAX_CALLS
+
+
+@dataclass(frozen=True)
+class BilledCall:
+    """A call as the vendor has it.
+
+    Attributes:
+        began, ended: by the monotonic clock of the machine.
+        asked: its body.
+        ids: what the vendor calls it.
+        usd: what it is billed.
+        is_speech: whether a text is spoken.
+    """
+
+    vendor: str
+    began: float
+    ended: float
+    asked: str
+    ids: frozenset[str]
+    usd: Decimal
+    is_speech: bool
+
+
+def read_ledger(url: str) -> list[BilledCall]:
+    """Read the calls that a vendor bills, in the order of their beginning."""
+    entries = httpx.get(url + LEDGER_PATH, trust_env=False, timeout=60).json()
+    calls = []
+    for entry in entries:
+        if entry["status"] != 200:
+            continue
+        ids = {*entry["ids"], *([entry["id"]] if "id" in entry else [])}
+        calls.append(
+            BilledCall(
+                entry["vendor"],
+                entry["began"],
+                entry["ended"],
+                entry["asked"],
+                frozenset(ids | {one.removeprefix("req_") for one in ids}),
+                compute_price(entry),
+                "characters" in entry,
+            )
+        )
+    return calls
+
+
+def compute_price(entry: Record) -> Decimal:
+    """Compute what a vendor bills for a call."""
+    model = (entry.get("model") or json.loads(entry["asked"])["model"]).removesuffix(MODEL_SUFFIX)
+    if "characters" in entry:
+        return CHARACTER_PRICES[model] * entry["characters"] / MILLION
+    given, made = TOKEN_PRICES[model]
+    usage = entry["usage"]
+    return (given * usage["prompt_tokens"] + made * usage["completion_tokens"]) / MILLION
+
+
+def to_decimal(usd: Any) -> Decimal:
+    """Take an amount from the wire, where it is the shortest number that means it."""
+    return Decimal(str(usd or 0))
+
+
+def check_money(
+    caller: RoamingCaller, calls: Iterable[BilledCall], ledger: Ledger, found: PromiseIssues
+) -> None:
+    """Each attempt costs what the vendor bills for it, and all sums of them are one.
+
+    An attempt without an answer costs what was reserved for it, which is no less than its call is
+    billed; and nothing of a day's allowance is held any more.
+    """
+    bill: dict[str, Decimal] = {}
+    for call in calls:
+        bill |= dict.fromkeys(call.ids, call.usd)
+    for person, key_id in zip(ledger.people, caller.notes.keys, strict=True):
+        jobs = caller.list_all("/v1/jobs", person)
+        spent = Decimal(0)
+        for job in jobs:
+            spent += _check_job(job, bill, found)
+        lines = caller.get("/v1/usage", person).json()["data"]["items"]
+        told = sum((to_decimal(line["cost_usd"]) for line in lines), Decimal(0))
+        key = caller.get(f"/v1/account/keys/{key_id}", person).json()["data"]
+        taken = to_decimal(DAY_USD) - to_decimal(key["left_usd_today"])
+        if not spent == told == taken:
+            found.wrong.append(f"attempts cost ${spent}, usage says ${told}, the key ${taken}")
+        found.counts["micro_usd"] += int(spent * MILLION)
+
+
+def _check_job(job: Record, bill: dict[str, Decimal], found: PromiseIssues) -> Decimal:
+    """Check what each attempt of a job cost; return the sum."""
+    spent = Decimal(0)
+    for attempt in job["attempts"]:
+        if not attempt["provider"]:
+            continue
+        cost = to_decimal(attempt["cost_usd"])
+        spent += cost
+        if attempt["status"] == "completed":
+            billed = bill.get((attempt["vendor_request_id"] or "").removeprefix("req_"))
+            if cost != billed:
+                found.wrong.append(f"{job['id']} says ${cost}, and was billed ${billed}")
+        elif cost != to_decimal(attempt["reservation_usd"]):
+            found.wrong.append(f"{job['id']} has an attempt without an answer: {attempt}")
+    if spent != to_decimal(job["cost_incurred_usd"]):
+        found.wrong.append(f"{job['id']} says that it cost {job['cost_incurred_usd']}, not {spent}")
+    return spent
+
+
+def check_repeats(
+    calls: Sequence[BilledCall], strikes: Sequence[Strike], found: PromiseIssues
+) -> None:
+    """What was called again had a call in flight as something failed, by the vendor's own clock."""
+    same: defaultdict[str, list[BilledCall]] = defaultdict(list)
+    for call in calls:
+        same[call.asked].append(call)
+    for repeated in same.values():
+        for first, again in pairwise(repeated):
+            found.counts["paid_again"] += 1
+            unwritten_s = UNCHECKED_S if first.is_speech else UNWRITTEN_S
+            if not any(
+                first.began <= strike.over and first.ended >= strike.at - unwritten_s
+                for strike in strikes
+            ):
+                nearest = min(strikes, key=lambda one: abs(one.at - first.began))
+                found.wrong.append(
+                    f"paid twice, and not in flight as anything failed: {first.asked[-80:]}:"
+                    f" {first.ended - nearest.at:+.2f} s from {nearest.kind}, and again"
+                    f" {again.began - first.ended:.2f} s later"
+                )
+
+
+def check_limits(
+    calls: Sequence[BilledCall], strikes: Sequence[Strike], found: PromiseIssues
+) -> None:
+    """No connection had more calls in flight, or a minute, than all engines together may make."""
+    most = 0
+    for call in calls:
+        together = [
+            one
+            for one in calls
+            if one.vendor == call.vendor and one.began <= call.began < one.ended
+        ]
+        # What an engine had in flight that was struck goes on at the vendor, as nobody can end it.
+        orphans = sum(
+            any(one.began <= strike.over <= one.ended for strike in strikes) for one in together
+        )
+        most = max(most, len(together))
+        if len(together) - orphans > MAX_CALLS:
+            found.wrong.append(f"{len(together)} calls of one connection were in flight")
+    paced = [call.began for call in calls if call.vendor == "openai"]
+    allowed = REQUESTS_PER_MINUTE / 60 * WINDOW_S + MAX_EARLY_CALLS
+    fullest = max(
+        (sum(begin <= one < begin + WINDOW_S for one in paced) for begin in paced), default=0
+    )
+    if fullest > allowed:
+        found.wrong.append(f"{fullest} calls were made in {WINDOW_S} s, {allowed} are allowed")
+    found.counts.update(most_in_flight=most, most_in_window=fullest)
