@@ -11,6 +11,7 @@ from typer.testing import CliRunner, Result
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
 from toolkit.cli import app
+from toolkit.contract.errors import RequestError
 
 Invoke = Callable[..., Result]
 CARD = ["composition.layout", "title=Tea", "width:=300", "height:=200"]
@@ -56,6 +57,19 @@ def test_a_run_is_followed_listed_and_saved(toolkit: Invoke, tmp_path: Path) -> 
     assert saved.stdout.strip() == "card.png"
     piped = toolkit("artifacts", "save", run["artifact_id"], "-")
     assert piped.stdout_bytes == (tmp_path / "card.png").read_bytes()
+
+
+def test_a_list_of_runs_tells_them_apart(toolkit: Invoke) -> None:
+    """Given runs of one capability, then their list has the beginning of each input, in a line."""
+    for text in ("Salt", "Tea, " * 20):
+        toolkit("run", "composition.layout", f"title={text}", "--quiet")
+    _, tea, salt = toolkit("runs").stdout.splitlines()
+    assert salt.rstrip().endswith("title: Salt")
+    assert "title: Tea, Tea, " in tea
+    assert len(tea.partition("title")[2]) < 60
+    with pytest.raises(RequestError) as refused:
+        toolkit("compare", salt.split()[0], "tsk_1")
+    assert str(refused.value).endswith("give two runs, two workflows or two tasks.")
 
 
 def test_work_that_nobody_waits_for_is_picked_up_by_its_id(toolkit: Invoke) -> None:

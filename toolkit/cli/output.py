@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Printable: TypeAlias = RecordView[Any] | BaseModel | dict[str, Any]
 
 PAGE_SIZE = 200  # items of a page
+MAX_INPUT_CHARACTERS = 60  # in a list: it is to be recognized, not read
 UNLIMITED_WIDTH = 10_000  # columns, where a program reads: one row is one line
 _CONTROLS = {code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160))}
 _UNESCAPED = {code: shown for code, shown in _CONTROLS.items() if code > 31}
@@ -179,9 +180,10 @@ def print_rows(records: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> 
 
 
 def _format_cell(name: str, value: object) -> str:
-    from toolkit.display.text import format_cell
+    from toolkit.display.text import format_cell, truncate_line
 
-    return escape_controls(format_cell(name, value))
+    text = format_cell(name, value)
+    return escape_controls(truncate_line(text, MAX_INPUT_CHARACTERS) if name == "input" else text)
 
 
 def measure_width() -> int:

@@ -98,7 +98,8 @@ def _add_delete_command(app: typer.Typer, resource: str) -> None:
 
 def add_execution_commands(app: typer.Typer, resource: str) -> None:
     """Add the commands that runs and jobs have in common."""
-    columns = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
+    facts = ("id", "capability", "status", "provider", "cost_usd", "latency_ms", "created_at")
+    columns = (*facts, "input")
     attempt = ("n", "provider", "model", "status", "cost_usd", "started_at", "ended_at")
     add_resource_commands(app, resource, columns, "attempts", attempt)
 

@@ -154,7 +154,9 @@ class ToolkitError(ShortTraceback, Exception):
         return [f"  {one}" for one in faults[:MAX_SHOWN_FAULTS]] + told
 
     def _format_hint(self) -> str:
-        """Say what a person does next; nothing where only a header that is not there would tell."""
+        """Say what a person does next; nothing where only what is not there would tell it."""
+        if "in details" in self.code.hint and not self.details:
+            return ""
         if "Retry-After" not in self.code.hint:
             return self.code.hint
         return "" if self.retry_after is None else f"Try again in {self.retry_after:g} s."
