@@ -119,7 +119,7 @@ class DaskRowExecutor(Executor):
         from toolkit.batch.remote.preload_plugin import RowPreloadPlugin
 
         plugin = RowPreloadPlugin(batch_id, preload, fork=fork, renew_after=renew_after)
-        with suppress(OSError):  # a scheduler that is lost by now: the first notebook says so
+        with suppress(Exception):  # what is wrong with the cluster, its first notebook says
             self._client.register_plugin(plugin)
             self._preload_name = plugin.name
 
@@ -135,7 +135,7 @@ class DaskRowExecutor(Executor):
         self._looked_at = now
         try:
             has_workers = bool(self._client.nthreads())
-        except OSError:  # the scheduler is lost, as the notebooks under way will say
+        except Exception:  # the scheduler is lost, as the notebooks under way will say
             return
         if has_workers:
             self._workerless_since = None
