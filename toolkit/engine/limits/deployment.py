@@ -1,15 +1,26 @@
 """The deployment: the engines that share one store, and the rows by which they share limits.
 
 An engine that is alone asks nobody: its limits are in memory. Beside others it changes rows of the
-store, in one transaction for all that was asked meanwhile.
+store, in one transaction for all that was asked meanwhile. Times in rows are the store's, in
+seconds. The document of a row has, as far as its limits are used:
+
+- `used_until`: until when all is used up; of a connection by unit (`requests`, `tokens`), of a
+  key's requests one number (`UnitPace`).
+- `limit`: how many calls of the connection may be in flight; `places`: what each engine has of
+  them, by its id, as `[held, wanted, since, at]` (`PlaceClaim`).
+- `health`: the last news of the connection: `n`, its number; `by`, the engine that told it; `open`,
+  `until` and `cooldowns` of the breaker (`BreakerPosition`).
+- `probe`: `[engine, until]`, the one that probes whether the connection has recovered.
 """
 
 import asyncio
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from toolkit.contract.errors import ToolkitError
@@ -43,6 +54,21 @@ class RowWatcher(Protocol):
         """Do what is due each `POLL_INTERVAL_S`, while this engine is not alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class PendingRowChange:
+    """A change of a row that was asked for.
+
+    Attributes:
+        row_id: of the row.
+        change: is given its document, to change in place, and the store's time.
+        done: what the change returned, once it is committed.
+    """
+
+    row_id: str
+    change: RowChange[Any]
+    done: "asyncio.Future[Any]"
+
+
 class Deployment:
     """The engines that share a store, as one of them knows them; alone until it is opened.
 
@@ -65,7 +91,7 @@ class Deployment:
         self._polled_at = time.monotonic()
         self._on_change: list[Callable[[], None]] = []
         self._watchers: defaultdict[str, list[RowWatcher]] = defaultdict(list)
-        self._asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]] = []
+        self._pending: list[PendingRowChange] = []
         self._closing = asyncio.Event()
         self._later: set[asyncio.Future[object]] = set()
         self._writing: asyncio.Task[None] | None = None
@@ -123,7 +149,7 @@ class Deployment:
             ServiceError: `UNAVAILABLE` when the store could not be written.
         """
         done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._asked.append((row_id, change, done))
+        self._pending.append(PendingRowChange(row_id, change, done))
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
         return await done
@@ -145,20 +171,21 @@ class Deployment:
             left_s = self._ready_at - time.monotonic()
             if left_s > 0:
                 await asyncio.sleep(left_s)
-            while self._asked:
-                asked, self._asked = self._asked, []
+            while self._pending:
+                pending, self._pending = self._pending, []
+                row_ids = [one.row_id for one in pending]
                 try:
-                    answers = await self._limits.change([one[0] for one in asked], _Batch(asked))
+                    at, answers = await self._limits.change(row_ids, partial(_apply_all, pending))
                 except Exception as error:
-                    for _, _, done in asked:
-                        if not done.done():
-                            done.set_exception(error)
-                            done.exception()  # marks it as retrieved, as a caller need not look
+                    for each in pending:
+                        if not each.done.done():
+                            each.done.set_exception(error)
+                            each.done.exception()  # marks it as retrieved: a caller need not look
                     continue
-                self._note_time(answers[0])
-                for (_, _, done), answer in zip(asked, answers[1], strict=True):
-                    if not done.done():
-                        done.set_result(answer)
+                self._note_time(at)
+                for each, answer in zip(pending, answers, strict=True):
+                    if not each.done.done():
+                        each.done.set_result(answer)
         finally:
             self._writing = None
 
@@ -218,13 +245,8 @@ class Deployment:
             await self._limits.delete_idle()
 
 
-class _Batch:
-    """The changes of one transaction, in the order in which they were asked for."""
-
-    def __init__(self, asked: list[tuple[str, RowChange[Any], asyncio.Future[Any]]]) -> None:
-        self._asked = asked
-
-    def __call__(
-        self, documents: Mapping[str, LimitDocument], at: float
-    ) -> tuple[float, list[Any]]:
-        return at, [change(documents[row_id], at) for row_id, change, _ in self._asked]
+def _apply_all(
+    pending: Sequence[PendingRowChange], documents: Mapping[str, LimitDocument], at: float
+) -> tuple[float, list[Any]]:
+    """Make changes in the order in which they were asked for; return the time, and each answer."""
+    return at, [one.change(documents[one.row_id], at) for one in pending]

@@ -123,6 +123,14 @@ class SharedPaces:
         document: LimitDocument,
         at: float,
     ) -> tuple[float, dict[str, float]]:
+        """Take units in the shared row; return from when they may be used, and all of its times.
+
+        Args:
+            sizes: how many of each kind.
+            known: until when they are used up, as this engine knows, where the row does not tell.
+            document: the row's.
+            at: the store's time.
+        """
         used = document.setdefault("used_until", {})
         starts = [at]
         for name, units in sizes.items():
@@ -175,6 +183,7 @@ async def _sleep_until(at: float) -> None:
 
 
 def _raise_used(known: Mapping[str, float], document: LimitDocument, at: float) -> None:
+    """Have the row tell no earlier times than those that this engine knows."""
     used = document.setdefault("used_until", {})
     for name, until in known.items():
         before = used.get(name, at)

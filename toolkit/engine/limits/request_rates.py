@@ -132,6 +132,15 @@ class RequestRates:
     def _take_shared(
         self, wanted: int, unused: int, spent: float, document: LimitDocument, at: float
     ) -> tuple[int, float, float]:
+        """Take requests in the shared row; return what `UnitPace.take_now` does.
+
+        Args:
+            wanted: how many at most.
+            unused: those taken earlier, which are given back.
+            spent: those used while this engine was alone, which nobody has counted yet.
+            document: the row's.
+            at: the store's time.
+        """
         known: float | None = document.get("used_until")
         if spent or unused:
             before = self._pace.find_start(known, at)

@@ -4,7 +4,11 @@ from functools import partial
 
 from toolkit.contract.errors import ServiceError
 from toolkit.engine.limits.deployment import Deployment
-from toolkit.engine.routing.connection_health import BreakerPosition, ConnectionHealth
+from toolkit.engine.routing.connection_health import (
+    MAX_RETRY_AFTER_S,
+    BreakerPosition,
+    ConnectionHealth,
+)
 from toolkit.store import LimitDocument
 
 # A probe that has not ended by then is taken for lost: another engine makes one.
@@ -73,6 +77,7 @@ class SharedHealth:
 def _tell(
     engine: str, position: BreakerPosition, until: float, document: LimitDocument, at: float
 ) -> None:
+    """Write news into the row; whoever probes has told what came of it."""
     before = document.get("health", {})
     # Who has been asked to wait longer is right, unless the breaker has just been closed.
     longer = before.get("until", 0.0) if before.get("open", False) == position.is_open else 0.0
@@ -80,13 +85,15 @@ def _tell(
         "n": before.get("n", 0) + 1,
         "by": engine,
         "open": position.is_open,
-        "until": max(until, longer if longer < at + 3600 else 0.0),
+        # A time further ahead is of a clock that has started anew.
+        "until": max(until, longer if longer <= at + MAX_RETRY_AFTER_S else 0.0),
         "cooldowns": position.cooldowns,
     }
     document.pop("probe", None)
 
 
 def _claim_probe(engine: str, document: LimitDocument, at: float) -> bool:
+    """Make an engine the one that probes, unless another one does; return whether it is."""
     holder, until = document.get("probe", (engine, 0.0))
     if holder != engine and at < until <= at + MAX_PROBE_S:
         return False

@@ -17,11 +17,14 @@ from toolkit.store.writing.direct_writer import DirectWriter
 
 T = TypeVar("T")
 
+# What is in it is its users' to say: `toolkit/engine/limits/deployment.py`.
 LimitDocument: TypeAlias = dict[str, Any]
 
 # A row that nobody has changed for so long limits nothing any more.
 MAX_IDLE_S = 7200.0
 MAX_COLLISIONS = 3
+# So soon an engine notices another one that its files tell of: it looks four times a second.
+NOTICE_S = 0.6
 # Where no files tell of engines, each renews a row so often, and is there for so long after that.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
 # An engine that could not renew its row for so long supposes that no other could, as does one that
@@ -90,7 +93,7 @@ class LimitStore:
     @property
     def notice_s(self) -> float:
         """The seconds in which all engines notice one that has just been opened."""
-        return 0.6 if self._list_engines is not None else RENEWAL_INTERVAL_S + 0.6
+        return NOTICE_S if self._list_engines is not None else RENEWAL_INTERVAL_S + NOTICE_S
 
     async def list_engines(self) -> frozenset[str]:
         """List the engines that have the store open now, this one among them.
