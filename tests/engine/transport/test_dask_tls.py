@@ -1,4 +1,4 @@
-"""A Dask cluster that encrypts: certificates by settings, and those that are not vouched for."""
+"""A Dask cluster whose workers encrypt: certificates by settings, and those of strangers."""
 
 import os
 from collections.abc import Iterator
