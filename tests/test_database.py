@@ -150,6 +150,14 @@ def test_a_data_directory_is_moved(tmp_path: Path, postgres_url: str, elsewhere:
         assert [run.tags for run in client.runs.list(tag="mine")] == [["mine"]]
         assert client.artifacts.get(upload).content() == b"salt " * 100_000
         assert client.runs.create("llm.generate", {"objective": "Tea"}).wait(progress=False).output
+    with pytest.raises(ServiceError, match="name their place"):
+        Client.local(settings=settings.model_copy(update={"artifact_url": str(tmp_path / "x")}))
+    if not elsewhere:
+        Client.local(folder, sandbox=True).close()
+        where = ["--older-than", "1h", "--data-dir", str(folder)]
+        pruned = CliRunner().invoke(app, ["prune", *where])
+        assert "belong to a database" in str(pruned.exception)
+        (folder / "state.db").unlink()
     again = CliRunner().invoke(app, words)
     assert "There is no data directory" in str(again.exception)
     (folder / "state.db.moved").rename(folder / "state.db")

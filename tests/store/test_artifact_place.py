@@ -171,7 +171,7 @@ def test_a_place_that_was_restored_without_its_mark(
 
 
 def test_folders_of_their_own_are_told_of(
-    deployment: Deployment, caplog: pytest.LogCaptureFixture
+    deployment: Deployment, postgres_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Given engines without a shared place, then a line says so, and health while they are two.
 
@@ -185,6 +185,11 @@ def test_folders_of_their_own_are_told_of(
             assert "--artifact-url" in caplog.text
             wait_until(lambda: {each.health().status for each in (first, second)} == {"degraded"})
             assert first.read("/health", {"ready": "true"})["status"] == "degraded"
+            words = ["doctor", "--no-vendors", "--database", postgres_url]
+            told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "one")])
+            assert (told.exit_code, "1 of 2 engines keep" in told.stdout) == (1, True)
+            told = CliRunner().invoke(app, [*words, "--data-dir", str(tmp_path / "two")])
+            assert (told.exit_code, "and others theirs in" in told.stdout) == (1, True)
         wait_until(lambda: first.health().status == "ok")
 
 

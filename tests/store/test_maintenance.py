@@ -15,10 +15,8 @@ from typer.testing import CliRunner, Result
 from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until, wait_until_async
 from toolkit import Client, Workflow
-from toolkit.assembly import list_simulated_ids
 from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
-from toolkit.engine import Registry
 from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -243,52 +241,6 @@ def test_a_backup_while_work_goes_on(settings: Settings, tmp_path: Path) -> None
         theirs = {n.id: n.artifact_id for n in done.nodes}
     same = [node_id for node_id, artifact_id in shown.items() if theirs[node_id] == artifact_id]
     assert 5 <= len(same) < 30  # what had completed then; the rest was done in the copy
-
-
-def test_prune_takes_out_what_is_old(folder: Path, database: sqlite3.Connection) -> None:
-    """Given work of long ago, then prune takes out all of it that is ended, and no more."""
-    database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
-    with Client.local(folder, sandbox=True) as client:
-        fresh = client.runs.create("speech.generate", {"text": "Salt. " * 40}).wait()
-        kept = client.artifacts.get(fresh.artifact_id).content()
-        uploaded = client.artifacts.upload(b"tea leaves").id
-    for path in (folder / "artifacts").glob("*/*"):
-        os.utime(path, (time.time() - 7200, time.time() - 7200))
-    before = set((folder / "artifacts").glob("*/*"))
-    dry = json.loads(
-        toolkit("prune", "--older-than", "30d", "--data-dir", folder, "--dry-run", "--json").stdout
-    )
-    assert set((folder / "artifacts").glob("*/*")) == before
-    wet = json.loads(toolkit("prune", "--older-than", "30d", "--data-dir", folder, "--json").stdout)
-    assert dry == wet
-    assert (wet["rows"]["roots"], wet["rows"]["workflows"], wet["rows"]["tasks"]) == (4, 2, 1)
-    assert wet["files"] >= 1
-    with Client.local(folder, sandbox=True) as client:
-        assert [run.id for run in client.runs.list()] == [fresh.id]
-        assert (len(client.workflows.list()), len(client.tasks.list())) == (0, 0)
-        assert client.artifacts.get(fresh.artifact_id).content() == kept
-        assert client.artifacts.get(uploaded).content() == b"tea leaves"
-        assert len(client.connections.list()) == len(list_simulated_ids(Registry.load()))
-    left = database.execute("SELECT DISTINCT resource_id FROM events").fetchall()
-    assert left == [(fresh.id,)]
-    for table in ("annotations", "tags"):
-        assert database.execute(f"SELECT * FROM {table}").fetchall() == []
-    assert toolkit("doctor", "--data-dir", folder, "--deep").exit_code == 0
-
-
-def test_prune_keeps_what_later_work_started_from(
-    folder: Path, database: sqlite3.Connection
-) -> None:
-    """Given a fork of an old workflow, then its results stay for as long as the fork does."""
-    database.execute("UPDATE roots SET created_at = ?", (LONG_AGO,))
-    with Client.local(folder, sandbox=True) as client:
-        old = next(flow for flow in client.workflows.list() if flow.record.task_id is None)
-        fork = old.fork(from_node="voice").wait()
-    toolkit("prune", "--older-than", "1d", "--data-dir", folder)
-    with Client.local(folder, sandbox=True) as client:
-        assert {flow.id for flow in client.workflows.list()} == {old.id, fork.id}
-        artifact_id = client.workflows.get(fork.id).nodes[0].artifact_id
-        assert client.artifacts.get(artifact_id).text()
 
 
 def test_prune_leaves_what_is_open(settings: Settings) -> None:
