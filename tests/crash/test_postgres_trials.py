@@ -18,7 +18,7 @@ from tests.crash.processes import open_cloud
 from tests.crash.trials.deployments import PostgresDeployment
 from tests.crash.trials.trial import LATENCY_MS, LEDGER_MODULE, draw_seed, run_trial
 
-FAULTS = int(get_option("TOOLKIT_CRASH_FAULTS") or 6)
+FAULTS = int(get_option("TOOLKIT_CRASH_FAULTS") or 4)
 
 
 @pytest.fixture

@@ -93,6 +93,10 @@ class Capabilities:
         return self._registry.to_record(self._registry.find(name))
 
 
+# Who asks if this process lives is told at once, also while a store that is away does not answer.
+ALIVE_WAIT_S, READY_WAIT_S = 0.5, 2.0
+
+
 class Engine:
     """The engine: accepts work, runs it and reports on it; knows no HTTP of its own.
 
@@ -150,6 +154,7 @@ class Engine:
         self.billing = Billings(core, self.usage)
         self.idempotency = IdempotencyStore(core)
         self._sweeper: asyncio.Task[None] | None = None
+        self._asking_store: asyncio.Task[bool] | None = None
         self._reconciling: asyncio.Task[None] | None = None
 
     @classmethod
@@ -301,7 +306,7 @@ class Engine:
 
     async def get_health(self) -> Health:
         """Report the status of the engine, and how many jobs it runs."""
-        status = await self.find_readiness()
+        status = await self.find_readiness(ALIVE_WAIT_S)
         if status == "ok" and self.core.store.limits.has_engines_apart:
             status = "degraded"
         return Health(
@@ -311,15 +316,30 @@ class Engine:
             jobs_running=self.leases.running_count,
         )
 
-    async def find_readiness(self) -> Literal["ok", "draining", "degraded"]:
-        """Find out whether new work is taken (`ok`), and can be stored."""
+    async def find_readiness(
+        self, wait_s: float = READY_WAIT_S
+    ) -> Literal["ok", "draining", "degraded"]:
+        """Find out whether new work is taken (`ok`), and can be stored.
+
+        Args:
+            wait_s: how long the store may take to answer.
+        """
         if self.is_draining:
             return "draining"
+        # One that is asked goes on being asked: a read that is cut off costs a connection.
+        if self._asking_store is None or self._asking_store.done():
+            self._asking_store = asyncio.create_task(self._can_use_store(), name="readiness")
+        asking = self._asking_store
+        await asyncio.wait([asking], timeout=wait_s)
+        return "ok" if asking.done() and asking.result() else "degraded"
+
+    async def _can_use_store(self) -> bool:
+        """Tell whether the store answers, however long it takes to."""
         try:
             await self.core.store.get_row("configuration", "all")
         except ServiceError:
-            return "degraded"
-        return "ok"
+            return False
+        return True
 
     def list_connection_states(self) -> list[GateState]:
         """List the state of every connection that this process has used."""

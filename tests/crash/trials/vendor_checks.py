@@ -177,11 +177,16 @@ def check_limits(
         ]
         # What an engine had in flight that was struck goes on at the vendor, as nobody can end it.
         orphans = sum(
-            any(one.began <= strike.over <= one.ended for strike in strikes) for one in together
+            any(one.began <= strike.over and strike.at <= one.ended for strike in strikes)
+            for one in together
         )
         most = max(most, len(together))
         if len(together) - orphans > MAX_CALLS:
-            found.wrong.append(f"{len(together)} calls of one connection were in flight")
+            since = [f"{call.began - one.at:.2f} s after {one.kind}" for one in strikes]
+            found.wrong.append(
+                f"{len(together)} calls of {call.vendor} were in flight, {orphans} of them of who"
+                f" was struck: {since}"
+            )
     paced = [call.began for call in calls if call.vendor == "openai"]
     allowed = REQUESTS_PER_MINUTE / 60 * WINDOW_S + MAX_EARLY_CALLS
     fullest = max(

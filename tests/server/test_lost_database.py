@@ -1,0 +1,70 @@
+"""What callers are told while the database of a server is away, or does not answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests._postgres import PostgresCluster
+from tests.server.conftest import Wire
+from tests.support.timing import wait_until_async
+from toolkit.assembly import open_engine
+from toolkit.server.app import create_app
+from toolkit.settings import Settings
+
+# Far more than a probe takes, and less than the driver waits for a server that says nothing.
+PROBE_S = 4.0
+READY = "/v1/health?ready=true"
+
+
+@pytest.fixture
+async def wire(settings: Settings, own_postgres: PostgresCluster) -> AsyncIterator[Wire]:
+    """A signed-up caller of an engine on a database that may fail."""
+    shared = settings.model_copy(update={"database": None})
+    given = {**shared.model_dump(exclude_unset=True), "database": own_postgres.create_database()}
+    engine = await open_engine(Settings(**given))
+    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+        wire = Wire(http, engine)
+        wire.headers = await wire.sign_up("ada@example.org")
+        yield wire
+    await engine.close(0)
+
+
+async def is_ready(wire: Wire) -> bool:
+    """Tell whether the engine takes new work."""
+    return (await wire.http.get(READY)).status_code == 200
+
+
+async def test_probes_are_answered_while_the_database_says_nothing(
+    wire: Wire, own_postgres: PostgresCluster
+) -> None:
+    """Given a database that stands still, then the server says so at once, and works on after."""
+    assert await is_ready(wire)
+    with own_postgres.hang():
+        alive = await asyncio.wait_for(wire.http.get("/v1/health"), PROBE_S)
+        assert (alive.status_code, alive.json()["status"]) == (200, "degraded")
+        ready = await asyncio.wait_for(wire.http.get(READY), PROBE_S)
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "UNAVAILABLE")
+        assert int(ready.headers["Retry-After"]) > 0
+    await wait_until_async(lambda: is_ready(wire), "it is ready again")
+
+
+async def test_a_database_that_is_away_is_told_to_ask_again(
+    wire: Wire, own_postgres: PostgresCluster
+) -> None:
+    """Given a database that was stopped, then reading and work are refused until it is there."""
+    own_postgres.stop()
+    body = {"name": "composition.layout", "input": {"title": "Tea"}}
+    for answer in (
+        await wire.send("POST", "/v1/runs", json=body),
+        await wire.send("GET", "/v1/runs"),
+        await wire.http.get(READY),
+    ):
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "UNAVAILABLE")
+        assert int(answer.headers["Retry-After"]) > 0
+    assert (await wire.http.get("/v1/health")).json()["status"] == "degraded"
+    own_postgres.start()
+    await wait_until_async(lambda: is_ready(wire), "it is ready again")
+    assert (await wire.send("POST", "/v1/runs", json=body)).status_code == 202
