@@ -17,7 +17,6 @@ from toolkit import Client
 from toolkit.cli import app
 from toolkit.contract.errors import ServiceError
 from toolkit.settings import Settings
-from toolkit.store.blob_places.object_storage import ObjectStorage
 from toolkit.store.blob_places.place import MARK_NAME
 from toolkit.store.blobs import open_place
 
@@ -242,20 +241,22 @@ def test_artifacts_are_moved(
 
 
 def test_storage_that_is_away_keeps_no_engine_from_starting(
-    deployment: Deployment, s3_url: str
+    deployment: Deployment, s3_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Given a bucket that cannot be reached, then the engine that belongs to it starts."""
     with deployment.open("one", s3_url) as client:
         kept = client.artifacts.upload(DATA).id
     settings = deployment.make_settings("two", s3_url)
     away = settings.model_copy(update={"artifact_endpoint_url": "http://127.0.0.1:9"})
-    with Client.local(settings=away) as client:
+    with caplog.at_level(logging.WARNING), Client.local(settings=away) as client:
+        assert "cannot be looked at now" in caplog.text
         assert [one.id for one in client.artifacts.list()] == [kept]
 
 
 def test_of_two_at_once_the_first_mark_stands(s3_url: str, s3_server: str, tmp_path: Path) -> None:
     """Given a mark that is written twice, then the first one stays until it is to be replaced."""
-    for place in (ObjectStorage(s3_url, endpoint_url=s3_server), open_place(tmp_path, None)):
+    urls = (s3_url, f"memory:/{tmp_path}", None)
+    for place in (open_place(tmp_path, url, endpoint_url=s3_server) for url in urls):
         assert place.read_mark() is None
         place.write_mark("one a", replace=False)
         place.write_mark("two b", replace=False)

@@ -40,7 +40,7 @@ _S3_CONFIG = {
 }
 # Of a request to write what is not there yet: it is there, or the storage knows no such request.
 _EXISTING_CODES = ("PreconditionFailed", "ConditionalRequestConflict")
-_UNCONDITIONAL_CODES = ("NotImplemented", "NotImplementedError")
+_UNCONDITIONAL_CODES = ("NotImplemented", "NotImplementedError", "TypeError", "ValueError")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{2}")
 # The names by which the kinds of file systems tell when something was stored.

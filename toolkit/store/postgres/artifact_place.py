@@ -147,13 +147,15 @@ def claim_artifact_place(
         mark = read_artifact_mark(connection)
         fit = find_fit(connection, place, mark)
         if fit is PlaceFit.UNMARKED and mark is not None:
-            place.write_mark(mark.of_place, replace=True)
+            _write_mark(place, mark, replace=True)
         elif fit is PlaceFit.OPEN or (
             fit is PlaceFit.OTHER
             and mark is not None
             and _may_move(connection, place, mark, engine_id)
         ):
             set_artifact_place(connection, place)
+        elif fit is PlaceFit.UNKNOWN:
+            log.warning("%s cannot be looked at now; it is taken for the database's", place.name)
         elif fit is PlaceFit.FOREIGN:
             raise make_foreign_error(place)
         elif fit is PlaceFit.OTHER and mark is not None:
@@ -195,12 +197,25 @@ def set_artifact_place(
     )
     # First of all: a place whose mark no database knows would be refused to each.
     connection.execute(sql.SQL(_WRITE_SQL).format(sql.Literal(str(mark))))
-    place.write_mark(mark.of_place, replace=False)
-    found = place.read_mark()
+    _write_mark(place, mark, replace=False)
+
+
+def _write_mark(place: BlobPlace, mark: ArtifactMark, *, replace: bool) -> None:
+    """Mark a place; one that cannot be marked is known by its name and its bytes.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` when another database was quicker.
+    """
+    found = None
+    try:
+        place.write_mark(mark.of_place, replace=replace)
+        found = place.read_mark()
+        if found and found.split()[0] == mark.database and found != mark.of_place:
+            place.write_mark(mark.of_place, replace=True)
+    except (OSError, ServiceError) as error:
+        log.warning("%s could not be marked as the database's: %s", place.name, error)
     if found and found.split()[0] != mark.database:
         raise make_foreign_error(place)
-    if found != mark.of_place:
-        place.write_mark(mark.of_place, replace=True)
 
 
 @contextmanager
