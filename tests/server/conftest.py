@@ -5,9 +5,11 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from toolkit.engine import Engine
 from toolkit.local import open_engine
@@ -61,9 +63,26 @@ async def serve_engine(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
         await serving
 
 
-@pytest.fixture
-async def wire(settings: Settings) -> AsyncIterator[Wire]:
-    """A signed-up caller of a sandbox engine that has connected nothing."""
+async def send_get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) -> None:
+    """Ask an app for something as a server does, which sends as fast as it is taken."""
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    request = httpx.Request("GET", f"http://service.test{path}", headers=headers)
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
+        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "root_path": "", "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": None, "client": None,
+    }  # fmt: skip
+    await app(scope, receive, send)
+
+
+@asynccontextmanager
+async def open_wire(settings: Settings) -> AsyncIterator[Wire]:
+    """A signed-up caller of an engine that has connected nothing, until the block ends."""
     engine = await open_engine(settings)
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
@@ -71,3 +90,10 @@ async def wire(settings: Settings) -> AsyncIterator[Wire]:
         wire.headers = await wire.sign_up("ada@example.org")
         yield wire
     await engine.close(0)
+
+
+@pytest.fixture
+async def wire(settings: Settings) -> AsyncIterator[Wire]:
+    """A signed-up caller of a sandbox engine that has connected nothing."""
+    async with open_wire(settings) as wire:
+        yield wire

@@ -1,10 +1,12 @@
 """Artifacts in object storage over HTTP: streamed, or read from there by signed URLs."""
 
+import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -12,12 +14,15 @@ from s3fs import S3FileSystem
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
+from tests.server.conftest import open_wire, send_get
 from tests.support.s3_server import ACCESS_KEY, BUCKET, TcpRelay
-from tests.support.timing import wait_until
+from tests.support.timing import wait_until, wait_until_async, yield_turns
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.sandbox import Faults
+from toolkit.server import create_app
 from toolkit.settings import Settings
+from toolkit.store.blob_places.object_storage import READ_BYTES
 
 DATA = os.urandom(2**20) * 12 + b"end"
 S3Place = tuple[Server, Client, TcpRelay]
@@ -86,6 +91,31 @@ def test_ranges_are_answered_as_from_a_disk(place: S3Place, source: Path) -> Non
     whole = httpx.get(url, headers=headers, follow_redirects=True)
     assert whole.headers["content-type"] == kept.media_type
     assert whole.headers["content-disposition"] == f'attachment; filename="{kept.filename}"'
+
+
+async def test_a_part_is_read_ahead(settings: Settings, s3_url: str, relay: TcpRelay) -> None:
+    """Given a caller that takes one part, then the next one is read meanwhile, and no other."""
+    update = {"artifact_url": s3_url, "artifact_endpoint_url": relay.url}
+    async with open_wire(settings.model_copy(update=update)) as wire:
+        made = await wire.send("POST", "/v1/artifacts", files={"file": ("leaves.bin", DATA)})
+        before, going_on, taken = len(relay.requests), asyncio.Event(), bytearray()
+
+        async def take(message: Mapping[str, Any]) -> None:
+            taken.extend(message.get("body", b""))
+            if taken:
+                await going_on.wait()
+
+        def count_reads() -> int:
+            return sum(line.startswith("GET ") for line in relay.requests[before:])
+
+        path = f"/v1/artifacts/{made.json()['id']}/content"
+        taking = asyncio.create_task(send_get(create_app(wire.engine), path, wire.headers, take))
+        await wait_until_async(lambda: count_reads() >= 2)
+        await yield_turns(100)
+        assert (count_reads(), len(taken)) == (2, READ_BYTES)
+        going_on.set()
+        await taking
+    assert bytes(taken) == DATA
 
 
 @pytest.mark.parametrize("place", ["presigned"], indirect=True)

@@ -5,11 +5,9 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
-from starlette.types import ASGIApp
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, send_get
 from toolkit.server import create_app
 from toolkit.server.http.downloads import CHUNK_BYTES, MAX_DOWNLOADS_PER_KEY
 from toolkit.server.http.uploads import MAX_UPLOADS_PER_KEY
@@ -128,26 +126,9 @@ async def test_a_download_is_read_as_it_is_taken(wire: Wire) -> None:
     async def send(message: dict[str, Any]) -> None:
         sizes.append(len(message.get("body", b"")))
 
-    await get(create_app(wire.engine), path, wire.headers, send)
+    await send_get(create_app(wire.engine), path, wire.headers, send)
     assert max(sizes) == CHUNK_BYTES
     assert sum(sizes) == len(LARGE)
-
-
-async def get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) -> None:
-    """Ask an app for something as a server does, which sends as fast as it is taken."""
-
-    async def receive() -> dict[str, Any]:
-        await asyncio.Event().wait()
-        return {}
-
-    request = httpx.Request("GET", f"http://service.test{path}", headers=headers)
-    scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "GET",
-        "scheme": "http", "path": path, "raw_path": path.encode(), "query_string": b"",
-        "root_path": "", "headers": [(name.lower(), value) for name, value in request.headers.raw],
-        "server": None, "client": None,
-    }  # fmt: skip
-    await app(scope, receive, send)
 
 
 async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
@@ -165,14 +146,14 @@ async def test_downloads_are_bounded_by_key(wire: Wire) -> None:
             await release.wait()
 
     taking = [
-        asyncio.create_task(get(app, path, wire.headers, send))
+        asyncio.create_task(send_get(app, path, wire.headers, send))
         for _ in range(MAX_DOWNLOADS_PER_KEY)
     ]
     for _ in taking:
         await going.acquire()
-    await get(app, path, wire.headers, send)
+    await send_get(app, path, wire.headers, send)
     assert statuses == [200] * MAX_DOWNLOADS_PER_KEY + [429]
     release.set()
     await asyncio.gather(*taking)
-    await get(app, path, wire.headers, send)
+    await send_get(app, path, wire.headers, send)
     assert statuses[-1] == 200

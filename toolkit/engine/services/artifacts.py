@@ -274,7 +274,7 @@ class Artifacts:
     async def stream_content(
         self, context: RequestContext, artifact: Artifact, start: int, end: int
     ) -> AsyncGenerator[bytes]:
-        """Yield the bytes of an artifact piece by piece, each once the one before was taken.
+        """Yield the bytes of an artifact piece by piece; one is read ahead while one is sent.
 
         Where all are asked for, the last piece comes only if they have the hash that they were
         stored under.
@@ -283,22 +283,38 @@ class Artifacts:
             RequestError: `NOT_FOUND` where they are lost or damaged.
             ServiceError: `UNAVAILABLE` where they end too early.
         """
-        step, at = self._core.store.blob_chunk_bytes, start
+        if start >= end:
+            return
+        step = self._core.store.blob_chunk_bytes
         digest = hashlib.sha256() if start == 0 and end == artifact.size_bytes else None
-        while at < end:
-            upto = min(end, at + step)
-            if at == start and upto == end:
-                piece = await self.read_content(context, artifact.id, start, end)
-            else:
-                piece = await self._read_piece(context, artifact, at, upto)
+        if end <= start + step:
+            digest = None  # it is checked as it is read
+            reading = asyncio.create_task(self.read_content(context, artifact.id, start, end))
+        else:
+            reading = self._read_ahead(context, artifact, start, min(end, start + step))
+        try:
+            for at in range(start, end, step):
+                upto = min(end, at + step)
+                piece = await reading
+                if len(piece) < upto - at:
+                    raise make_missing_bytes_error()
+                if upto < end:
+                    reading = self._read_ahead(context, artifact, upto, min(end, upto + step))
                 if digest is not None:
                     await start_thread(partial(digest.update, piece))
-            at += len(piece)
-            if not piece:
-                raise make_missing_bytes_error()
-            if at >= end and digest is not None and len(piece) < end:
-                _compare_digest(artifact, digest.hexdigest())
-            yield piece
+                if upto >= end and digest is not None:
+                    _compare_digest(artifact, digest.hexdigest())
+                yield piece
+        finally:
+            reading.cancel()
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                reading.exception()  # marks it as retrieved
+
+    def _read_ahead(
+        self, context: RequestContext, artifact: Artifact, start: int, end: int
+    ) -> asyncio.Task[bytes]:
+        return asyncio.create_task(self._read_piece(context, artifact, start, end))
 
     async def _read_piece(
         self, context: RequestContext, artifact: Artifact, start: int, end: int
