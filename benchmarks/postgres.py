@@ -15,6 +15,7 @@ is what `shared_limits` measures, of four servers on one database.
 
 import asyncio
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -38,10 +39,11 @@ from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
-from toolkit.store import AppendEvent, Store
+from toolkit.store import AppendEvent, Lease, Store
 
 ROUNDS, NODES, RUNS, AT_ONCE, ENGINES = 3, 1_000, 1_500, 32, (1, 2, 4)
 NOTICES, NAP_S, NAPS = 100, 0.05, 2_000
+CLAIM_PAUSE_S = 0.07  # notices that come sooner after another are taken together
 LEASE_S: float = Settings.model_fields["lease_s"].default
 
 
@@ -195,6 +197,44 @@ async def measure_bare_notice_ms(database: str, notices: int) -> list[float]:
     return took
 
 
+async def measure_claims_ms(database: str, claims: int) -> list[float]:
+    """Measure the milliseconds from when work is let go of until another engine has claimed it.
+
+    From before the release to the first step of the work: two commits, and a notice between them.
+    """
+    took: list[float] = []
+    async with open_noop_store(database) as first:
+        with tempfile.TemporaryDirectory() as folder:
+            async with open_noop_engine(Path(folder), database=database) as second:
+                claimed = asyncio.Event()
+
+                async def work(_: Lease) -> None:
+                    took.append(1000 * (time.perf_counter() - began))
+                    claimed.set()
+
+                second.leases.register_handler("run", work)
+                for number in range(claims):
+                    root, lease = first.leases.build_root(f"run_{number:04}", "run", "acc")
+                    await first.write([root])
+                    await asyncio.sleep(CLAIM_PAUSE_S)  # until it looks again
+                    claimed.clear()
+                    began = time.perf_counter()
+                    await first.leases.release(lease, done=False, is_told=True)
+                    await claimed.wait()
+    return took
+
+
+@asynccontextmanager
+async def open_noop_store(database: str) -> AsyncIterator[Store]:
+    """Open a store of another machine, without an engine."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = await Store.open(Path(folder), database=database)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
 async def nap_as_engine(database: str, lease_s: float) -> None:
     """Be an engine that works on one long workflow, until it is killed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -288,6 +328,9 @@ def report_notices(cluster: PostgresCluster, notices: int) -> None:
     found = asyncio.run(measure_notice_ms(url, notices))
     bare = asyncio.run(measure_bare_notice_ms(url, notices))
     report_rounds("postgres.notice", found, "ms", floors=bare, limit=None)
+    found = asyncio.run(measure_claims_ms(url, notices))
+    p99 = sorted(found)[math.ceil(0.99 * len(found)) - 1]
+    report_rounds("postgres.claim", found, "ms", floors=bare, limit=None, p99=round(p99, 3))
 
 
 def report_takeovers(cluster: PostgresCluster, takeovers: int, lease_s: float) -> None:

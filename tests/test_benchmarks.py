@@ -134,7 +134,7 @@ def test_postgres(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monkey
     postgres.main(20, 64, (1, 2), 1, 3, 0, limits_s=0.5)
     told = [json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()]
     names = (
-        "node.chain", "node.layered", "run_cpu", "runs.1", "runs.2", "notice",
+        "node.chain", "node.layered", "run_cpu", "runs.1", "runs.2", "notice", "claim",
         "limits.refused", "limits.used",
     )  # fmt: skip
     assert told == [f"postgres.{name}" for name in names]

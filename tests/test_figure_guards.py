@@ -218,6 +218,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
                 "postgres.node.layered": 3.3,
                 "postgres.run_cpu": 5,
                 "postgres.notice": 4,
+                "postgres.claim": 25,
                 "postgres.takeover": 2,
             },
             id="postgres",

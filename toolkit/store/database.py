@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, TextClause
 
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.owners import LeaseOwner
@@ -42,12 +42,19 @@ class OpenDatabase(Protocol):
         """Begin a transaction on a connection of its own; on any thread."""
         ...
 
-    async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
+    async def listen(
+        self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
+    ) -> None:
         """Begin to listen for the commits of others.
 
         Args:
             wake: is called on the loop with the ids of what has new events, or none for all.
+            note_work: is called on the loop when others have let go of work.
         """
+        ...
+
+    def build_work_notice(self, root_id: str) -> TextClause | None:
+        """Build the statement that tells others of a work item; none where they look themselves."""
         ...
 
     def note_commit(self) -> None:

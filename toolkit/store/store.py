@@ -67,7 +67,13 @@ class Store:
         self._waiters = EventWaiters(self._reader, database.get_version, database.poll_interval_s)
         self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
-            self._reader, self._writer, self._changes, self._owner, database.clock, lease_s
+            self._reader,
+            self._writer,
+            self._changes,
+            self._owner,
+            database.clock,
+            lease_s,
+            database.build_work_notice,
         )
         self.limits = LimitStore(
             database.reads, self._changes, self._owner, database.clock, list_engines
@@ -126,7 +132,7 @@ class Store:
             timed=timed,
             list_engines=list_engines,
         )
-        await there.listen(opened._waiters.wake)
+        await there.listen(opened._waiters.wake, opened.leases.note_work)
         return opened
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
@@ -21,7 +22,10 @@ log = logging.getLogger(__name__)
 
 LeaseHandler = Callable[[Lease], Awaitable[None]]
 CLAIM_BATCH_SIZE = 64
+# How often each engine looks for itself, as notices may get lost, and SQLite has none.
+KEEPER_INTERVAL_S = 1.0
 MAX_RELEASE_WAIT_S = 1.0
+MIN_NOTICES_S = 0.05  # between two looks for what others have let go of
 MAX_CANCEL_WAIT_S = 10.0  # until the end of what is cancelled is written down
 
 
@@ -36,11 +40,14 @@ class LeaseManager:
         self._handlers: dict[str, LeaseHandler] = {}
         self._running: dict[str, asyncio.Task[None]] = {}
         self._keeper: asyncio.Task[None] | None = None
-        self._interval_s = min(1.0, core.settings.lease_s / 5)
+        self._interval_s = min(KEEPER_INTERVAL_S, core.settings.lease_s / 5)
         # On a thread: other processes would take a blocked event loop for a process that is gone.
         self._heartbeat = Heartbeat(
             core.store.leases.renew, lambda: bool(self._running), self._interval_s
         )
+        # Set when others have let go of work, or wish a cancel.
+        self._noticed = asyncio.Event()
+        self._noticed_at = 0.0
         # Leases that could not be released: until they are, nobody can claim their work items.
         self._unreleased: set[Lease] = set()
 
@@ -61,6 +68,7 @@ class LeaseManager:
         """
         self._scope = None if take_up else set()
         self._core.store.leases.begin_grace()
+        self._core.store.leases.watch_work(self._noticed.set)
         await self._claim_ready()
         self._heartbeat.start()
         self._keeper = asyncio.create_task(self._run_keeper(), name="lease keeper")
@@ -139,7 +147,8 @@ class LeaseManager:
         self._heartbeat.close()
 
     async def _run_handler(self, lease: Lease) -> None:
-        done = False
+        # What fails here may fail elsewhere, too: that is for the others to find now and then.
+        done = is_told = False
         try:
             if lease.fence > 1:
                 await release_abandoned_holds(self._core.store, lease)
@@ -148,22 +157,25 @@ class LeaseManager:
         except asyncio.CancelledError:
             # Shutting down leaves it resumable; a cancel has been written down by the handler.
             done = not self._core.is_draining
+            is_told = True
         except ShutdownInterrupt:
+            is_told = True
             log.info("%s is left to be resumed", lease.root_id)
         except LeaseLost:
             log.warning("%s is now worked on by another process", lease.root_id)
         except StoreUnavailableError as error:
+            is_told = True
             self._core.store.forfeit(lease, error)
             log.warning("%s stopped, and is taken up again later: %s", lease.root_id, error)
         except Exception:
             log.exception("%s stopped; it is taken up again later", lease.root_id)
         finally:
             self._running.pop(lease.root_id, None)
-            await self._release_or_defer(lease, done)
+            await self._release_or_defer(lease, done, is_told=is_told)
 
-    async def _release_or_defer(self, lease: Lease, done: bool) -> None:
+    async def _release_or_defer(self, lease: Lease, done: bool, *, is_told: bool = False) -> None:
         try:
-            await self._core.store.leases.release(lease, done=done)
+            await self._core.store.leases.release(lease, done=done, is_told=is_told)
         except ToolkitError as error:
             log.warning("the lease of %s is given back later: %s", lease.root_id, error)
             self._unreleased.add(lease)
@@ -174,11 +186,11 @@ class LeaseManager:
 
     async def _run_keeper(self) -> None:
         while True:
-            await asyncio.sleep(self._interval_s)
+            await self._wait_for_notice()
             try:
                 for lease in list(self._unreleased):
                     # It is not known whether its last writes were stored: it is taken up again.
-                    await self._release_or_defer(lease, done=False)
+                    await self._release_or_defer(lease, done=False, is_told=True)
                 if self._running:
                     for root_id in await self._core.store.leases.list_cancel_requests():
                         if root_id in self._running:
@@ -186,6 +198,21 @@ class LeaseManager:
                 await self._claim_ready()
             except ToolkitError as error:
                 log.warning("the store did not answer the lease keeper: %s", error)
+            except Exception:
+                log.exception("the lease keeper stumbled, and goes on")
+
+    async def _wait_for_notice(self) -> None:
+        """Wait until there may be something to do: for a notice, or the interval at most.
+
+        Many notices that come at once are one; what is given back again and again, by two engines
+        that both fail, keeps neither busy.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._interval_s):
+                await self._noticed.wait()
+                await asyncio.sleep(max(0.0, self._noticed_at + MIN_NOTICES_S - time.monotonic()))
+        self._noticed_at = time.monotonic()
+        self._noticed.clear()
 
     async def _claim_ready(self) -> None:
         if self._scope is not None and not self._scope:
@@ -202,7 +229,12 @@ class LeaseManager:
 
     async def _is_ready(self, work_item: Row) -> bool:
         in_scope = self._scope is None or work_item["id"] in self._scope
-        return in_scope and await self._readiness.is_ready(work_item)
+        # A later version may have work of kinds that this one does not know.
+        return (
+            in_scope
+            and work_item["kind"] in self._handlers
+            and await self._readiness.is_ready(work_item)
+        )
 
 
 async def _has_id(root_id: str, work_item: Row) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from sqlalchemy import false, or_, select, true
+from sqlalchemy import Connection, TextClause, Update, false, or_, select, true
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ServiceError
@@ -28,6 +28,8 @@ class LeaseStore:
         owner: this opening of the store.
         clock: what leases end by.
         lease_s: how long a lease holds without being renewed, in seconds.
+        build_notice: builds the statement that tells others of a root that is free, or is to be
+            cancelled; nothing where they look themselves.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class LeaseStore:
         owner: LeaseOwner,
         clock: SharedClock,
         lease_s: float,
+        build_notice: Callable[[str], TextClause | None] = lambda _root_id: None,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -46,6 +49,8 @@ class LeaseStore:
         self._clock = clock
         self._lease_s = lease_s
         self._outages = OutageMonitor(lease_s)
+        self._build_notice = build_notice
+        self._on_work: Callable[[], None] | None = None
         # Those that are closed by what was written last; each is released soon after.
         self._closed: set[Lease] = set()
         # Taken, perhaps, when the database was lost: the state they are to be left in, and how.
@@ -226,8 +231,22 @@ class LeaseStore:
         self._closed.add(lease)
         return _make_closing(lease)
 
-    async def release(self, lease: Lease, *, done: bool) -> None:
+    def watch_work(self, on_work: Callable[[], None]) -> None:
+        """Call a function on the loop whenever others have let go of work, or wish a cancel."""
+        self._on_work = on_work
+
+    def note_work(self) -> None:
+        """Note that others have let go of work."""
+        if self._on_work is not None:
+            self._on_work()
+
+    async def release(self, lease: Lease, *, done: bool, is_told: bool = False) -> None:
         """Release the lease on a root; `done` closes it, else the next process claims it.
+
+        Args:
+            lease: the lease.
+            done: whether there is no more to do.
+            is_told: tell the others at once that it is free, as they look for that now and then.
 
         Raises:
             LeaseLost: it was not this process's any more.
@@ -241,21 +260,28 @@ class LeaseStore:
         # What is still being written under it would be refused afterwards, and be paid for again.
         await asyncio.wait([self._writer.submit((), lease)])
         # Not by the writer, which may refuse everything under this lease by now.
-        await self._changes.execute(
-            roots.update()
-            .where(
-                roots.c.id == lease.root_id,
-                roots.c.owner == self._owner.id,
-                roots.c.fence == lease.fence,
-            )
-            .values(owner=None)
-        )
+        mine = (roots.c.owner == self._owner.id, roots.c.fence == lease.fence)
+        freed = roots.update().where(roots.c.id == lease.root_id, *mine).values(owner=None)
+        await self._change(freed, lease.root_id if is_told else None)
         self._writer.forget(lease)
 
     async def request_cancel(self, root_id: str) -> None:
         """Ask the process that works on a root to cancel it."""
         wanted = roots.update().where(roots.c.id == root_id).values(cancel_requested=True)
-        await self._changes.execute(wanted)
+        await self._change(wanted, root_id)
+
+    async def _change(self, statement: Update, told_of: str | None) -> None:
+        """Make a change, and tell the others of a root as it is committed."""
+        notice = None if told_of is None else self._build_notice(told_of)
+        if notice is None:
+            await self._changes.execute(statement)
+            return
+
+        def work(connection: Connection) -> None:
+            if connection.execute(statement).rowcount:
+                connection.execute(notice)
+
+        await self._changes.transact(work)
 
     async def list_cancel_requests(self) -> set[str]:
         """Return the roots that this process works on and that are to be cancelled."""

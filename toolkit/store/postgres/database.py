@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack, closing
 from pathlib import Path
 from typing import Final, Self
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, TextClause
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
@@ -22,6 +22,7 @@ from toolkit.store.postgres.connections import (
 )
 from toolkit.store.postgres.listener import CommitListener
 from toolkit.store.postgres.mark import claim_mark
+from toolkit.store.postgres.notices import build_work_notice
 from toolkit.store.postgres.opening import open_postgres
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema
@@ -108,10 +109,16 @@ class PostgresDatabase:
             raise make_unreachable_error()
         return begin_postgres_transaction(self._engine)
 
-    async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
+    async def listen(
+        self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
+    ) -> None:
         """Begin to listen for the notices of other engines."""
-        self._listener = CommitListener(self._url, self._name, self.owner.id, wake)
+        self._listener = CommitListener(self._url, self._name, self.owner.id, wake, note_work)
         self._listener.start()
+
+    def build_work_notice(self, root_id: str) -> TextClause | None:
+        """Build the statement that tells other engines of a work item."""
+        return build_work_notice(self.owner.id, root_id)
 
     def note_commit(self) -> None:
         """Do nothing: the server itself keeps its files in order."""

@@ -1,4 +1,4 @@
-"""A connection that listens for the notices of other engines' commits."""
+"""A connection that listens for the notices of other engines."""
 
 import asyncio
 import logging
@@ -8,7 +8,7 @@ from typing import Final
 import psycopg
 
 from toolkit.store.postgres.connections import build_parameters
-from toolkit.store.postgres.notices import EVENT_CHANNEL, read_payload
+from toolkit.store.postgres.notices import EVENT_CHANNEL, WORK_CHANNEL, read_payload
 from toolkit.store.postgres.reads import (
     READ_TIMEOUT_S,
     AsyncConnection,
@@ -29,6 +29,7 @@ class CommitListener:
         owner: the id of this opening of the store, whose own notices are passed over.
         on_commit: called with the ids of whatever has new events; with none where notices may have
             been missed, as while the connection was cut.
+        on_work: called when others have let go of work, or may have.
     """
 
     def __init__(
@@ -37,10 +38,12 @@ class CommitListener:
         application_name: str,
         owner: str,
         on_commit: Callable[[Sequence[str] | None], None],
+        on_work: Callable[[], None],
     ) -> None:
         self._parameters = build_parameters(url, application_name)
         self._owner = owner
         self._on_commit = on_commit
+        self._on_work = on_work
         self._listening: asyncio.Task[None] | None = None
         self._connection: AsyncConnection | None = None
         self._is_heard = True
@@ -75,13 +78,19 @@ class CommitListener:
         self._connection = connection
         limit = asyncio.get_running_loop().call_later(READ_TIMEOUT_S, cut_connection, connection)
         try:
-            await connection.execute(f"LISTEN {EVENT_CHANNEL}".encode())
+            for channel in (EVENT_CHANNEL, WORK_CHANNEL):
+                await connection.execute(f"LISTEN {channel}".encode())
             limit.cancel()
             self._is_heard = True
             self._on_commit(None)
+            self._on_work()
             async for notice in connection.notifies():
                 sender, ids = read_payload(notice.payload)
-                if sender != self._owner:
+                if sender == self._owner:
+                    continue
+                if notice.channel == WORK_CHANNEL:
+                    self._on_work()
+                else:
                     self._on_commit(ids)
         finally:
             limit.cancel()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, TextClause
 
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import claim_location
@@ -108,8 +108,14 @@ class SqliteDatabase:
         """Begin a transaction on a connection of its own; on any thread."""
         return begin_sqlite_transaction(self._engine, self._turns)
 
-    async def listen(self, wake: Callable[[Iterable[str] | None], None]) -> None:
+    async def listen(
+        self, wake: Callable[[Iterable[str] | None], None], note_work: Callable[[], None]
+    ) -> None:
         """Listen to nobody: SQLite tells no other process of a commit."""
+
+    def build_work_notice(self, root_id: str) -> TextClause | None:  # noqa: ARG002 - a database's
+        """Build nothing."""
+        return None
 
     def note_commit(self) -> None:
         """Begin the log anew where that is due."""
