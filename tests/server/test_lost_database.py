@@ -2,12 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import httpx
 import pytest
 
 from tests._postgres import PostgresCluster
 from tests.server.conftest import Wire
+from tests.server.http.test_uploads import get
+from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import wait_until_async
 from toolkit.assembly import open_engine
 from toolkit.server.app import create_app
@@ -23,7 +26,7 @@ async def wire(settings: Settings, own_postgres: PostgresCluster) -> AsyncIterat
     """A signed-up caller of an engine on a database that may fail."""
     shared = settings.model_copy(update={"database": None})
     given = {**shared.model_dump(exclude_unset=True), "database": own_postgres.create_database()}
-    engine = await open_engine(Settings(**given))
+    engine = await open_engine(Settings(**given), registry=load_slow_registry())
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
         wire = Wire(http, engine)
@@ -49,6 +52,28 @@ async def test_probes_are_answered_while_the_database_says_nothing(
         assert (ready.status_code, ready.json()["error"]["code"]) == (503, "UNAVAILABLE")
         assert int(ready.headers["Retry-After"]) > 0
     await wait_until_async(lambda: is_ready(wire), "it is ready again")
+
+
+async def test_a_stream_ends_in_order_when_the_database_is_lost(
+    wire: Wire, own_postgres: PostgresCluster
+) -> None:
+    """Given a stream of events, when the database goes, then it ends, to be gone on with later."""
+    nap = {"name": "test.nap", "target": "capability", "input": {"seconds": 60}}
+    run_id = (await wire.send("POST", "/v1/runs", json=nap)).json()["id"]
+    sent: list[dict[str, Any]] = []
+
+    async def keep(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    headers = {**wire.headers, "Accept": "text/event-stream"}
+    path = f"/v1/runs/{run_id}/events"
+    streaming = asyncio.create_task(get(create_app(wire.engine), path, headers, keep))
+    await wait_until_async(lambda: any(b"run.queued" in each.get("body", b"") for each in sent))
+    own_postgres.stop()
+    await streaming
+    assert sent[0]["status"] == 200
+    assert sent[-1] == {"type": "http.response.body", "body": b"", "more_body": False}
+    own_postgres.start()
 
 
 async def test_a_database_that_is_away_is_told_to_ask_again(

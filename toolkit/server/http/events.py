@@ -5,6 +5,7 @@ Both have the same events with the same numbers, without gaps or repeats (decisi
 
 import re
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from toolkit.server.calls import ApiCall
 from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
 from toolkit.server.http.envelope import render_page
+from toolkit.store import StoreUnavailableError
 
 STREAM_MEDIA_TYPE = "text/event-stream"
 # Characters that end no line of a stream, but do so for readers that follow Unicode.
@@ -46,15 +48,19 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
 async def _stream_events(
     engine: Engine, context: RequestContext, resource_id: str, after: int
 ) -> AsyncIterator[str]:
-    """Yield server-sent events, up to the terminal one that nothing comes after."""
-    async for item in follow_events(engine, context, resource_id, after):
-        match item:
-            case Event():
-                yield _format_event(item)
-            case TextDelta():
-                yield _format_delta(item)
-            case None:
-                yield ": nothing new\n\n"
+    """Yield server-sent events, up to the terminal one that nothing comes after.
+
+    It ends early, too, where the store is lost: whoever reads goes on after the last event.
+    """
+    with suppress(StoreUnavailableError):
+        async for item in follow_events(engine, context, resource_id, after):
+            match item:
+                case Event():
+                    yield _format_event(item)
+                case TextDelta():
+                    yield _format_delta(item)
+                case None:
+                    yield ": nothing new\n\n"
 
 
 def _format_delta(delta: TextDelta) -> str:
