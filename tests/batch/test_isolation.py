@@ -1,13 +1,16 @@
 """Nothing that one notebook does reaches the next."""
 
 import contextlib
+import os
+from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-from tests.batch.conftest import write_notebook
+from tests.batch.conftest import Write, write_notebook
 from toolkit import batch
+from toolkit.batch.kernel.sources import can_fork
 
 IMPORTS = """
 import asyncio, atexit, builtins, colorsys, decimal, gc, locale, logging, math, os, random
@@ -167,3 +170,38 @@ def test_a_process_it_left_running_is_ended(rows: list[dict[str, Any]]) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         left = psutil.Process(int(rows[0]["child"]))
         assert left.name() != "sleep" or left.status() == psutil.STATUS_ZOMBIE
+
+
+# A module that a zygote preloads: it tells of a fork only when the kernel has said that it listens.
+QUICK_KERNEL = """
+import os
+import __main__
+has_said, says = os.pipe()
+send = __main__.Zygote.send_message
+def send_late(self, what):
+    if "forked" in what:
+        os.read(has_said, 1)
+    send(self, what)
+    if "listens" in what:
+        os.write(says, b"x")
+__main__.Zygote.send_message = send_late
+"""
+
+
+@pytest.mark.skipif(not can_fork(), reason="kernels are not forked here")
+def test_a_kernel_may_be_quicker_than_what_it_was_forked_from(
+    notebook: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given kernels that listen before their fork is told, then each runs its notebook."""
+    (tmp_path / "quick_kernel.py").write_text(QUICK_KERNEL)
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.setenv("PYTHONPATH", path)
+    table = batch.run(
+        notebook("x: int = 1", "import sys; assert 'quick_kernel' in sys.modules"),
+        {"x": [1, 2]},
+        out=tmp_path / "out",
+        preload=["quick_kernel"],
+        workers=1,
+        progress=False,
+    )
+    assert list(table["status"]) == ["completed", "completed"]

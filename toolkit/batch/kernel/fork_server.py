@@ -195,14 +195,17 @@ class ForkServer:
             case {"threads": int(count)}:
                 self._replies.put(count == 1)
             case {"forked": int(pid)}:
-                self._kernels[pid] = ForkedKernel(pid, self)
-                self._replies.put(self._kernels[pid])
+                self._replies.put(self._find_kernel(pid))
             case {"listens": int(pid)}:
-                self._kernels[pid].mark_listening()
+                self._find_kernel(pid).mark_listening()
             case {"ended": [int(pid), int(code)]}:
                 self._kernels.pop(pid).mark_ended(code)
                 if self._retired and not self._kernels:
                     self._channel.shutdown(socket.SHUT_RDWR)
+
+    def _find_kernel(self, pid: int) -> ForkedKernel:
+        """Find a kernel, or note a new one: it may say that it listens before its fork is told."""
+        return self._kernels.setdefault(pid, ForkedKernel(pid, self))
 
 
 class ForkedKernelSource:
