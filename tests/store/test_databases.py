@@ -89,7 +89,7 @@ class TriedDatabase:
 
     def read_version(self) -> int:
         """Read the configuration's version."""
-        return int(self.read_tuples(READ_VERSION_SQL)[0][0])
+        return int(self.read_tuples(READ_VERSION_SQL[self.kind])[0][0])
 
 
 _numbers = itertools.count()

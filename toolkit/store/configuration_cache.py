@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from toolkit.store.configuration_version import ConfigurationVersion
 from toolkit.store.store import Store
 
 K = TypeVar("K", bound=Hashable)
@@ -26,7 +27,7 @@ class ConfigurationCache(Generic[K, T]):
     def __init__(self, store: Store, load: Callable[[K], Awaitable[T]]) -> None:
         self._store = store
         self._load = load
-        self._version = 0
+        self._version: ConfigurationVersion = ()
         self._entries: dict[K, T] = {}
 
     def __len__(self) -> int:

@@ -6,11 +6,23 @@ the directory open, or a person with a database tool, raises the number in the s
 what was derived from it in memory is right for as long as the number is the same.
 """
 
+from typing import TypeAlias
+
+from toolkit.store.dialects import DatabaseKind
+
+ConfigurationVersion: TypeAlias = tuple[float, ...]  # the number, and who told it
+
 # It has a member that changes often and decides nothing: when the key was last used.
 COLUMN_WITH_LAST_USE = ("api_keys", "doc")
 RAISE_SQL = "UPDATE configuration SET version = version + 1;"
 FIRST_VERSION_SQL = "INSERT INTO configuration (id, version) VALUES ('all', 1)"
-READ_VERSION_SQL = "SELECT version FROM configuration"
+# PostgreSQL's number may go back, as after a failover to a server that lacks the last commits, and
+# be reached again by other changes: so it counts with the start of the server that tells it.
+READ_VERSION_SQL: dict[DatabaseKind, str] = {
+    "sqlite": "SELECT version FROM configuration",
+    "postgresql": "SELECT version, extract(epoch FROM pg_postmaster_start_time())::float8"
+    " FROM configuration",
+}
 # The columns of each table that decide something; a connection's health is none of them.
 DECISIVE_COLUMNS: dict[str, tuple[str, ...]] = {
     "accounts": ("doc", "spec", "operator"),

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from toolkit.store import read_statements as statements
-from toolkit.store.configuration_version import READ_VERSION_SQL
+from toolkit.store.configuration_version import READ_VERSION_SQL, ConfigurationVersion
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
 from toolkit.store.work_lists import WorkListQuery
@@ -225,10 +225,9 @@ class RowReader:
             await self._fetch(statements.build_blob_reference(self._kind), {"sha256": sha256})
         )
 
-    async def get_configuration_version(self) -> int:
-        """Return the version of the configuration: the same number means that nothing changed."""
-        (version,) = await self._connection.fetch_values(READ_VERSION_SQL, {}) or (0,)
-        return int(version)
+    async def get_configuration_version(self) -> ConfigurationVersion:
+        """Return the version of the configuration: the same means that nothing changed."""
+        return await self._connection.fetch_values(READ_VERSION_SQL[self._kind], {}) or ()
 
 
 def _read_event_data(row: Row, only_job: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.blobs import BlobStore, open_place
 from toolkit.store.changes import AppendEvent, Change, Lease
+from toolkit.store.configuration_version import ConfigurationVersion
 from toolkit.store.content import Content
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.database import OpenDatabase
@@ -191,7 +192,7 @@ class Store:
         self._waiters.notify(events)
         self._database.note_commit()
 
-    async def get_configuration_version(self) -> int:
+    async def get_configuration_version(self) -> ConfigurationVersion:
         """Return the version of the configuration (`configuration_version`), as of now."""
         return await self._turn.find("configuration", self._reader.get_configuration_version)
 

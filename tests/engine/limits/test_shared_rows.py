@@ -1,6 +1,7 @@
 """The parts of shared limits, over a database of either kind that two engines have open."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import ColumnElement, Float, literal
 
-from tests.support.timing import wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.paces import SharedPaces, UnitPace
@@ -211,3 +212,29 @@ def test_a_pace_of_another_clock_is_none() -> None:
     assert pace.take(1e6, 50.0, 1) == (50.0, 50.1)
     assert pace.take_now(1e6, 50.0, 3)[0] == 0
     assert UnitPace(10, 20).take_now(None, 50.0, 30) == (20, 0.0, 50.0)
+
+
+async def test_a_change_that_is_committed_late_is_not_missed(limits: list[LimitStore]) -> None:
+    """Given a change that reads the clock first and commits last, then it is listed all the same.
+
+    SQLite makes the second one wait for the first, so that both have their order.
+    """
+    is_waiting, goes_on = threading.Event(), threading.Event()
+
+    def hold(rows: Mapping[str, LimitDocument], _at: float) -> None:
+        rows["late"]["n"] = 1
+        is_waiting.set()
+        goes_on.wait(PATIENCE_S)
+
+    def change(rows: Mapping[str, LimitDocument], _at: float) -> None:
+        rows["early"]["n"] = 1
+
+    holding = asyncio.create_task(limits[0].change(["late"], hold))
+    await asyncio.to_thread(is_waiting.wait, PATIENCE_S)
+    changing = asyncio.create_task(limits[1].change(["early"], change))
+    await asyncio.wait([changing], timeout=0.5)
+    page = await limits[1].list_changed(0.0)
+    assert page.rows.keys() <= {"early"}
+    goes_on.set()
+    await asyncio.gather(holding, changing)
+    assert "late" in (await limits[1].list_changed(page.last)).rows

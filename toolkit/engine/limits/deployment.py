@@ -33,8 +33,6 @@ RowChange: TypeAlias = Callable[[LimitDocument, float], T]
 
 # How often an engine looks for others, and for what they changed.
 POLL_INTERVAL_S = 0.25
-# Rows are read again for so long: a transaction may end after a later one.
-OVERLAP_S = 1.0
 CLEANUP_INTERVAL_S = 3600.0
 CLOSE_TIMEOUT_S = 2.0
 # Others take an engine for a dead one that they have not heard of for somewhat longer than this.
@@ -233,7 +231,7 @@ class Deployment:
                 on_change()
         if self.is_alone:
             return
-        page = await self._limits.list_changed(self._since - OVERLAP_S)
+        page = await self._limits.list_changed(self._since)
         self._since = page.last
         for row_id, document in page.rows.items():
             for watcher in self._watchers.get(row_id, ()):

@@ -1,5 +1,6 @@
 """The clock that leases end by: one that all engines of a database share, and nobody sets."""
 
+import math
 import time
 from typing import Protocol
 
@@ -11,6 +12,13 @@ class SharedClock(Protocol):
 
     async def read(self) -> float:
         """Return the time."""
+        ...
+
+    async def read_horizon(self) -> float:
+        """Return a time: no transaction that is still to commit has read an earlier one.
+
+        It holds for what is read afterwards: rows that are not seen then are of that time or later.
+        """
         ...
 
     def build_now(self) -> ColumnElement[float]:
@@ -31,6 +39,10 @@ class MachineClock:
     async def read(self) -> float:
         """Return the time."""
         return time.monotonic()
+
+    async def read_horizon(self) -> float:
+        """Return no bound: transactions of SQLite are one after the other, as their times are."""
+        return math.inf
 
     def build_now(self) -> ColumnElement[float]:
         """Build the expression of the time, which is as of now."""

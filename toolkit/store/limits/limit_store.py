@@ -42,7 +42,7 @@ class LimitPage:
 
     Attributes:
         rows: their documents, by id.
-        last: the time of the last change, to ask for those from then on.
+        last: the time to ask for changes from, to miss none; some may be listed again.
     """
 
     rows: Mapping[str, LimitDocument]
@@ -187,12 +187,17 @@ class LimitStore:
     async def list_changed(self, since: float) -> LimitPage:
         """List the rows that were changed at a time or after it.
 
+        A change that has the earlier time may be committed later, by however much: so the next
+        time to ask for is no later than what may still be committed.
+
         Raises:
             ServiceError: `UNAVAILABLE` when the store could not be read.
         """
+        horizon = await self._clock.read_horizon()
         rows = await self._reads.fetch_rows(_CHANGED_SQL, {"since": since})
         last = max((float(row["changed_at"]) for row in rows), default=since)
-        return LimitPage({str(row["id"]): json.loads(row["doc"]) for row in rows}, last)
+        found = {str(row["id"]): json.loads(row["doc"]) for row in rows}
+        return LimitPage(found, min(last, horizon))
 
     async def delete_idle(self) -> int:
         """Delete the rows that limit nothing any more; return their number."""

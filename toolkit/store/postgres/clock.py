@@ -8,6 +8,13 @@ from toolkit.store.postgres.statements import CLOCK_SQL
 from toolkit.store.read_connection import ReadConnection
 
 _READ_SQL: Final = f"SELECT {CLOCK_SQL}"
+# Of transactions that are under way, and where there are none, of this statement: one that begins
+# while it runs is later. Those of engines alone, as a dump may take hours, and writes nothing.
+_HORIZON_SQL: Final = (
+    "SELECT extract(epoch FROM coalesce(min(xact_start), statement_timestamp()))::float8"
+    " FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    " AND starts_with(application_name, 'toolkit ')"
+)
 
 
 class PostgresClock:
@@ -27,6 +34,17 @@ class PostgresClock:
             ServiceError: `UNAVAILABLE` when the server does not answer.
         """
         (at,) = await self._reads.fetch_values(_READ_SQL, {}) or (0.0,)
+        return float(at)
+
+    async def read_horizon(self) -> float:
+        """Return when the oldest transaction of an engine began that has not ended yet.
+
+        A transaction reads the clock after it began, and is listed until others see what it wrote.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the server does not answer.
+        """
+        (at,) = await self._reads.fetch_values(_HORIZON_SQL, {}) or (0.0,)
         return float(at)
 
     def build_now(self) -> ColumnElement[float]:
