@@ -24,7 +24,7 @@ from toolkit.local import EngineThread
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
-pytest_plugins = ("tests._postgres",)
+pytest_plugins = ("tests._postgres", "tests.support.database_pool")
 
 # What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
 # tests of every day (`scripts/test`) are without it; the gate and the README's command are not.

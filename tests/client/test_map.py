@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -90,13 +91,17 @@ def add(self, *_: object, **__: object) -> None:
 
 RowProgress.add = add
 rows = [{"n": n} for n in range(20)]
-Client.local(sys.argv[1], sandbox=True).map("llm.generate", rows, objective="On {n}")
+client = Client.local(sys.argv[1], sandbox=True, database=sys.argv[2] or None)
+client.map("llm.generate", rows, objective="On {n}")
 """
 
 
-def test_a_killed_kernel_is_resumed_by_the_same_call(tmp_path: Path) -> None:
+def test_a_killed_kernel_is_resumed_by_the_same_call(
+    tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> None:
     """Given a process killed amid its rows, then the same call has all rows, each paid once."""
-    killed = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], check=False)
+    words = [sys.executable, "-c", _KILLED, str(tmp_path), find_url(tmp_path) or ""]
+    killed = subprocess.run(words, check=False)
     with Client.local(tmp_path, sandbox=True) as client:
         rows = [{"n": n} for n in range(20)]
         found = client.map("llm.generate", rows, objective="On {n}", progress=False)

@@ -1,12 +1,12 @@
 """Serverless endpoints: the specification's fields and defaults, and what they are made of."""
 
 import json
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.support.database_pool import open_rows
 from toolkit import Client, RequestError
 
 ASKED = {"prompt": "a lighthouse at dusk", "steps": 2, "width": 256, "height": 256}
@@ -89,7 +89,9 @@ def test_what_was_deleted_cannot_be_used(client: Client) -> None:
         assert refused.value.code.name == code
 
 
-def test_the_vendors_ids_are_never_told(client: Client, data_dir: Path) -> None:
+def test_the_vendors_ids_are_never_told(
+    client: Client, data_dir: Path, find_url: Callable[[Path], str | None]
+) -> None:
     """Given things of each kind and work on them, then no record and no event has a vendor's id."""
     volume = client.storage.create("weights", 20)
     template = client.templates.create("worker", "example/sdxl:1", serverless=False)
@@ -105,7 +107,7 @@ def test_the_vendors_ids_are_never_told(client: Client, data_dir: Path) -> None:
     shown = [one.to_dict() for area in areas for one in area.list()]
     shown += [client.jobs.get(run.record.job_id).to_dict() for run in runs]
     shown += [event.model_dump() for run in runs for event in client.runs.events(run.id)]
-    with closing(sqlite3.connect(data_dir / "state.db")) as database:
+    with open_rows(data_dir, find_url(data_dir)) as database:
         tables = ("storage", "templates", "compute", "endpoints")
         rows = [database.execute(f"SELECT vendor_id FROM {table}").fetchall() for table in tables]
     vendors = {vendor_id for found in rows for (vendor_id,) in found}

@@ -1,6 +1,7 @@
 """A connection of the operator's for a team, from the command line and by the client."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,10 +24,13 @@ def say(*arguments: object) -> str:
 
 
 def test_a_team_shares_an_operator_s_connection(
-    server: Server, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    server: Server,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    name_dir: Callable[[Path], tuple[str, ...]],
 ) -> None:
     """Given an operator, then members work by what is shared, and it is told who spent what."""
-    folder = ("--data-dir", settings.data_dir)
+    folder = name_dir(settings.data_dir)
     email = "boss@example.org"
     made = json.loads(say("account", "create", email, *folder, "--json"))
     assert "may share" in say("account", "promote", email, *folder)
@@ -63,9 +67,11 @@ def test_a_team_shares_an_operator_s_connection(
             bob.runs.create("llm.generate", LINE)
 
 
-def test_a_notebook_s_own_account_is_an_operator_s(tmp_path: Path) -> None:
+def test_a_notebook_s_own_account_is_an_operator_s(
+    tmp_path: Path, name_dir: Callable[[Path], tuple[str, ...]]
+) -> None:
     """Given a directory of one's own, then its connections are shared without being asked who."""
-    folder = ("--data-dir", tmp_path / "data", "--sandbox", "--json")
+    folder = (*name_dir(tmp_path / "data"), "--sandbox", "--json")
     made = json.loads(say("connections", "create", "openai", "OPENAI_API_KEY", *folder))
     shown = json.loads(say("connections", "share", "openai", "--all", *folder))
     assert (shown["id"], shown["shared_with"]) == (made["id"], "all")

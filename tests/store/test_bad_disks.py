@@ -18,6 +18,8 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 from toolkit.store import Store
 
+pytestmark = pytest.mark.sqlite("the disk of its file")
+
 ASKED = {"objective": "One line on tides"}
 
 

@@ -14,6 +14,7 @@ import pytest
 from psycopg.rows import dict_row
 from sqlalchemy import Boolean, Float, Integer, LargeBinary
 
+from tests.support.database_pool import BOTH_DATABASES
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST
 from toolkit.store.configuration_version import DECISIVE_COLUMNS, READ_VERSION_SQL
@@ -144,7 +145,7 @@ class TriedPostgres(TriedDatabase):
         self._connection.execute(spell_parameters(sql).encode(), given)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TriedDatabase]:
     """A new database of each kind."""
     if request.param == "sqlite":

@@ -14,6 +14,8 @@ from toolkit import Client
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.maintenance.prune import prune_data_dir
 
+pytestmark = pytest.mark.sqlite("the files of a directory")
+
 OPEN_FILES = Path("/proc/self/fd")
 
 

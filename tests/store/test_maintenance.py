@@ -21,6 +21,8 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.sqlite("upkeep of a directory; that of a database: test_database")
+
 SPOKEN = {"text": "Tides turn twice a day, and mills with them. " * 12}
 LONG_AGO = "2020-01-01T00:00:00.000Z"
 

@@ -14,6 +14,8 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.settings import Settings
 from toolkit.store.maintenance import doctor, prune
 
+pytestmark = pytest.mark.sqlite("upkeep of a directory")
+
 DATA = b"leaf" * 5_000
 
 

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import AppendEvent, InsertRow, Store
@@ -84,7 +85,7 @@ async def test_a_waiter_is_told_by_another_engine(
             assert await first.get_last_event_number("run_a") == n + 1
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 async def silent(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[tuple[Store, Callable[..., None]]]:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from hashlib import sha256
@@ -23,6 +23,7 @@ from sqlalchemy import Connection, create_engine
 from tests.support.clock import LeaseClock
 from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, Watch, yield_turns
+from tests.support.write_lock import WriteLock
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.store import (
     AppendEvent,
@@ -35,6 +36,7 @@ from toolkit.store import (
     StoreUnavailableError,
     UpdateRow,
 )
+from toolkit.store.postgres.writes import PostgresWriteConnection
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine
@@ -65,6 +67,16 @@ LEASE_S = 0.2
 
 
 @pytest.fixture
+def clock(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> Iterator[LeaseClock]:
+    """The clock that leases go by; asked for before the store."""
+    clock = LeaseClock(monkeypatch, find_url(tmp_path))
+    yield clock
+    clock.close()
+
+
+@pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     """An open store."""
     opened = await Store.open(tmp_path, lease_s=LEASE_S)
@@ -78,6 +90,16 @@ async def other(store: Store, tmp_path: Path) -> AsyncIterator[Store]:
     opened = await Store.open(tmp_path, lease_s=LEASE_S)
     yield opened
     await opened.close()
+
+
+@pytest.fixture
+def write_lock(
+    store: Store, tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> Iterator[WriteLock]:
+    """The lock of the store's database, which is free."""
+    lock = WriteLock(tmp_path, find_url(tmp_path))
+    yield lock
+    lock.close()
 
 
 async def acquire_lease(store: Store, name: str = "run_r") -> Lease:
@@ -163,19 +185,20 @@ async def test_a_closed_store_changes_nothing_more(store: Store) -> None:
 async def test_a_new_request_waits_for_one_group_only(store: Store) -> None:
     """Given all that a large workflow writes, then another's request is not behind all of it."""
     lease = await acquire_lease(store)
-    large = [store.write([job(str(n))], lease=lease) for n in range(MANY)]
+    many = 2 * MANY
+    large = [store.write([job(str(n))], lease=lease) for n in range(many)]
     inserted, _ = store.leases.build_root("run_other", "run", "other")
     event = AppendEvent("run_other", "run.queued", {}, AT)
     await store.write([inserted, event])
     left = sum(not each.done() for each in large)
-    assert left > MANY // 2
+    assert left > many // 2
     assert (await store.get_row("roots", "run_other")) is not None
     await asyncio.gather(*large)
-    states = [UpdateRow("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(MANY)]
+    states = [UpdateRow("jobs", f"job_{n}", {"status": f"{n % 7}"}) for n in range(many)]
     await store.write(states, lease=lease)
     rows = await store.find_rows("jobs", root_id="r")
     assert {row["id"]: row["status"] for row in rows} == {
-        f"job_{n}": f"{n % 7}" for n in range(MANY)
+        f"job_{n}": f"{n % 7}" for n in range(many)
     }
 
 
@@ -217,6 +240,7 @@ def test_an_older_directory_is_brought_up(tmp_path: Path) -> None:
     engine.dispose()
 
 
+@pytest.mark.sqlite("a directory's tables; those of a database: test_postgres_schema")
 async def test_a_newer_directory_is_refused(store: Store, tmp_path: Path) -> None:
     """Given a directory of a later version, when opened, then one line says so."""
     database = sqlite3.connect(tmp_path / "state.db")
@@ -286,10 +310,9 @@ def test_event_numbers_have_no_gaps(calls: list[tuple[str, int, bool]]) -> None:
 
 
 async def test_only_the_holder_of_a_lease_can_write(
-    monkeypatch: pytest.MonkeyPatch, store: Store, other: Store
+    clock: LeaseClock, store: Store, other: Store
 ) -> None:
     """Given a lease that ran out and was taken, then whoever had it is fenced off."""
-    clock = LeaseClock(monkeypatch)
     old = await acquire_lease(store)
     assert await other.leases.claim(10) == []
     clock.now += LEASE_S * 1.25
@@ -301,11 +324,8 @@ async def test_only_the_holder_of_a_lease_can_write(
     assert [row["id"] for row in await store.find_rows("jobs")] == ["job_b"]
 
 
-async def test_a_renewed_lease_is_kept(
-    monkeypatch: pytest.MonkeyPatch, store: Store, other: Store
-) -> None:
+async def test_a_renewed_lease_is_kept(clock: LeaseClock, store: Store, other: Store) -> None:
     """Given a heartbeat, then nobody else can claim the root."""
-    clock = LeaseClock(monkeypatch)
     await acquire_lease(store)
     for _ in range(3):
         clock.now += LEASE_S / 2
@@ -346,7 +366,8 @@ from pathlib import Path
 from toolkit.store import AppendEvent, InsertRow, Store
 AT = "2026-11-20T08:00:00.000Z"
 async def main():
-    store = await Store.open(Path(sys.argv[1]), lease_s=60)
+    url = sys.argv[2] or None
+    store = await Store.open(Path(sys.argv[1]), lease_s=60, database=url)
     inserted, lease = store.leases.build_root("run_r", "run", "acc")
     await store.write([inserted])
     for i in range(100_000):
@@ -359,13 +380,17 @@ asyncio.run(main())
 """
 
 
-async def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
+async def test_what_was_acknowledged_survives_kill_9(
+    tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> None:
     """Given a process killed in mid-write, then its acknowledged writes are there, whole.
 
     Its lease, which would hold for a minute, is free at once: the system says that it has died.
     """
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", CHILD, str(tmp_path), find_url(tmp_path) or ""],
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert child.stdout is not None
     acknowledged = -1
@@ -422,35 +447,31 @@ async def test_blobs_can_live_anywhere_fsspec_reaches(tmp_path: Path) -> None:
 
 
 async def test_a_locked_database_is_unavailable_and_then_works_again(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a database that another process keeps locked, then writes fail clearly, reads go on."""
     monkeypatch.setattr("toolkit.store.writing.writer.REQUEST_WAIT_S", 0.1)
-    blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
+    write_lock.take()
     with pytest.raises(ServiceError) as refused:
         await store.write([job("a")])
     assert refused.value.code is ErrorCode.UNAVAILABLE
     assert refused.value.retry_after is not None
     assert await store.find_rows("jobs") == []
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    write_lock.release()
     await store.write([job("a")])
     assert len(await store.find_rows("jobs")) == 1
 
 
 async def test_what_is_written_under_a_lease_has_no_gaps(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given a write that failed, then nothing more is written until the lease is taken anew."""
     monkeypatch.setattr("toolkit.store.writing.writer.WORK_WAIT_S", 0.1)
     held, elsewhere = await acquire_lease(store), await acquire_lease(store, "run_s")
-    blocker = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
+    write_lock.take()
     with pytest.raises(ServiceError):
         await store.write([job("a")], lease=held)
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    write_lock.release()
     with pytest.raises(ServiceError):
         await store.write([job("b")], lease=held)
     await store.write([job("c", "run_s")], lease=elsewhere)
@@ -460,6 +481,7 @@ async def test_what_is_written_under_a_lease_has_no_gaps(
     assert [row["node_id"] for row in await store.find_rows("jobs")] == ["c", "d"]
 
 
+@pytest.mark.sqlite("a PRAGMA")
 async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> None:
     """Given durability=full, then SQLite syncs each commit, and nothing else changes."""
     store = await Store.open(tmp_path, durability="full")
@@ -496,10 +518,11 @@ async def test_numbers_go_on_when_they_are_not_remembered_any_more(
             range(1, 7)
         )
     connection = store._writer._connection
-    assert isinstance(connection, SqliteWriteConnection)
+    assert isinstance(connection, SqliteWriteConnection | PostgresWriteConnection)
     assert len(connection._numbers) <= 10
 
 
+@pytest.mark.sqlite("the WAL of its file")
 async def test_a_log_that_is_written_to_all_the_time_is_begun_anew(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -545,11 +568,10 @@ def test_a_log_that_stays_long_is_moved_as_it_grows(
     assert 2 <= len([each for each in statements if "PASSIVE" in each]) <= grown // (64 * 1024)
 
 
-async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) -> None:
+async def test_renewing_leases_holds_nothing_up(store: Store, write_lock: WriteLock) -> None:
     """Given a long transaction, when leases are renewed, then it waits and the loop goes on."""
     await acquire_lease(store)
-    busy = sqlite3.connect(tmp_path / "state.db", isolation_level=None)
-    busy.execute("BEGIN IMMEDIATE")
+    write_lock.take()
     renewing = asyncio.create_task(asyncio.to_thread(store.leases.renew))
     longest = 0.0
     for _ in range(30):
@@ -558,6 +580,5 @@ async def test_renewing_leases_holds_nothing_up(store: Store, tmp_path: Path) ->
         longest = max(longest, watch.measure_elapsed_s())
     assert longest < 0.15
     assert not renewing.done()
-    busy.execute("COMMIT")
+    write_lock.release()
     await renewing
-    busy.close()

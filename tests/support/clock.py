@@ -1,14 +1,57 @@
 """A clock that only moves when it is told to, for what would else wait for time to pass."""
 
 from types import SimpleNamespace
+from typing import Final
 
+import psycopg
 import pytest
+
+# Sessions that begin from now on find this function before the server's own.
+_MAKE_SQL: Final = """
+CREATE SCHEMA told;
+CREATE TABLE told.clock AS SELECT 1000.0::float8 AS at;
+CREATE FUNCTION told.clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE
+    AS 'SELECT to_timestamp(at) FROM told.clock'
+"""
 
 
 class LeaseClock:
-    """A monotonic clock that leases go by."""
+    """The clock that leases go by: this process's, or that of a database of PostgreSQL.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1000.0
-        told = SimpleNamespace(monotonic=lambda: self.now)
-        monkeypatch.setattr("toolkit.store.leases.clock.time", told)
+    Args:
+        url: the address of the database, which no store has open yet; none for SQLite.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, url: str | None = None) -> None:
+        self._now = 1000.0
+        self._database: psycopg.Connection[tuple[object, ...]] | None = None
+        if url is None:
+            told = SimpleNamespace(monotonic=lambda: self._now)
+            monkeypatch.setattr("toolkit.store.leases.clock.time", told)
+            return
+        self._name = url.rpartition("/")[2]
+        self._database = psycopg.connect(url, autocommit=True)
+        self._database.execute(_MAKE_SQL)
+        self._run(f"ALTER DATABASE {self._name} SET search_path = told, public, pg_catalog")
+
+    def _run(self, statement: str) -> None:
+        assert self._database is not None
+        self._database.execute(statement.encode())
+
+    @property
+    def now(self) -> float:
+        """The time in seconds."""
+        return self._now
+
+    @now.setter
+    def now(self, at: float) -> None:
+        self._now = at
+        if self._database is not None:
+            self._run(f"UPDATE told.clock SET at = {at!r}")
+
+    def close(self) -> None:
+        """Give the database its own clock back."""
+        if self._database is not None:
+            self._run(f"ALTER DATABASE {self._name} RESET search_path")
+            self._run("DROP SCHEMA told CASCADE")
+            self._database.close()

@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
+from tests.support.database_pool import open_rows
 from tests.support.embedded import get_thread
 from tests.support.process_kill import kill_engine
 from tests.support.timing import wait_until_async
@@ -228,7 +229,11 @@ def test_a_used_up_allowance_has_no_way_round(
 
 
 def test_more_work_is_charged_to_whoever_asks_for_it(
-    owner: Client, server: Server, begun: dict[str, str], settings: Settings
+    owner: Client,
+    server: Server,
+    begun: dict[str, str],
+    settings: Settings,
+    find_url: Callable[[Path], str | None],
 ) -> None:
     """Given a retry and a verdict by a key with an allowance, then they count against that."""
     before = owner.workflows.get(begun["workflow"]).record.cost_incurred_usd
@@ -239,9 +244,9 @@ def test_more_work_is_charged_to_whoever_asks_for_it(
     assert judged.status == "completed"
     paid = owner.workflows.get(begun["workflow"]).record.cost_incurred_usd - before
     paid += owner.workflows.get(judged.record.workflow_ids[-1]).record.cost_incurred_usd
-    with contextlib.closing(sqlite3.connect(settings.data_dir / "state.db")) as database:
+    with open_rows(settings.data_dir, find_url(settings.data_dir)) as database:
         (nano,) = database.execute(
-            "SELECT nano FROM spending WHERE key_id = ?", (key.id,)
+            f"SELECT nano FROM spending WHERE key_id = '{key.id}'"
         ).fetchone()
         (left,) = database.execute("SELECT count(*) FROM reservations").fetchone()
     assert nano / 1e9 == pytest.approx(paid, abs=1e-8)
@@ -310,10 +315,13 @@ def say(*arguments: object) -> str:
 
 
 def test_an_account_has_a_limit_of_its_own(
-    owner: Client, make_limited: Limited, settings: Settings
+    owner: Client,
+    make_limited: Limited,
+    settings: Settings,
+    name_dir: Callable[[Path], tuple[str, ...]],
 ) -> None:
     """Given a limit that the operator sets, then all keys of the account keep to it together."""
-    folder = ("--data-dir", settings.data_dir)
+    folder = name_dir(settings.data_dir)
     email = owner.account.get().email
     usd = get_bound_usd(owner) * 1.5
     assert email in say("account", "limit", email, "--max-cost-usd-per-day", f"{usd:.9f}", *folder)

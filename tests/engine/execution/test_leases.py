@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,9 +24,13 @@ from toolkit.store import AppendEvent, Change, Lease
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> LeaseClock:
+def clock(
+    monkeypatch: pytest.MonkeyPatch, settings: Settings, find_url: Callable[[Path], str | None]
+) -> Iterator[LeaseClock]:
     """The clock that the leases of all engines of this process go by."""
-    return LeaseClock(monkeypatch)
+    clock = LeaseClock(monkeypatch, find_url(settings.data_dir))
+    yield clock
+    clock.close()
 
 
 @pytest.fixture

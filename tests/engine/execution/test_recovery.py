@@ -1,9 +1,9 @@
 """What a crash left half written is done again, and what was paid for it is counted."""
 
-import sqlite3
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
+from tests.support.database_pool import open_rows
 from tests.support.timing import wait_until
 from toolkit import Client, Workflow
 from toolkit.sandbox import Faults
@@ -20,7 +20,9 @@ def submit_two(client: Client) -> str:
     return client.workflows.submit(workflow).id
 
 
-def test_a_document_that_is_ahead_of_its_artifact_is_done_again(tmp_path: Path) -> None:
+def test_a_document_that_is_ahead_of_its_artifact_is_done_again(
+    tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> None:
     """Given a node whose document tells of an end that was never written, then it ends once more.
 
     A document is written as it is then, so a crash between two commits may leave that behind.
@@ -31,7 +33,7 @@ def test_a_document_that_is_ahead_of_its_artifact_is_done_again(tmp_path: Path) 
         work_id = submit_two(client)
         wait_until(lambda: client.workflows.get(work_id)["second"].status == "running")
         paid_usd = client.workflows.get(work_id)["first"].cost_usd or 0.0
-    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+    with open_rows(tmp_path, find_url(tmp_path)) as database:
         ended = "(SELECT id FROM jobs WHERE node_id = 'first')"
         database.execute(f"DELETE FROM artifacts WHERE job_id = {ended}")
         database.execute(f"UPDATE jobs SET status = 'running' WHERE id = {ended}")

@@ -1,13 +1,14 @@
 """Workflows on the engine itself, where a test can look in between two steps of the loop."""
 
 import asyncio
-import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import pytest
 
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
+from tests.support.write_lock import WriteLock
 from toolkit.contract.workflows import NodeCreate, WorkflowCreate, WorkflowRecord
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
@@ -175,6 +176,7 @@ async def test_a_store_that_was_locked_for_a_while(
     settings: Settings,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    find_url: Callable[[Path], str | None],
 ) -> None:
     """Given a database that is locked as a workflow ends, then it is taken up once it is free."""
     monkeypatch.setattr(writer, "WORK_WAIT_S", 0.1)
@@ -183,11 +185,11 @@ async def test_a_store_that_was_locked_for_a_while(
         name="w", nodes=[build_nap_node("a", 0.1), build_nap_node("b", after="a")]
     )
     workflow = await engine.workflows.create(context, request)
-    blocker = sqlite3.connect(settings.data_dir / "state.db", isolation_level=None)
-    blocker.execute("BEGIN IMMEDIATE")
+    lock = WriteLock(settings.data_dir, find_url(settings.data_dir))
+    lock.take()
     await wait_until_async(lambda: "given back later" in caplog.text)
-    blocker.execute("ROLLBACK")
-    blocker.close()
+    lock.release()
+    lock.close()
     done = await wait_until_ended(engine, context, workflow)
     assert done.status == "completed"
     jobs = [await engine.jobs.get(context, node.job_id or "") for node in done.nodes]

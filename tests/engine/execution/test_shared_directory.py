@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import SecretStr
 
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.contract.connections import ConnectionCreate
@@ -18,7 +19,7 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     """The settings of all engines, with either kind of database."""
     if request.param == "sqlite":

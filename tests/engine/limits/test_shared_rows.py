@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import ColumnElement, Float, literal
 
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
@@ -53,7 +54,7 @@ def open_limits(
     )
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 async def databases(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> AsyncIterator[list[OpenDatabase]]:

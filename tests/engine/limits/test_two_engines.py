@@ -11,6 +11,7 @@ import pytest
 from pydantic import SecretStr
 
 from tests.engine.execution.test_attempts import FaultTransport
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import wait_until_async
 from toolkit import sandbox
 from toolkit.assembly import point_vendors_at_sandbox
@@ -60,7 +61,7 @@ class Team:
         return await asyncio.gather(*(self.run(one, i) for i, one in enumerate(engines)))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 def settings(settings: Settings, request: pytest.FixtureRequest) -> Settings:
     """Settings of engines on one data directory, or on one database of PostgreSQL."""
     if request.param == "sqlite":

@@ -171,7 +171,11 @@ class LeaseManager:
             log.exception("%s stopped; it is taken up again later", lease.root_id)
         finally:
             self._running.pop(lease.root_id, None)
-            await self._release_or_defer(lease, done, is_told=is_told)
+            # A cancel that came too late would keep it from being released.
+            releasing = asyncio.ensure_future(self._release_or_defer(lease, done, is_told=is_told))
+            with suppress(asyncio.CancelledError):
+                await asyncio.shield(releasing)
+            await releasing
 
     async def _release_or_defer(self, lease: Lease, done: bool, *, is_told: bool = False) -> None:
         try:
@@ -193,8 +197,9 @@ class LeaseManager:
                     await self._release_or_defer(lease, done=False, is_told=True)
                 if self._running:
                     for root_id in await self._core.store.leases.list_cancel_requests():
-                        if root_id in self._running:
-                            self._running[root_id].cancel()
+                        task = self._running.get(root_id)
+                        if task is not None and not task.cancelling():
+                            task.cancel()
                 await self._claim_ready()
             except ToolkitError as error:
                 log.warning("the store did not answer the lease keeper: %s", error)

@@ -10,6 +10,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Job, Options
 from toolkit.contract.money import from_wire_usd
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import Admission
 from toolkit.engine.execution.job_executor import JobExecutor
@@ -157,7 +158,7 @@ class SingleJobs:
             await self._run_fresh(fresh, lease)
             return
         named = {"run_id": lease.root_id} if lease.kind == "run" else {"id": lease.root_id}
-        (row,) = await self._core.store.find_rows("jobs", **named)
+        (row,) = await finish_before_cancel(self._core.store.find_rows("jobs", **named))
         if row["status"] in FINAL_STATUSES:  # the document may be ahead of it
             return
         job = read_job(row)

@@ -15,6 +15,7 @@ from toolkit.contract.tasks import (
     TaskStatus,
 )
 from toolkit.contract.workflows import WorkflowRecord
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.node_states import find_kept_jobs
@@ -78,7 +79,9 @@ class TaskManager:
 
     async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
-        task = await self._core.records.tasks.get(lease.account_id, lease.root_id)
+        task = await finish_before_cancel(
+            self._core.records.tasks.get(lease.account_id, lease.root_id)
+        )
         try:
             while task.status in self._steps:
                 if self._core.is_draining:
@@ -295,7 +298,13 @@ class TaskManager:
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
             task.cost_usd = 0.0  # it ended before anything was called
         saved = self._core.records.tasks.make_update(task, status=status)
-        await self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
+        written = self._core.store.write([*changes, saved, make_task_event(task)], lease=lease)
+        try:
+            await asyncio.shield(written)
+        except asyncio.CancelledError:
+            if not self._core.is_draining:
+                await written  # what ends the task reads what is stored
+            raise
 
 
 def make_task_event(task: Task) -> AppendEvent:

@@ -13,6 +13,7 @@ from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import from_wire_usd, to_wire_usd
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, WorkflowCreate, WorkflowRecord
 from toolkit.engine.annotations import build_annotation, list_given_tags
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import PLACE_FIELDS, Admission, check_place
@@ -313,7 +314,7 @@ class Workflows(WorkflowReader):
     ) -> WorkflowRecord:
         """Run a stored workflow to its end, from wherever it stands."""
         fresh = self._fresh.pop(workflow_id, None)
-        workflow, spec = fresh or await self._load(workflow_id, lease)
+        workflow, spec = fresh or await finish_before_cancel(self._load(workflow_id, lease))
         if workflow.status in FINAL_STATUSES:
             return workflow
         own = Budget(
@@ -321,7 +322,7 @@ class Workflows(WorkflowReader):
         )
         scheduler = Scheduler(self._core, self._executor, workflow, spec, lease, (*budgets, own))
         if fresh is None:
-            recovered = await scheduler.recover()
+            recovered = await finish_before_cancel(scheduler.recover())
             own.spent = recovered.incurred
             for budget in budgets:
                 budget.spent += recovered.interruptions

@@ -112,6 +112,28 @@ def open_connection(
 
 
 @contextmanager
+def open_pipeline(connection: psycopg.Connection[tuple[Any, ...]]) -> Iterator[None]:
+    """Send statements without waiting for the answer to each.
+
+    What fails after the first that did only says so; the driver would log it.
+
+    Raises:
+        psycopg.Error: the first error.
+    """
+    first: psycopg.Error | None = None
+    try:
+        with connection.pipeline():
+            try:
+                yield
+            except psycopg.Error as error:
+                first = error
+    except psycopg.Error as error:
+        first = first or error
+    if first is not None:
+        raise first
+
+
+@contextmanager
 def translate_postgres_errors(
     connection: psycopg.Connection[tuple[Any, ...]] | None = None,
 ) -> Iterator[None]:

@@ -14,6 +14,7 @@ from toolkit.store.postgres.commits import BEGIN_SQL, Commit, make_commit
 from toolkit.store.postgres.connections import (
     make_unreachable_error,
     open_connection,
+    open_pipeline,
     translate_postgres_errors,
 )
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
@@ -131,7 +132,7 @@ class PostgresWriteConnection:
         self._numbers.begin()
         for rows in batch.inserts.values():
             self._numbers.add_new(rows)
-        with connection.pipeline():
+        with open_pipeline(connection):
             xid = self._begin(connection, leases, batch)
             event_rows = self._numbers.make_rows(batch.events)
             spent = self._apply_changes(connection, batch, event_rows)
@@ -241,7 +242,7 @@ class PostgresWriteConnection:
         started = time.perf_counter()
         done = None
         try:
-            with connection.pipeline():
+            with open_pipeline(connection):
                 done = connection.execute("COMMIT", prepare=False)
                 if payloads:
                     # Outside of the transaction: one that notifies waits for all others to commit.

@@ -1,0 +1,182 @@
+"""Databases of PostgreSQL that tests take in turn, as one of their own costs more than the test.
+
+With `TOOLKIT_TEST_DATABASE=postgresql`, each data directory that a test opens has its rows in one
+of these, unless it comes with a database of its own. Once the test is over, whoever is still
+connected is cut off, and all rows are deleted.
+"""
+
+import os
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+import pytest
+
+from tests._postgres import PostgresCluster
+from toolkit.store import Store
+from toolkit.store.configuration_version import FIRST_VERSION_SQL
+from toolkit.store.postgres.schema import migrate_postgres_schema
+from toolkit.store.tables import metadata
+
+# Read before tests are kept from seeing it.
+ON_POSTGRESQL: Final = os.environ.get("TOOLKIT_TEST_DATABASE", "sqlite") == "postgresql"
+# The parameters of what is tried on both anyway.
+BOTH_DATABASES: Final = (
+    pytest.param("sqlite", marks=pytest.mark.sqlite("the other of two")),
+    "postgresql",
+)
+# Triggers are off meanwhile: they would only sum up what is deleted.
+_WIPE_SQL: Final = "; ".join(
+    [
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        "SET session_replication_role = replica",
+        *(f"DELETE FROM {name}" for name in metadata.tables),
+        FIRST_VERSION_SQL,
+        "COMMENT ON TABLE configuration IS NULL",
+    ]
+)
+
+
+class DatabasePool:
+    """The databases that stand for data directories.
+
+    Args:
+        cluster: where they are.
+    """
+
+    def __init__(self, cluster: PostgresCluster) -> None:
+        self._cluster = cluster
+        self._turn = threading.Lock()
+        self._template: str | None = None
+        self._spare: list[str] = []
+        self._taken: dict[Path, str] = {}
+
+    def find_url(self, data_dir: Path) -> str:
+        """Find the address of a data directory's database, which is empty the first time."""
+        key = data_dir.resolve()
+        with self._turn:
+            if key not in self._taken:
+                self._wipe(path for path in self._taken if not path.exists())
+                with suppress(OSError):
+                    key.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._taken[key] = self._spare.pop() if self._spare else self._make()
+            return self._taken[key]
+
+    def adopt(self, data_dir: Path) -> str:
+        """Give a data directory a database without tables; return its address."""
+        with self._turn:
+            made = self._taken[data_dir.resolve()] = self._cluster.create_database()
+        return made
+
+    def _make(self) -> str:
+        if self._template is None:
+            made = self._cluster.create_database()
+            self._template = made.rpartition("/")[2]
+            with self._cluster.connect(self._template) as connection:
+                migrate_postgres_schema(connection)
+        return self._cluster.create_database(self._template)
+
+    def give_back(self, folder: Path = Path("/")) -> None:
+        """Wipe the databases of all data directories in a folder; others may have them then."""
+        with self._turn:
+            self._wipe(path for path in self._taken if path.is_relative_to(folder.resolve()))
+
+    def _wipe(self, folders: Iterable[Path]) -> None:
+        for path in list(folders):
+            url = self._taken.pop(path)
+            with self._cluster.connect(url.rpartition("/")[2]) as connection:
+                connection.execute(_WIPE_SQL.encode())
+            self._spare.append(url)
+
+
+@contextmanager
+def open_rows(data_dir: Path, url: str | None) -> Iterator[Any]:
+    """Open the rows of a data directory behind the back of whoever has it open.
+
+    Args:
+        data_dir: where they are, unless they are in a database.
+        url: the address of that.
+    """
+    if url is not None:
+        with psycopg.connect(url, autocommit=True) as session:
+            yield session
+        return
+    with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as file:
+        yield file
+
+
+@contextmanager
+def keep_rows_in(pool: DatabasePool) -> Iterator[None]:
+    """Have each data directory of this process keep its rows in a database of the pool."""
+    open_store = Store.open
+
+    async def open_pooled(data_dir: Path, *, database: str | None = None, **given: Any) -> Store:
+        if database is None and not (data_dir / "state.db").exists():
+            database = pool.find_url(data_dir)
+        return await open_store(data_dir, database=database, **given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Store, "open", open_pooled)
+        yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what is SQLite's alone, with its reason."""
+    mark = item.get_closest_marker("sqlite")
+    if mark is not None and ON_POSTGRESQL:
+        pytest.skip(f"SQLite's alone: {mark.args[0]}")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def database_pool(request: pytest.FixtureRequest) -> Iterator[DatabasePool | None]:
+    """Given the tests on PostgreSQL, no data directory of this process has rows of its own."""
+    if not ON_POSTGRESQL:
+        yield None
+        return
+    pool = DatabasePool(request.getfixturevalue("postgres"))
+    with keep_rows_in(pool):
+        yield pool
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _give_back_of_module(database_pool: DatabasePool | None) -> Iterator[None]:
+    """Given what the tests of a module shared, its databases are others' now."""
+    yield
+    if database_pool is not None:
+        database_pool.give_back()
+
+
+@pytest.fixture(autouse=True)
+def _give_back_of_test(
+    request: pytest.FixtureRequest, database_pool: DatabasePool | None
+) -> Iterator[None]:
+    """Given a test that is over, its databases are others' now."""
+    if database_pool is None or "tmp_path" not in request.fixturenames:
+        yield
+        return
+    folder = request.getfixturevalue("tmp_path")
+    yield
+    database_pool.give_back(folder)
+
+
+@pytest.fixture
+def find_url(database_pool: DatabasePool | None) -> Callable[[Path], str | None]:
+    """Finds the address of a data directory's database; none where it is a file there."""
+    return lambda data_dir: None if database_pool is None else database_pool.find_url(data_dir)
+
+
+@pytest.fixture
+def name_dir(find_url: Callable[[Path], str | None]) -> Callable[[Path], tuple[str, ...]]:
+    """Names a data directory as the operator's commands do, with its database if it has one."""
+
+    def name(data_dir: Path) -> tuple[str, ...]:
+        url = find_url(data_dir)
+        return ("--data-dir", str(data_dir), *(() if url is None else ("--database", url)))
+
+    return name
