@@ -314,7 +314,10 @@ class Workflows(WorkflowReader):
     ) -> WorkflowRecord:
         """Run a stored workflow to its end, from wherever it stands."""
         fresh = self._fresh.pop(workflow_id, None)
-        workflow, spec = fresh or await finish_before_cancel(self._load(workflow_id, lease))
+        if fresh is not None:
+            workflow, spec = fresh
+        else:
+            workflow, spec = await finish_before_cancel(self._load(workflow_id, lease))
         if workflow.status in FINAL_STATUSES:
             return workflow
         own = Budget(

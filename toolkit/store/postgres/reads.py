@@ -96,6 +96,10 @@ class PostgresReadConnection:
         """Fetch the names of the columns, and all rows."""
         loop = asyncio.get_running_loop()
         read = PendingRead(spell_parameters(sql), given, loop.create_future())
+        if any(isinstance(value, str) and "\0" in value for value in given.values()):
+            # No text of the database has a NUL, so none is what is looked for.
+            read.answer.set_result(((), []))
+            return read.answer
         self._queue.append(read)
         if len(self._working) < MAX_CONNECTIONS:
             worker = loop.create_task(self._work())

@@ -90,8 +90,26 @@ def build_update(table: str, columns: tuple[str, ...]) -> str:
 
 @cache
 def build_patch(table: str) -> str:
-    """Build an UPDATE by id of some members of the `doc`, given as JSON."""
-    return f'UPDATE "{table}" SET doc = (doc::jsonb || %s::jsonb)::text WHERE id = %s'  # noqa: S608
+    """Build an UPDATE by id of some members of the `doc`, given as JSON.
+
+    It leaves alone what `jsonb` refuses: a document with the escape of a NUL.
+    """
+    return (
+        f'UPDATE "{table}" SET doc = (doc::jsonb || %s::jsonb)::text'  # noqa: S608
+        r" WHERE id = %s AND position('\u0000' IN doc) = 0"
+    )
+
+
+@cache
+def build_read_doc(table: str) -> str:
+    """Build a SELECT by id of the `doc`, which nobody else changes meanwhile."""
+    return f'SELECT doc FROM "{table}" WHERE id = %s FOR UPDATE'  # noqa: S608
+
+
+@cache
+def build_write_doc(table: str) -> str:
+    """Build an UPDATE of the `doc` by id."""
+    return f'UPDATE "{table}" SET doc = %s WHERE id = %s'  # noqa: S608
 
 
 @cache

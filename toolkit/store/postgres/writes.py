@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import psycopg
 
-from toolkit.store.changes import AppendEvent, Lease, LeaseLost, OverLimit
+from toolkit.store.changes import AppendEvent, Lease, LeaseLost, OverLimit, PatchDocument
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.postgres import statements
 from toolkit.store.postgres.commits import BEGIN_SQL, Commit, make_commit
@@ -135,7 +135,10 @@ class PostgresWriteConnection:
         with open_pipeline(connection):
             xid = self._begin(connection, leases, batch)
             event_rows = self._numbers.make_rows(batch.events)
-            spent = self._apply_changes(connection, batch, event_rows)
+            patched, spent = self._apply_changes(connection, batch, event_rows)
+        for patch, cursor in patched:
+            if not cursor.rowcount:
+                _patch_here(connection, patch)
         for spending_id, cursor in spent:
             if not cursor.rowcount:
                 raise OverLimit(spending_id)
@@ -194,11 +197,14 @@ class PostgresWriteConnection:
         connection: psycopg.Connection[tuple[Any, ...]],
         batch: MergedChanges,
         event_rows: Sequence[Sequence[object]],
-    ) -> list[tuple[str, psycopg.Cursor[tuple[Any, ...]]]]:
+    ) -> tuple[
+        list[tuple[PatchDocument, psycopg.Cursor[tuple[Any, ...]]]],
+        list[tuple[str, psycopg.Cursor[tuple[Any, ...]]]],
+    ]:
         """Send a batch's changes, sorted, so that no two engines wait for each other.
 
         Returns:
-            the counting of what was spent, by the spending's id.
+            each patch with its answer, and the counting of what was spent, by the spending's id.
         """
         run = connection.execute
         for table, rows in sorted(batch.inserts.items()):
@@ -207,8 +213,7 @@ class PostgresWriteConnection:
             for columns, values in _group_updates(rows).items():
                 given = statements.transpose(table, columns, values, "text")
                 run(statements.build_update(table, columns), given)
-        for each in sorted(batch.patches, key=lambda patch: (patch.table, patch.id)):
-            run(statements.build_patch(each.table), (json.dumps(dict(each.values)), each.id))
+        patched = _apply_patches(connection, batch.patches)
         for table, rows in sorted(batch.replacements.items()):
             _insert_rows(connection, table, rows, replace=True)
         for table, row_ids in sorted(batch.deletes.items()):
@@ -224,7 +229,7 @@ class PostgresWriteConnection:
         if event_rows:
             given = statements.transpose("events", EVENT_COLUMNS, event_rows)
             run(statements.build_insert("events", EVENT_COLUMNS), given)
-        return spent
+        return patched, spent
 
     def _commit(
         self,
@@ -283,6 +288,29 @@ def _insert_rows(
     for columns, values in grouped.items():
         statement = statements.build_insert(table, columns, replace=replace)
         connection.execute(statement, statements.transpose(table, columns, values))
+
+
+def _apply_patches(
+    connection: psycopg.Connection[tuple[Any, ...]], patches: Iterable[PatchDocument]
+) -> list[tuple[PatchDocument, psycopg.Cursor[tuple[Any, ...]]]]:
+    """Change members of documents, sorted, and return the answer for each."""
+    return [
+        (
+            each,
+            connection.execute(
+                statements.build_patch(each.table), (json.dumps(dict(each.values)), each.id)
+            ),
+        )
+        for each in sorted(patches, key=lambda patch: (patch.table, patch.id))
+    ]
+
+
+def _patch_here(connection: psycopg.Connection[tuple[Any, ...]], patch: PatchDocument) -> None:
+    """Change members of a document that the server cannot read, if it is there."""
+    row = connection.execute(statements.build_read_doc(patch.table), (patch.id,)).fetchone()
+    if row is not None:
+        doc = json.dumps({**json.loads(row[0]), **patch.values})
+        connection.execute(statements.build_write_doc(patch.table), (doc, patch.id))
 
 
 def _group_updates(
