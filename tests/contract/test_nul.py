@@ -19,13 +19,12 @@ def test_nothing_has_an_id_with_a_nul(caller: RawCaller, path: str) -> None:
 
 
 def test_no_text_with_a_nul_is_taken(caller: RawCaller) -> None:
-    """Given a NUL in a body, a filter or a key, then 400."""
+    """Given a NUL in a body or a filter, then 400."""
     asked = {"target": "capability", "name": "llm.generate", "version": "1"}
     run = {**asked, "input": {"objective": "Salt"}}
     answers = [
         caller.send("POST", "/v1/runs", {**run, "input": {"objective": "a\0b"}}),
         caller.send("POST", "/v1/runs", {**run, "tags": ["a\0"]}),
-        caller.send("POST", "/v1/runs", run, Idempotency_Key="a\0b"),
         caller.send("POST", "/v1/account", {"email": "a\0@example.org"}),
         caller.send("GET", "/v1/runs?tag=a%00"),
         caller.send("GET", "/v1/runs?q=a%00"),

@@ -1,8 +1,7 @@
 """Databases of PostgreSQL that tests take in turn, as one of their own costs more than the test.
 
 With `TOOLKIT_TEST_DATABASE=postgresql`, each data directory that a test opens has its rows in one
-of these, unless it comes with a database of its own. Once the test is over, whoever is still
-connected is cut off, and all rows are deleted.
+of these, unless it comes with a database of its own. Once the test is over, all rows are deleted.
 """
 
 import os
@@ -24,16 +23,19 @@ from toolkit.store.tables import metadata
 
 # Read before tests are kept from seeing it.
 ON_POSTGRESQL: Final = os.environ.get("TOOLKIT_TEST_DATABASE", "sqlite") == "postgresql"
+MAX_LEAVING_CHECKS: Final = 50
 # The parameters of what is tried on both anyway.
 BOTH_DATABASES: Final = (
     pytest.param("sqlite", marks=pytest.mark.sqlite("the other of two")),
     "postgresql",
 )
+_LIST_OTHERS_SQL: Final = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+)
 # Triggers are off meanwhile: they would only sum up what is deleted.
 _WIPE_SQL: Final = "; ".join(
     [
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
         "SET session_replication_role = replica",
         *(f"DELETE FROM {name}" for name in metadata.tables),
         FIRST_VERSION_SQL,
@@ -90,8 +92,22 @@ class DatabasePool:
         for path in list(folders):
             url = self._taken.pop(path)
             with self._cluster.connect(url.rpartition("/")[2]) as connection:
-                connection.execute(_WIPE_SQL.encode())
-            self._spare.append(url)
+                is_left = _wait_until_left(connection)
+                if is_left:
+                    connection.execute(_WIPE_SQL.encode())
+            if is_left:
+                self._spare.append(url)
+            else:  # a test that failed may have left an engine, which would do others' work
+                self._cluster.drop_database(url)
+
+
+def _wait_until_left(connection: "psycopg.Connection[tuple[object, ...]]") -> bool:
+    """Wait for the sessions that are just ending; tell whether nobody else is connected."""
+    for _ in range(MAX_LEAVING_CHECKS):
+        if not connection.execute(_LIST_OTHERS_SQL).fetchall():
+            return True
+        connection.execute("SELECT pg_sleep(0.01)")
+    return False
 
 
 @contextmanager

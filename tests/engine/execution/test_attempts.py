@@ -277,7 +277,7 @@ async def test_a_job_waits_for_the_soonest_inside_its_patience(
 
 async def test_a_connection_has_so_many_calls_at_once(bench: AttemptBench) -> None:
     """Given more jobs than a connection takes at once, then the others wait their turn."""
-    bench.weather.slow_s = 0.01
+    bench.weather.slow_s = 0.05
     runs = await asyncio.gather(*(bench.run(provider="minimax") for _ in range(20)))
     assert {run.status for run in runs} == {"completed"}
     assert bench.weather.most == 4

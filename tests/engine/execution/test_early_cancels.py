@@ -7,7 +7,7 @@ import pytest
 from tests.engine.execution.test_shared_directory import build_chain, build_run, connect_account
 from tests.support.database_pool import BOTH_DATABASES
 from tests.support.process_kill import kill_engine
-from tests.support.timing import PATIENCE_S, wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.contract.tasks import TaskCreate
 from toolkit.local import open_engine
 from toolkit.sandbox import Faults
@@ -41,8 +41,7 @@ async def test_a_task_whose_plan_is_being_written_is_cancelled(shared: Settings)
     async with asyncio.timeout(PATIENCE_S):
         for turns in range(0, 60, 4):
             task = await engine.tasks.create(context, TASK)
-            for _ in range(turns):
-                await asyncio.sleep(0)
+            await yield_turns(turns)
             done = await engine.tasks.cancel(context, task.id)
             assert done.status == "failed"
             assert done.error is not None

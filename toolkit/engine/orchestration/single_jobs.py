@@ -39,8 +39,9 @@ class SingleJobs:
         self._admission = admission
         # Accepted by this process and not begun yet: with the flow that was asked for.
         self._fresh: dict[str, JobRun] = {}
-        # Begun by this process, but their acceptance could not be written: there are no such jobs.
-        self._refused: set[str] = set()
+        # Begun by this process, but their acceptance is not written, or could not be: there are no
+        # such jobs.
+        self._unaccepted: set[str] = set()
         # Accepted by this process and not ended yet, by account and id: what each ends with.
         self._endings: dict[tuple[str, str], asyncio.Future[JobRecord | None]] = {}
         leases.register_handler("run", self._run_leased)
@@ -100,15 +101,17 @@ class SingleJobs:
         # is called before that is durable, and where it is refused, so is all that follows; but
         # what is held of an allowance is written beside it.
         if begins_first:
+            self._unaccepted.add(lease.root_id)
             self._leases.start(lease)
         try:
             await commit_accepted(self._core, context, changes, shown, lease=lease)
         except BaseException as error:
             if not begins_first:
                 del self._fresh[lease.root_id], self._endings[lease.account_id, lease.root_id]
-            elif isinstance(error, Exception):
-                self._refused.add(lease.root_id)
+            elif not isinstance(error, Exception):
+                self._unaccepted.discard(lease.root_id)  # it is written all the same
             raise
+        self._unaccepted.discard(lease.root_id)
         if not begins_first:
             self._leases.start(lease)
         return shown
@@ -176,10 +179,10 @@ class SingleJobs:
             await (await self._executor.execute(job_run)).durable
             ended = job_run.job
         except LeaseLost:
-            if lease.root_id not in self._refused:
+            if lease.root_id not in self._unaccepted:
                 raise
         finally:
-            self._refused.discard(lease.root_id)
+            self._unaccepted.discard(lease.root_id)
             self._endings.pop((lease.account_id, lease.root_id)).set_result(ended)
 
     def _make_job_run(self, job: JobRecord, capability: Capability, lease: Lease) -> JobRun:
