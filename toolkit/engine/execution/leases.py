@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.readiness import Readiness
@@ -151,7 +152,7 @@ class LeaseManager:
         done = is_told = False
         try:
             if lease.fence > 1:
-                await release_abandoned_holds(self._core.store, lease)
+                await finish_before_cancel(release_abandoned_holds(self._core.store, lease))
             await self._handlers[lease.kind](lease)
             done = True
         except asyncio.CancelledError:
