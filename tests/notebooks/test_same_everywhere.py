@@ -37,10 +37,15 @@ def balance(servers: list[Server], folder: Path) -> Iterator[str]:
     """Have nginx pass requests on to several servers, by the configuration of the compose file."""
     port = free_port()
     config = CONFIG.read_text("utf-8")
-    upstream = "server engine:8000 max_fails=2 fail_timeout=5s;"
+    upstream = "server engine:8000 resolve max_fails=2 fail_timeout=5s;"
+    resolver = "resolver 127.0.0.11 valid=5s;"  # of the containers; addresses need none
     assert upstream in config
-    listed = "\n".join(upstream.replace("engine:8000", f"127.0.0.1:{s.port}") for s in servers)
-    config = config.replace(upstream, listed).replace("listen 80;", f"listen 127.0.0.1:{port};")
+    assert resolver in config
+    listed = "\n".join(
+        upstream.replace("engine:8000 resolve", f"127.0.0.1:{one.port}") for one in servers
+    )
+    config = config.replace(upstream, listed).replace(resolver, "")
+    config = config.replace("listen 80;", f"listen 127.0.0.1:{port};")
     url = f"http://127.0.0.1:{port}"
     with (
         httpx.Client(base_url=url, trust_env=False) as http,
