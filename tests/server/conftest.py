@@ -11,7 +11,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp
 
-from toolkit.engine import Engine
+from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
 from toolkit.server import create_app
 from toolkit.server.serve import bind_socket, serve
@@ -81,9 +81,9 @@ async def send_get(app: ASGIApp, path: str, headers: dict[str, str], send: Any) 
 
 
 @asynccontextmanager
-async def open_wire(settings: Settings) -> AsyncIterator[Wire]:
+async def open_wire(settings: Settings, registry: Registry | None = None) -> AsyncIterator[Wire]:
     """A signed-up caller of an engine that has connected nothing, until the block ends."""
-    engine = await open_engine(settings)
+    engine = await open_engine(settings, registry=registry)
     transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
         wire = Wire(http, engine)

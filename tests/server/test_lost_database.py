@@ -4,15 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.server.conftest import Wire
-from tests.server.http.test_uploads import get
+from tests.server.conftest import Wire, open_wire, send_get
 from tests.support.slow_capability import load_slow_registry
 from tests.support.timing import wait_until_async
-from toolkit.assembly import open_engine
 from toolkit.server.app import create_app
 from toolkit.settings import Settings
 
@@ -26,13 +23,8 @@ async def wire(settings: Settings, own_postgres: PostgresCluster) -> AsyncIterat
     """A signed-up caller of an engine on a database that may fail."""
     shared = settings.model_copy(update={"database": None})
     given = {**shared.model_dump(exclude_unset=True), "database": own_postgres.create_database()}
-    engine = await open_engine(Settings(**given), registry=load_slow_registry())
-    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    async with open_wire(Settings(**given), load_slow_registry()) as wire:
         yield wire
-    await engine.close(0)
 
 
 async def is_ready(wire: Wire) -> bool:
@@ -67,7 +59,7 @@ async def test_a_stream_ends_in_order_when_the_database_is_lost(
 
     headers = {**wire.headers, "Accept": "text/event-stream"}
     path = f"/v1/runs/{run_id}/events"
-    streaming = asyncio.create_task(get(create_app(wire.engine), path, headers, keep))
+    streaming = asyncio.create_task(send_get(create_app(wire.engine), path, headers, keep))
     await wait_until_async(lambda: any(b"run.queued" in each.get("body", b"") for each in sent))
     own_postgres.stop()
     await streaming

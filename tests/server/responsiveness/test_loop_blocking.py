@@ -16,14 +16,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.server.conftest import Wire
+from tests.server.conftest import Wire, open_wire
 from tests.server.route_table import ROUTES, Route, name_parameters
 from tests.support.timing import yield_turns
-from toolkit.local import open_engine
-from toolkit.server import create_app
 from toolkit.settings import Settings
 
 PROMISED_MS = 100
@@ -174,16 +171,11 @@ def longest(settings: Settings) -> Iterator[Longest]:
 
 @asynccontextmanager
 async def _serve_wire(settings: Settings) -> AsyncIterator[Wire]:
-    engine = await open_engine(settings)
-    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
-        wire = Wire(http, engine)
-        wire.headers = await wire.sign_up("ada@example.org")
+    async with open_wire(settings) as wire:
         pointer = {"provider": "minimax", "connection_type": "environment"}
         pointer["secret_ref"] = "MINIMAX_API_KEY"
         await wire.send("POST", "/v1/providers/connections", json=pointer)
         yield wire
-    await engine.close(0)
 
 
 async def _post(wire: Wire, route: Route, body: bytes) -> None:
