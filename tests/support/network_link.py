@@ -92,6 +92,11 @@ class NetworkLink:
         for direction in directions or ("there", "back"):
             self._loop.call_soon_threadsafe(self._flowing[direction].clear)
 
+    def describe(self) -> str:
+        """Describe what it passes on."""
+        flows = {direction: flowing.is_set() for direction, flowing in self._flowing.items()}
+        return f"cut: {self._is_cut}, flows: {flows}, delay: {self._delay_s} s"
+
     def slow_down(self, delay_s: float) -> None:
         """Pass everything on so many seconds later, each way."""
         self._delay_s = delay_s

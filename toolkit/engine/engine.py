@@ -95,6 +95,7 @@ class Capabilities:
 
 # Who asks if this process lives is told at once, also while a store that is away does not answer.
 ALIVE_WAIT_S, READY_WAIT_S = 0.5, 2.0
+MAX_ASKING_S = 30.0  # longer than the store itself waits for an answer
 
 
 class Engine:
@@ -334,10 +335,11 @@ class Engine:
         return "ok" if asking.done() and asking.result() else "degraded"
 
     async def _can_use_store(self) -> bool:
-        """Tell whether the store answers, however long it takes to."""
+        """Tell whether the store answers."""
         try:
-            await self.core.store.get_row("configuration", "all")
-        except ServiceError:
+            async with asyncio.timeout(MAX_ASKING_S):
+                await self.core.store.get_row("configuration", "all")
+        except (ServiceError, TimeoutError):
             return False
         return True
 

@@ -89,6 +89,10 @@ class TrialDeployment(ABC):
         """Tell whether all engines answer."""
 
     @abstractmethod
+    def describe(self) -> str:
+        """Describe the engines, for who looks into why they do not answer."""
+
+    @abstractmethod
     def close(self) -> None:
         """End all of it."""
 
@@ -123,7 +127,11 @@ class TrialDeployment(ABC):
             self.supervise()
             return self.is_ready()
 
-        wait_until(is_healed, "all engines answer")
+        try:
+            wait_until(is_healed, "all engines answer")
+        except AssertionError:
+            print(self.describe())
+            raise
 
 
 def is_answering(url: str) -> bool:
@@ -223,30 +231,35 @@ class PostgresDeployment(TrialDeployment):
         frozen.enter_context(self._cluster.hang())
         self.mend_later("database", frozen.close, FREEZE_S)
 
-    def _draw_link(self) -> NetworkLink:
+    def _disturb_link(self, disturb: Callable[[NetworkLink], None]) -> None:
         number = self._draw_engine()
         self.wait_until_mended(f"link {number}")
+        disturb(self._links[number])
         self.mend_later(f"link {number}", self._links[number].heal)
-        return self._links[number]
 
     def _cut_network(self) -> None:
-        self._draw_link().cut()
+        self._disturb_link(NetworkLink.cut)
 
     def _hold_network(self) -> None:
-        self._draw_link().hold()
+        self._disturb_link(NetworkLink.hold)
 
     def _lose_requests(self) -> None:
-        self._draw_link().hold("there")
+        self._disturb_link(lambda link: link.hold("there"))
 
     def _lose_answers(self) -> None:
-        self._draw_link().hold("back")
+        self._disturb_link(lambda link: link.hold("back"))
 
     def _slow_network(self) -> None:
-        self._draw_link().slow_down(DELAY_S)
+        self._disturb_link(lambda link: link.slow_down(DELAY_S))
 
     def is_ready(self) -> bool:
         """Tell whether all engines answer."""
         return all(is_answering(url) for url in self.urls)
+
+    def describe(self) -> str:
+        """Describe what engines last said, and what is held back on the way to their database."""
+        last = (self._folder / "engines.log").read_text().splitlines()[-20:]
+        return "\n".join([*(f"{link.describe()}" for link in self._links), *last])
 
     def close(self) -> None:
         """End all of it."""
@@ -342,6 +355,11 @@ class WorkersDeployment(TrialDeployment):
     def is_ready(self) -> bool:
         """Tell whether there are two workers, and one answers."""
         return len(self._list_workers()) == 2 and is_answering(self.urls[0])
+
+    def describe(self) -> str:
+        """Describe what the workers last said."""
+        last = Path(self._log.name).read_text().splitlines()[-20:]
+        return "\n".join([f"workers {self._list_workers()}", *last])
 
     def is_database_intact(self) -> bool:
         """Tell whether SQLite finds nothing wrong with the database."""
