@@ -8,6 +8,7 @@ from typing import Final
 import psycopg
 import pytest
 
+from tests.support.clock import LeaseClock
 from tests.support.timing import wait_until_async
 from toolkit.store import AppendEvent, InsertRow, Lease, Store
 from toolkit.store.writing.event_numbers import EventNumbers
@@ -82,3 +83,20 @@ def test_numbers_are_forgotten_between_transactions() -> None:
     known["wfl_a"] = 20  # as somebody else has added some
     numbers.begin()
     assert [row[1] for row in numbers.make_rows(events)] == [21, 22, 23]
+
+
+async def test_a_lease_is_renewed_when_that_is_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given leases that were just taken, then they are written again once a quarter has passed."""
+    clock = LeaseClock(monkeypatch)
+    store = await Store.open(tmp_path, lease_s=8.0)
+    await acquire(store, "run_a", "run_b")
+    ends = []
+    for _ in range(5):
+        store.leases.renew()
+        ends.append([row["lease_until"] for row in await store.find_rows("roots")])
+        clock.now += 1.5
+    assert ends[0] == ends[1] < ends[2] == ends[3] < ends[4]
+    assert min(ends[4]) == clock.now - 1.5 + 8.0
+    await store.close()

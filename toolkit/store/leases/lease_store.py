@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from sqlalchemy import Connection, TextClause, Update, false, or_, select, true
 
@@ -16,6 +17,10 @@ from toolkit.store.reader import RowReader
 from toolkit.store.tables import roots
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
+
+# The share of a lease that is left when it is renewed: a fifth of it may pass until then, and more
+# than half has to be left for an outage (`OutageMonitor`).
+RENEWED_BELOW: Final = 0.75
 
 
 class LeaseStore:
@@ -191,11 +196,15 @@ class LeaseStore:
         return None if row is None or row["open"] else await self._take(row, key_id)
 
     def renew(self) -> None:
-        """Extend this process's leases; may be called on any thread.
+        """Extend this process's leases that are some way to their end; may be called on any thread.
 
-        Those that another process took meanwhile stay with it.
+        Those that another process took meanwhile stay with it. Each takes a row's write, of which
+        thousands a second would be most of what the database does.
         """
-        mine = (roots.c.owner == self._owner.id, roots.c.open.is_(True))
+        due = self._clock.build_now() + self._lease_s * RENEWED_BELOW
+        mine = (
+            roots.c.owner == self._owner.id, roots.c.open.is_(True), roots.c.lease_until < due,
+        )  # fmt: skip
         # Locked in the order in which the writer locks them.
         held = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
         self._changes.execute_now(
