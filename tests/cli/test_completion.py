@@ -19,9 +19,9 @@ from toolkit.settings import Settings
 
 # What a person makes up, and nobody can offer: by the name of the parameter.
 FREE = {
-    "allow_env", "allow_secret", "answer", "artifacts", "base_url", "cors_origin", "dask",
-    "data_center", "database", "dispatch", "email", "executor", "fields", "first", "host", "image",
-    "issue", "last", "member", "members", "metrics_host",
+    "allow_env", "allow_secret", "answer", "artifact_url", "artifacts", "base_url", "cors_origin",
+    "dask", "data_center", "database", "dispatch", "email", "executor", "fields", "first", "host",
+    "image", "issue", "last", "member", "members", "metrics_host",
     "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint", "preload", "q",
     "secret_ref", "since", "tag", "target", "topic", "trust_proxy", "until", "url", "version",
 }  # fmt: skip
