@@ -124,7 +124,6 @@ async def test_engines_are_not_forgotten_while_the_database_is_away(
 ) -> None:
     """Given engines that could not renew their rows, then the first that can knows the others."""
     monkeypatch.setattr(limit_store, "RENEWAL_INTERVAL_S", 0.0)
-    monkeypatch.setattr(limit_store, "OUTAGE_S", 0.0)
     clocks = [SetClock(1000.0), SetClock(1000.0)]
     pairs = zip(databases, clocks, strict=True)
     first, second = (open_limits(one, clock=clock) for one, clock in pairs)

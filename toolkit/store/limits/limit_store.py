@@ -27,9 +27,9 @@ MAX_COLLISIONS = 3
 NOTICE_S = 0.6
 # Where no files tell of engines, each renews a row so often, and is there for so long after that.
 RENEWAL_INTERVAL_S, ENGINE_LIFE_S = 1.0, 5.0
-# An engine that could not renew its row for so long supposes that no other could, as does one that
-# has just been opened: the others may be there all the same, and are given time to renew theirs.
-OUTAGE_S, LIFE_AFTER_OUTAGE_S = 2.5, 60.0
+# An engine that could not renew its row for so long supposes that no other could: each is there for
+# as much longer. One that has just been opened does not know, and supposes so much.
+OUTAGE_S, FIRST_GAP_S = 2.5, 10.0
 ENGINE_PREFIX = "engine:"
 # Of an engine that keeps artifacts where others do not find them.
 APART_DOCUMENT = '{"apart":true}'
@@ -82,7 +82,10 @@ class LimitStore:
         self._clock = clock
         # Where rows tell of engines: those that there were when this one's was last renewed.
         self._engines: frozenset[str] | None = None
-        self._renewed_at = self._patient_until = 0.0
+        self._renewed_at = 0.0
+        # By the store's clock: when it last was, and how much longer others are there, until when.
+        self._last_at: float | None = None
+        self._gap_s = self._patient_until = 0.0
         self.is_apart = self.has_engines_apart = False
 
     @property
@@ -118,17 +121,18 @@ class LimitStore:
         if not known:
             connection.execute(insert(shared_limits).values(id=row_id, changed_at=at, doc=doc))
         of = shared_limits.c
-        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - self._find_life_s())
+        recent = of.id.startswith(ENGINE_PREFIX) & (of.changed_at >= at - self._find_life_s(at))
         found = connection.execute(select(of.id, of.doc).where(recent)).all()
         self.has_engines_apart = any(row.doc == APART_DOCUMENT for row in found)
         return frozenset(row.id.removeprefix(ENGINE_PREFIX) for row in found)
 
-    def _find_life_s(self) -> float:
+    def _find_life_s(self, at: float) -> float:
         """Find for how long an engine is there after it has renewed its row."""
-        at = time.monotonic()
-        if self._engines is None or at - self._renewed_at > OUTAGE_S:
-            self._patient_until = at + ENGINE_LIFE_S
-        return LIFE_AFTER_OUTAGE_S if at < self._patient_until else ENGINE_LIFE_S
+        gap_s = FIRST_GAP_S if self._last_at is None else at - self._last_at
+        if gap_s > OUTAGE_S:
+            self._gap_s, self._patient_until = gap_s, at + ENGINE_LIFE_S
+        self._last_at = at
+        return ENGINE_LIFE_S + (self._gap_s if at < self._patient_until else 0.0)
 
     async def leave(self) -> None:
         """Take this engine's row away, if it has one."""
