@@ -18,7 +18,8 @@ from toolkit.settings import Settings
 
 POSTGRESQL = "served from PostgreSQL"
 WAYS = ("embedded", "served", POSTGRESQL)
-# What the database itself decides: filters, pages, sums, tenancy and unique values.
+# What the database itself decides: filters, pages, sums, tenancy and unique values. All tests run
+# on it with TOOLKIT_TEST_DATABASE=postgresql.
 ON_POSTGRESQL = {"test_annotations.py", "test_paging.py", "test_usage.py", "test_account.py"}
 POINTERS = {
     "minimax": "MINIMAX_API_KEY",
