@@ -36,7 +36,7 @@ from toolkit.store import (
     StoreUnavailableError,
     UpdateRow,
 )
-from toolkit.store.postgres.writes import PostgresWriteConnection
+from toolkit.store.postgres.writing.writes import PostgresWriteConnection
 from toolkit.store.schema import HEAD_REVISION, MIGRATIONS_DIR, migrate_schema
 from toolkit.store.sqlite.checkpoints import WalCheckpointer
 from toolkit.store.sqlite.connections import create_sqlite_engine

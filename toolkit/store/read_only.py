@@ -84,7 +84,7 @@ class ReadOnlyStore(Store):
             viewed = _view_data_dir(data_dir)
         else:
             with needs_postgres():
-                from toolkit.store.postgres.viewing import view_postgres
+                from toolkit.store.postgres.upkeep.viewing import view_postgres
             viewed = await view_postgres(database)
         place = open_place(data_dir, artifact_url, endpoint_url=artifact_endpoint_url)
         return cls(viewed, BlobStore(place, synced=False))

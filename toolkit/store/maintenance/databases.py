@@ -15,7 +15,7 @@ from toolkit.store.schema import SchemaVersion
 from toolkit.store.sqlite.database import migrate_data_dir
 
 if TYPE_CHECKING:
-    from toolkit.store.postgres.artifact_moving import ArtifactMove
+    from toolkit.store.postgres.upkeep.artifact_moving import ArtifactMove
 
 
 def check_database(url: str) -> None:
@@ -71,7 +71,7 @@ def examine_database(
         ServiceError: `UNAVAILABLE` when it cannot be used, or is of another version.
     """
     with needs_postgres():
-        from toolkit.store.postgres.checks import check_postgres, repair_postgres
+        from toolkit.store.postgres.upkeep.checks import check_postgres, repair_postgres
     done = repair_postgres(url, place) if repair else []
     return done, check_postgres(url, place, deep=deep)
 
@@ -91,7 +91,7 @@ def prune_database(
         ServiceError: `UNAVAILABLE` when it cannot be used, or its artifacts are elsewhere.
     """
     with needs_postgres():
-        from toolkit.store.postgres.pruning import prune_postgres
+        from toolkit.store.postgres.upkeep.pruning import prune_postgres
     return prune_postgres(url, older_than, place, dry_run=dry_run)
 
 
@@ -105,7 +105,7 @@ def read_managed_resources_of(url: str) -> dict[str, list[Row]]:
         ServiceError: `UNAVAILABLE` when it cannot be read, or is of another version.
     """
     with needs_postgres():
-        from toolkit.store.postgres.checks import read_managed_rows
+        from toolkit.store.postgres.upkeep.checks import read_managed_rows
     return read_managed_rows(url)
 
 
@@ -121,7 +121,7 @@ def back_up_database(url: str, target: Path, place: BlobPlace) -> BackupResult:
         ServiceError: `UNAVAILABLE` when it cannot be used, there is no pg_dump, or `target` exists.
     """
     with needs_postgres():
-        from toolkit.store.postgres.dumping import back_up_postgres
+        from toolkit.store.postgres.upkeep.dumping import back_up_postgres
     return back_up_postgres(url, target, place)
 
 
@@ -137,5 +137,5 @@ def move_artifacts_of(url: str, source: BlobPlace, target: BlobPlace) -> "Artifa
         ServiceError: `UNAVAILABLE` when one of them cannot be used, or an engine is running.
     """
     with needs_postgres():
-        from toolkit.store.postgres.artifact_moving import move_artifacts
+        from toolkit.store.postgres.upkeep.artifact_moving import move_artifacts
     return move_artifacts(url, source, target)

@@ -74,8 +74,8 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
     """
     with needs_postgres():
         from toolkit.store.postgres.artifact_place import check_unclaimed, set_artifact_place
-        from toolkit.store.postgres.moving import RowMove
         from toolkit.store.postgres.opening import open_postgres
+        from toolkit.store.postgres.upkeep.moving import RowMove
     database = find_database(data_dir, newest=True)
     if find_active_owners(data_dir):
         raise ServiceError(

@@ -18,7 +18,7 @@ from psycopg import Connection, sql
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
 from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
-from toolkit.store.postgres.statements import CLOCK_SQL
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
 
 log = logging.getLogger(__name__)
 

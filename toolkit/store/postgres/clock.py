@@ -4,7 +4,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Float, literal_column
 
-from toolkit.store.postgres.statements import CLOCK_SQL
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import ReadConnection
 
 _READ_SQL: Final = f"SELECT {CLOCK_SQL}"

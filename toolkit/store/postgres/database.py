@@ -26,8 +26,11 @@ from toolkit.store.postgres.notices import build_work_notice
 from toolkit.store.postgres.opening import open_postgres
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema
-from toolkit.store.postgres.transactions import begin_postgres_transaction, create_postgres_engine
-from toolkit.store.postgres.writes import PostgresWriteConnection
+from toolkit.store.postgres.writing.transactions import (
+    begin_postgres_transaction,
+    create_postgres_engine,
+)
+from toolkit.store.postgres.writing.writes import PostgresWriteConnection
 from toolkit.store.read_connection import ReadConnection
 from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
 

@@ -9,8 +9,6 @@ import psycopg
 
 from toolkit.store.changes import AppendEvent, Lease, LeaseLost, OverLimit, PatchDocument
 from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.postgres import statements
-from toolkit.store.postgres.commits import BEGIN_SQL, Commit, make_commit
 from toolkit.store.postgres.connections import (
     make_unreachable_error,
     open_connection,
@@ -18,6 +16,8 @@ from toolkit.store.postgres.connections import (
     translate_postgres_errors,
 )
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
+from toolkit.store.postgres.writing import statements
+from toolkit.store.postgres.writing.commits import BEGIN_SQL, Commit, make_commit
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import CommitInDoubt, DatabaseUnreachable

@@ -17,7 +17,7 @@ from sqlalchemy import Boolean, Table
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.postgres.mark import claim_mark
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_revision
-from toolkit.store.postgres.statements import build_insert, transpose
+from toolkit.store.postgres.writing.statements import build_insert, transpose
 from toolkit.store.schema import HEAD_REVISION, MOVING
 from toolkit.store.stored_bytes import COUNTED_SQL, build_totals_query, compare_sums
 from toolkit.store.tables import metadata

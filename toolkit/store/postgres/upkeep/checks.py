@@ -23,9 +23,13 @@ from toolkit.store.postgres.artifact_place import (
 )
 from toolkit.store.postgres.mark import is_marked_as_copy
 from toolkit.store.postgres.opening import open_existing, open_postgres
-from toolkit.store.postgres.pruning import check_artifact_place, delete_unnamed, list_unreferenced
 from toolkit.store.postgres.schema import read_postgres_version
-from toolkit.store.postgres.statements import CLOCK_SQL
+from toolkit.store.postgres.upkeep.pruning import (
+    check_artifact_place,
+    delete_unnamed,
+    list_unreferenced,
+)
+from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, check_not_later
