@@ -1,6 +1,5 @@
 """The move of a database's artifacts to another place, which it remembers from then on."""
 
-import hashlib
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,6 +7,7 @@ from psycopg import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.content import compute_sha256
 from toolkit.store.postgres.artifact_place import (
     PlaceFit,
     find_fit,
@@ -95,10 +95,10 @@ def _has_everything(connection: "Connection[Any]", place: BlobPlace) -> bool:
     return all(str(row[0]) in there for row in digests)
 
 
-def _read_whole(place: BlobPlace, digest: str) -> bytes | None:
+def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
     """Read bytes; none where they are not there, or damaged."""
     try:
-        data = place.read(digest, 0, None)
+        data = place.read(sha256, 0, None)
     except FileNotFoundError:
         return None
-    return data if hashlib.sha256(data).hexdigest() == digest else None
+    return data if compute_sha256(data) == sha256 else None
