@@ -15,6 +15,7 @@ import pytest
 from tests.crash.callers import Caller, Ledger, Person, record_kill
 from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess, open_cloud
 from tests.crash.promise_checks import PromiseIssues, check_promises, is_database_intact
+from tests.support.database_pool import DatabasePool
 from tests.support.timing import wait_until
 
 
@@ -31,10 +32,14 @@ class CrashBench:
     folder: Path
     numbers: Iterator[int]
     person: Person
+    databases: DatabasePool | None
 
     def copy_directory(self, name: str) -> Path:
         """A fresh copy of the directory."""
-        return Path(shutil.copytree(self.folder / "template", self.folder / name))
+        made = Path(shutil.copytree(self.folder / "template", self.folder / name))
+        if self.databases is not None:
+            self.databases.copy(self.folder / "template", made)
+        return made
 
     def ledger(self) -> Ledger:
         """An empty ledger from here on."""
@@ -87,18 +92,24 @@ class CrashBench:
         caller.close()
         server.kill()
         server.wait()
-        if not is_database_intact(data_dir):
+        url = None if self.databases is None else self.databases.find_url(data_dir)
+        if not is_database_intact(data_dir, url):
             found.wrong.append("the database is damaged")
+        if self.databases is not None:
+            self.databases.drop(data_dir)
         return found
 
 
 @pytest.fixture(scope="package")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashBench]:
+def bench(
+    tmp_path_factory: pytest.TempPathFactory, database_pool: DatabasePool | None
+) -> Iterator[CrashBench]:
     """a cloud, a fork server and a directory with an account that has connected a vendor."""
     folder = tmp_path_factory.mktemp("crash")
     numbers = itertools.count(1)
     with open_cloud() as cloud:
-        fork_server = ForkServerClient(cloud, folder / "server.log")
+        find_url = {} if database_pool is None else {"find_url": database_pool.find_url}
+        fork_server = ForkServerClient(cloud, folder / "server.log", **find_url)
         try:
             server = fork_server.serve(folder / "template")
             assert server.wait_until_ready()
@@ -107,6 +118,6 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashBench]:
             caller.close()
             server.kill(signal.SIGTERM)
             server.wait()
-            yield CrashBench(cloud, fork_server, folder, numbers, person)
+            yield CrashBench(cloud, fork_server, folder, numbers, person, database_pool)
         finally:
             fork_server.close()

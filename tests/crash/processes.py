@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import httpx
 
 from tests.crash import fork_server
 from tests.crash.test_kill import process
+from tests.support.database_pool import open_rows
 from tests.support.ports import free_port
 from tests.support.timing import wait_until
 
@@ -34,6 +35,7 @@ BASE_URLS = {
     "RUNPOD__BASE_URLS__IMAGES": "/runpod-images",
 }
 Record = dict[str, Any]
+FindUrl = Callable[[Path], str | None]
 
 
 class CloudProcess:
@@ -90,9 +92,16 @@ def open_cloud(
 
 
 class ForkServerClient:
-    """Starts servers on one port, one at a time; see `fork_server.py`."""
+    """Starts servers on one port, one at a time; see `fork_server.py`.
 
-    def __init__(self, cloud: CloudProcess, log: Path) -> None:
+    Args:
+        cloud: what their vendors are.
+        log: where their lines go.
+        find_url: finds the address of a data directory's database; none where it is a file there.
+    """
+
+    def __init__(self, cloud: CloudProcess, log: Path, find_url: FindUrl = lambda _: None) -> None:
+        self._find_url = find_url
         self._child = subprocess.Popen(
             [sys.executable, "-m", fork_server.__name__],
             stdin=subprocess.PIPE,
@@ -120,9 +129,11 @@ class ForkServerClient:
         """Start a server on a data directory; it does not answer yet."""
         port = port or self.port
         argv = ["serve", "--port", str(port), "--data-dir", str(data_dir), "--sandbox"]
-        told = {**self._cloud.environment(), **env}
+        database = self._find_url(data_dir)
+        shared = {} if database is None else {"TOOLKIT_DATABASE": database}
+        told = {**self._cloud.environment(), **shared, **env}
         pid = self._ask(argv=argv, env=told, log=str(self._log))
-        return ServerProcess(port, pid, lambda: self._ask(poll=pid), self._log, data_dir)
+        return ServerProcess(port, pid, lambda: self._ask(poll=pid), self._log, data_dir, database)
 
     def close(self) -> None:
         """End it, and with it its servers."""
@@ -137,19 +148,25 @@ class ServerProcess:
     """One server process."""
 
     def __init__(
-        self, port: int, pid: int, poll: Callable[[], int | None], log: Path, data_dir: Path
+        self,
+        port: int,
+        pid: int,
+        poll: Callable[[], int | None],
+        log: Path,
+        data_dir: Path,
+        database: str | None = None,
     ) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self.pid = pid
         self._poll = poll
         self._data_dir = data_dir
+        self.database = database
         self._log = log
 
     def has_closed_all(self) -> bool:
         """Tell whether no work item is open in its directory, as far as that can be read now."""
-        # Read-only: else the log of a server that has died meanwhile would be taken over here.
-        path = f"file:{self._data_dir / 'state.db'}?mode=ro"
-        with suppress(sqlite3.OperationalError), closing(sqlite3.connect(path, uri=True)) as store:
+        rows = open_rows(self._data_dir, self.database, read_only=True)
+        with suppress(sqlite3.OperationalError), rows as store:
             return not store.execute("SELECT 1 FROM roots WHERE open").fetchall()
         return False
 

@@ -17,10 +17,17 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from tests.crash.callers import FINAL, Caller, Ledger, Person
 from tests.crash.processes import CloudProcess, Record
+from tests.support.timing import wait_until
 from toolkit.sandbox.state import SandboxState
 
+_LIST_TRANSACTIONS_SQL = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    " AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+)
 # States of attempts whose answer nobody has read, though their calls may be billed.
 CUT_OFF = frozenset({"interrupted", "cancelled"})
 
@@ -252,8 +259,16 @@ def _count_calls_before(ledger: Ledger, kill: int) -> int:
     return ledger.kills[kill].calls if kill < len(ledger.kills) else sys.maxsize
 
 
-def is_database_intact(data_dir: Path) -> bool:
-    """Tell whether SQLite finds nothing wrong with the database of a server that has stopped."""
+def is_database_intact(data_dir: Path, url: str | None = None) -> bool:
+    """Tell whether nothing is wrong with the database of a server that has stopped.
+
+    SQLite checks its file. PostgreSQL's no client can damage, but one that died may have left a
+    transaction that keeps its locks.
+    """
+    if url is not None:
+        with psycopg.connect(url, autocommit=True) as session:
+            wait_until(lambda: not session.execute(_LIST_TRANSACTIONS_SQL).fetchall())
+        return True
     with closing(sqlite3.connect(data_dir / "state.db")) as connection:
         (answer,) = connection.execute("PRAGMA integrity_check").fetchone()
     return bool(answer == "ok")

@@ -53,9 +53,8 @@ def test_a_kill_around_any_commit_breaks_no_promise(
     """Given a workflow, when killed before or after any commit of it, then all promises hold."""
     totals: Counter[str] = Counter()
     # Commits to disk are slow enough for what must wait for them to go ahead where it does not.
-    thorough = ALL or durability == "normal"
-    sides = SIDES if thorough else ("before",)
-    for n in count(1, 1 if thorough else 2):
+    sides = SIDES if ALL or durability == "normal" else ("before",)
+    for n in count(1, 1 if ALL else 2):
         points = [[f"commit:{side}:{n}"] for side in sides]
         if all([check_kill_points(bench, durability, one, totals) for one in points]):  # noqa: C419
             break

@@ -18,7 +18,10 @@ from tests.crash.conftest import CrashBench
 from tests.crash.processes import ServerProcess
 from tests.support.timing import wait_until
 
-pytestmark = pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+pytestmark = [
+    pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace"),
+    pytest.mark.sqlite("what it asks of the disk"),
+]
 
 Trace = Callable[..., "TracedServerProcess"]
 

@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from toolkit import Client, Workflow
 from toolkit.sandbox import Fault, Faults
 faults = Faults()
 faults.add(Fault("minimax", delay_ms=25, times=None))
-client = Client.local({folder!r}, faults=faults)
+client = Client.local({folder!r}, faults=faults, database={database!r})
 """
 SUBMIT = """
 flow, before = Workflow("long"), []
@@ -72,7 +72,7 @@ class Kernel:
 
 
 @contextmanager
-def kernel(folder: Path) -> Iterator[Kernel]:
+def kernel(folder: Path, database: str | None) -> Iterator[Kernel]:
     """A new kernel whose first cell has opened the data directory."""
     manager = KernelManager(kernel_name="python3")
     manager.start_kernel(cwd=str(Path.cwd()))
@@ -81,28 +81,30 @@ def kernel(folder: Path) -> Iterator[Kernel]:
     try:
         client.wait_for_ready(timeout=60)
         started = Kernel(manager, client)
-        started.run(OPEN.format(folder=str(folder)))
+        started.run(OPEN.format(folder=str(folder), database=database))
         yield started
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
 
 
-def test_a_killed_kernel_loses_nothing(tmp_path: Path) -> None:
+def test_a_killed_kernel_loses_nothing(
+    tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> None:
     """Given a kernel that is killed again and again, then the next finds what ran and goes on.
 
     What one kernel has shown as completed keeps its job and its artifact; a node in flight is run
     again at most once for each kill, and says that it was interrupted.
     """
-    shown: dict[str, list[str]] = {}
-    workflow_id = ""
+    data_dir, shown = tmp_path / "data", dict[str, list[str]]()
+    workflow_id, database = "", find_url(data_dir)
     for turn in range(KILLS):
-        with kernel(tmp_path / "data") as running:
+        with kernel(data_dir, database) as running:
             workflow_id = workflow_id or running.run(SUBMIT).splitlines()[-1]
             told = running.run(SHOW.format(id=workflow_id, enough=5 * (turn + 1)))
             shown |= json.loads(told.splitlines()[-1])
             running.kill()
-    with kernel(tmp_path / "data") as last:
+    with kernel(data_dir, database) as last:
         told = json.loads(last.run(FINISH.format(id=workflow_id)).splitlines()[-1])
     assert told["status"] == "completed"
     assert len(shown) >= 5 * KILLS

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -52,9 +52,11 @@ def cloud() -> Iterator[str]:
         yield url
 
 
-def serve(cloud: str, data_dir: Path, port: int) -> "object":
+def serve(cloud: str, data_dir: Path, database: str | None, port: int) -> "object":
     """A server on that cloud."""
+    shared = {} if database is None else {"TOOLKIT_DATABASE": database}
     env = {
+        **shared,
         "TOOLKIT_VENDORS__MINIMAX__BASE_URLS__API": f"{cloud}/minimax",
         "TOOLKIT_LEASE_S": "2",
         "TOOLKIT_CONNECTION_TEST_S": "0",  # the cloud's log is of the work alone
@@ -101,16 +103,17 @@ def states(url: str, headers: dict[str, str], workflow_id: str) -> dict[str, str
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGTERM], ids=["kill -9", "SIGTERM"])
 def test_a_stopped_server_loses_nothing_and_repeats_nothing(
-    cloud: str, tmp_path: Path, stop: signal.Signals
+    cloud: str, tmp_path: Path, stop: signal.Signals, find_url: Callable[[Path], str | None]
 ) -> None:
     """Given a workflow under way, when the server is stopped and started, then it completes.
 
     No node that was shown as completed is called again, and the node in flight at most once more.
     """
     data_dir = tmp_path / "data"
+    database = find_url(data_dir)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with serve(cloud, data_dir, port) as server:
+    with serve(cloud, data_dir, database, port) as server:
         headers = sign_up(url)
         posted = httpx.post(f"{url}/v1/workflows", json=chain(), headers=headers)
         assert posted.status_code == 202
@@ -121,7 +124,7 @@ def test_a_stopped_server_loses_nothing_and_repeats_nothing(
         assert server.wait(timeout=PATIENCE_S) == (0 if stop is signal.SIGTERM else -signal.SIGKILL)
     assert "pending" in before.values()
 
-    with serve(cloud, data_dir, port):
+    with serve(cloud, data_dir, database, port):
         wait_until(lambda: set(states(url, headers, workflow_id).values()) == {"completed"})
         shown = httpx.get(f"{url}/v1/workflows/{workflow_id}", headers=headers).json()
     assert shown["status"] == "completed"

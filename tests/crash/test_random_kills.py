@@ -15,7 +15,13 @@ import pytest
 
 from tests.crash.callers import WRITERS, Caller, Ledger, record_kill
 from tests.crash.options import get_option
-from tests.crash.processes import CloudProcess, DelayedKill, ForkServerClient, open_cloud
+from tests.crash.processes import (
+    CloudProcess,
+    DelayedKill,
+    FindUrl,
+    ForkServerClient,
+    open_cloud,
+)
 from tests.crash.promise_checks import check_promises, is_database_intact
 
 KILLS = int(get_option("TOOLKIT_CRASH_KILLS") or 12)
@@ -43,7 +49,7 @@ def keep_busy(caller: Caller, ledger: Ledger, random: Random) -> None:
 
 
 def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
-    tmp_path: Path, tell: Callable[[str], None]
+    tmp_path: Path, tell: Callable[[str], None], find_url: FindUrl
 ) -> None:
     """Given a busy server, when it is killed at random, then all it promised holds.
 
@@ -56,7 +62,7 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     data_dir, ledger = tmp_path / "data", Ledger()
     began = time.monotonic()
     with open_cloud() as cloud:
-        fork_server = ForkServerClient(cloud, tmp_path / "server.log")
+        fork_server = ForkServerClient(cloud, tmp_path / "server.log", find_url)
         try:
             for _ in range(KILLS):
                 _run_one_life(fork_server, cloud, data_dir, ledger, random, numbers)
@@ -73,7 +79,7 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     took = time.monotonic() - began
     tell(f"seed {seed}, {took:.1f} s: {dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
-    assert is_database_intact(data_dir)
+    assert is_database_intact(data_dir, find_url(data_dir))
     assert found.counts["billed"] > KILLS / 4, "too little was going on to tell anything"
 
 
@@ -90,7 +96,8 @@ def _run_one_life(
     early = random.random() < 1 / 6
     killing = DelayedKill(server, random.uniform(0, 0.3)) if early else None
     if server.wait_until_ready():
-        killing = killing or DelayedKill(server, random.uniform(0.02, 0.7))
+        after_s = random.uniform(0.02, 0.7) * (1 if server.database is None else 3)
+        killing = killing or DelayedKill(server, after_s)
         caller = Caller(server.url, ledger, random, numbers)
         with pytest.raises(httpx.TransportError):
             keep_busy(caller, ledger, random)

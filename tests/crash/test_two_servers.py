@@ -2,10 +2,9 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from tests.crash.processes import CloudProcess, open_cloud
 from tests.crash.test_kill import chain, process, sign_up
+from tests.support.database_pool import DatabasePool, open_rows
 from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
 
@@ -29,6 +29,7 @@ class Pair:
 
     cloud: CloudProcess
     data_dir: Path
+    database: str | None
     urls: list[str]
     children: list["subprocess.Popen[bytes]"]
     headers: dict[str, str]
@@ -42,12 +43,16 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def pair(
+    tmp_path_factory: pytest.TempPathFactory, database_pool: DatabasePool | None
+) -> Iterator[Pair]:
     """Two servers with short leases, on a directory of their own."""
     data_dir = tmp_path_factory.mktemp("pair") / "data"
     with ExitStack() as stack:
         cloud = stack.enter_context(open_cloud())
-        told = {"TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
+        database = None if database_pool is None else database_pool.find_url(data_dir)
+        shared = {} if database is None else {"TOOLKIT_DATABASE": database}
+        told = {**shared, "TOOLKIT_LEASE_S": str(LEASE_S), "TOOLKIT_SIGNUPS_PER_HOUR": "1000"}
         urls, children = [], []
         for _ in range(2):
             port = free_port()
@@ -60,7 +65,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
             env = {**cloud.environment(), **told}
             children.append(stack.enter_context(process(*command, env=env, ready=ready)))
         http = stack.enter_context(httpx.Client(trust_env=False, timeout=PATIENCE_S))
-        yield Pair(cloud, data_dir, urls, children, sign_up(urls[0]), http)
+        yield Pair(cloud, data_dir, database, urls, children, sign_up(urls[0]), http)
 
 
 def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
@@ -82,7 +87,7 @@ def test_who_stood_still_pays_nothing_twice(pair: Pair) -> None:
         pair.children[0].send_signal(signal.SIGCONT)
     assert "pending" in before
     # Its own renewals find out that others have its work, a few times in each lease.
-    with closing(sqlite3.connect(pair.data_dir / "state.db")) as database:
+    with open_rows(pair.data_dir, pair.database) as database:
         wait_until(
             lambda: not database.execute("SELECT 1 FROM roots WHERE open").fetchall(), "it ends"
         )
@@ -140,11 +145,11 @@ def test_what_fits_an_allowance_is_not_refused(pair: Pair, tell: Callable[[str],
     assert limit < sum(run["reservation_usd"] for run in free)  # they do not fit at once
     made = post(0, "/account/keys", {"max_cost_usd_per_day": limit}, pair.headers)
     held: list[int] = []
-    with closing(sqlite3.connect(pair.data_dir / "state.db")) as database:
+    with open_rows(pair.data_dir, pair.database) as database:
 
         def look() -> None:
-            asked = "SELECT nano FROM spending WHERE key_id = ?"
-            held.extend(nano for (nano,) in database.execute(asked, (made["id"],)))
+            rows = database.execute("SELECT key_id, nano FROM spending").fetchall()
+            held.extend(nano for key_id, nano in rows if key_id == made["id"])
 
         paid = all_done({"Authorization": f"Bearer {made['api_key']}"}, look)
         look()

@@ -76,7 +76,7 @@ def test_an_engine_reads_on_its_own_loop(postgres_url: str) -> None:
     async def read() -> list[tuple[int, ...] | None]:
         reads = PostgresReadConnection(postgres_url, NAME)
         told: list[Sequence[str] | None] = []
-        listener = CommitListener(postgres_url, NAME, "me", told.append)
+        listener = CommitListener(postgres_url, NAME, "me", told.append, lambda: None)
         listener.start()
         asked = [reads.fetch_values("SELECT :n + 0", {"n": n}) for n in range(20)]
         found = await asyncio.gather(*asked)
@@ -189,7 +189,7 @@ async def test_a_read_that_takes_too_long_is_refused_alone(
 async def heard(postgres_url: str) -> AsyncIterator[list[Sequence[str] | None]]:
     """All that a listener was told."""
     told: list[Sequence[str] | None] = []
-    listener = CommitListener(postgres_url, NAME, "me", told.append)
+    listener = CommitListener(postgres_url, NAME, "me", told.append, lambda: None)
     listener.start()
     async with asyncio.timeout(PATIENCE_S):
         await wait_until_async(lambda: told == [None])

@@ -69,6 +69,17 @@ class DatabasePool:
                 self._taken[key] = self._spare.pop() if self._spare else self._make()
             return self._taken[key]
 
+    def copy(self, data_dir: Path, target: Path) -> None:
+        """Give a data directory the rows of another one, which nobody has open."""
+        with self._turn:
+            name = self._taken[data_dir.resolve()].rpartition("/")[2]
+            self._taken[target.resolve()] = self._cluster.create_database(name)
+
+    def drop(self, data_dir: Path) -> None:
+        """Delete the database of a data directory."""
+        with self._turn:
+            self._cluster.drop_database(self._taken.pop(data_dir.resolve()))
+
     def adopt(self, data_dir: Path) -> str:
         """Give a data directory a database without tables; return its address."""
         with self._turn:
@@ -111,18 +122,20 @@ def _wait_until_left(connection: "psycopg.Connection[tuple[object, ...]]") -> bo
 
 
 @contextmanager
-def open_rows(data_dir: Path, url: str | None) -> Iterator[Any]:
+def open_rows(data_dir: Path, url: str | None, *, read_only: bool = False) -> Iterator[Any]:
     """Open the rows of a data directory behind the back of whoever has it open.
 
     Args:
         data_dir: where they are, unless they are in a database.
         url: the address of that.
+        read_only: do not take over the log of who has died, as who writes would.
     """
     if url is not None:
         with psycopg.connect(url, autocommit=True) as session:
             yield session
         return
-    with closing(sqlite3.connect(data_dir / "state.db", isolation_level=None)) as file:
+    place = f"file:{data_dir / 'state.db'}?mode={'ro' if read_only else 'rwc'}"
+    with closing(sqlite3.connect(place, uri=True, isolation_level=None)) as file:
         yield file
 
 

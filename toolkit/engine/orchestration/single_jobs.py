@@ -181,6 +181,7 @@ class SingleJobs:
         except LeaseLost:
             if lease.root_id not in self._unaccepted:
                 raise
+            self._core.store.leases.drop(lease)
         finally:
             self._unaccepted.discard(lease.root_id)
             self._endings.pop((lease.account_id, lease.root_id)).set_result(ended)

@@ -240,6 +240,10 @@ class LeaseStore:
         self._closed.add(lease)
         return _make_closing(lease)
 
+    def drop(self, lease: Lease) -> None:
+        """Drop a root whose first write was refused: its release finds nothing to do."""
+        self._closed.add(lease)
+
     def watch_work(self, on_work: Callable[[], None]) -> None:
         """Call a function on the loop whenever others have let go of work, or wish a cancel."""
         self._on_work = on_work

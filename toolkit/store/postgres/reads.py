@@ -29,6 +29,7 @@ from toolkit.store.writing.write_connection import DatabaseUnreachable
 MAX_CONNECTIONS: Final = 8
 # A server that is stopped in the middle answers nothing, though its machine does.
 READ_TIMEOUT_S: Final = 15.0
+CLOSE_TIMEOUT_S: Final = 1.0
 _ENDS_SESSION: Final = ("FATAL", "PANIC")
 _NAMED = re.compile(r"(?<![:\w]):([a-z_]\w*)")
 AsyncConnection: TypeAlias = psycopg.AsyncConnection[TupleRow]
@@ -217,13 +218,31 @@ async def open_async_connection(parameters: Mapping[str, Any]) -> AsyncConnectio
     Raises:
         psycopg.Error: it cannot be opened.
     """
-    connection = await psycopg.AsyncConnection.connect(**parameters, autocommit=True)
+    opening = asyncio.ensure_future(psycopg.AsyncConnection.connect(**parameters, autocommit=True))
+    try:
+        connection = await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        await _close_soon(opening)
+        raise
     connection.prepare_threshold = 0
     connection.prepared_max = PREPARED_STATEMENTS
     # Of one size, so that a statement does not have to be prepared for each.
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.adapters.register_loader("numeric", _SumLoader)
     return connection
+
+
+async def _close_soon(opening: "asyncio.Task[AsyncConnection]") -> None:
+    """Close a connection as soon as it is open.
+
+    One that is cut off halfway would keep its socket, and the server wait a minute for a password:
+    neither could it be stopped, nor the database be deleted.
+    """
+    await asyncio.wait([opening], timeout=CLOSE_TIMEOUT_S)
+    if opening.cancel():  # nobody answers
+        await asyncio.wait([opening])
+    if not opening.cancelled() and opening.exception() is None:
+        await opening.result().close()
 
 
 @cache
