@@ -32,6 +32,7 @@ from toolkit.store.maintenance.prune import (
     delete_entry,
     find_referenced_digests,
     find_unreferenced_entries,
+    is_referenced,
 )
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
@@ -136,7 +137,7 @@ def repair_data_dir(data_dir: Path, *, place: BlobPlace | None = None) -> list[s
             check_unmarked(there)
             named = find_referenced_digests(connection)
             files = sum(
-                delete_entry(there, entry, connection)
+                delete_entry(there, entry, partial(is_referenced, connection))
                 for entry in find_unreferenced_entries(there, named)
             )
     if files:

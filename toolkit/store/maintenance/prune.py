@@ -3,10 +3,11 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from toolkit.contract.base import format_rfc3339, now
@@ -98,7 +99,7 @@ def prune_data_dir(
             found.is_copy = True  # what the original still names is there, too
             return found
         for entry in find_unreferenced_entries(place, still_named):
-            if dry_run or delete_entry(place, entry, connection):
+            if dry_run or delete_entry(place, entry, partial(is_referenced, connection)):
                 found.files += 1
                 found.freed_bytes += entry.size_bytes
     return found
@@ -131,8 +132,21 @@ def find_unreferenced_entries(place: BlobPlace, digests: set[str]) -> Iterator[B
             yield entry
 
 
-def delete_entry(place: BlobPlace, entry: BlobEntry, connection: sqlite3.Connection) -> bool:
+def is_referenced(connection: sqlite3.Connection, digest: str) -> bool:
+    """Tell whether an artifact refers to the bytes of a SHA-256."""
+    rows = connection.execute(
+        "SELECT 1 FROM artifacts WHERE sha256 = ? AND NOT deleted LIMIT 1", (digest,)
+    )
+    return rows.fetchone() is not None
+
+
+def delete_entry(place: BlobPlace, entry: BlobEntry, is_named: Callable[[str], bool]) -> bool:
     """Delete bytes that no record refers to; others may store the same ones meanwhile.
+
+    Args:
+        place: where they are.
+        entry: what is there.
+        is_named: tells whether a record refers to the bytes of a SHA-256 by now.
 
     Returns:
         whether they are gone; not where they were stored again since they were listed.
@@ -140,15 +154,8 @@ def delete_entry(place: BlobPlace, entry: BlobEntry, connection: sqlite3.Connect
     if entry.digest is None:
         place.remove_leftover(entry.name)
         return True
-    digest = entry.digest
-
-    def is_referenced() -> bool:
-        rows = connection.execute(
-            "SELECT 1 FROM artifacts WHERE sha256 = ? AND NOT deleted LIMIT 1", (digest,)
-        )
-        return rows.fetchone() is not None
-
-    return delete_unreferenced(place, digest, MIN_UNREFERENCED_AGE_S, is_referenced)
+    is_wanted = partial(is_named, entry.digest)
+    return delete_unreferenced(place, entry.digest, MIN_UNREFERENCED_AGE_S, is_wanted)
 
 
 def _open_connection(data_dir: Path) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from psycopg import Connection
@@ -13,6 +14,7 @@ from toolkit.contract.errors import ServiceError
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.limits.limit_store import APART_DOCUMENT, ENGINE_LIFE_S, ENGINE_PREFIX
 from toolkit.store.maintenance.doctor import MANAGED_TABLES, DataDirIssue, check_artifact_bytes
+from toolkit.store.maintenance.prune import delete_entry
 from toolkit.store.postgres.artifact_place import (
     PlaceFit,
     explain_folders,
@@ -26,7 +28,7 @@ from toolkit.store.postgres.opening import open_existing, open_postgres
 from toolkit.store.postgres.schema import read_postgres_version
 from toolkit.store.postgres.upkeep.pruning import (
     check_artifact_place,
-    delete_unnamed,
+    is_named,
     list_unreferenced,
 )
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
@@ -105,7 +107,8 @@ def repair_postgres(url: str, place: BlobPlace) -> list[str]:
         if not is_marked_as_copy(connection):
             check_artifact_place(connection, place)
             unnamed = list_unreferenced(connection, place)
-            files = sum(delete_unnamed(connection, place, entry) for entry in unnamed)
+            names = partial(is_named, connection)
+            files = sum(delete_entry(place, entry, names) for entry in unnamed)
             if files:
                 done.append(f"Deleted {files} files that no record names.")
     return done

@@ -17,7 +17,7 @@ from psycopg import Connection, errors
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.blob_places.place import BlobEntry, BlobPlace, delete_unreferenced
+from toolkit.store.blob_places.place import BlobEntry, BlobPlace
 from toolkit.store.maintenance import prune
 from toolkit.store.maintenance.prune import IDEMPOTENCY_RETENTION, PRUNED_TABLES, PruneResult
 from toolkit.store.postgres.artifact_place import (
@@ -147,7 +147,7 @@ def prune_postgres(
             return found  # what the original still names is there, too
         left_out = f" AND NOT {_OF_OLD_JOB_SQL.format(table='artifacts')}" if dry_run else ""
         for entry in list_unreferenced(connection, place, left_out):
-            if dry_run or delete_unnamed(connection, place, entry):
+            if dry_run or prune.delete_entry(place, entry, partial(is_named, connection)):
                 found.files += 1
                 found.freed_bytes += entry.size_bytes
     return found
@@ -200,21 +200,9 @@ def _is_old(entry: BlobEntry) -> bool:
     return entry.is_older_than(prune.MIN_UNREFERENCED_AGE_S)
 
 
-def delete_unnamed(connection: "Connection[Any]", place: BlobPlace, entry: BlobEntry) -> bool:
-    """Delete bytes that no record refers to; engines may store the same ones meanwhile.
-
-    Returns:
-        whether they are gone; not where they were stored again since they were listed.
-    """
-    if entry.digest is None:
-        place.remove_leftover(entry.name)
-        return True
-    digest = entry.digest
-
-    def is_referenced() -> bool:
-        return connection.execute(_NAMED_SQL.encode(), ([digest],)).fetchone() is not None
-
-    return delete_unreferenced(place, digest, prune.MIN_UNREFERENCED_AGE_S, is_referenced)
+def is_named(connection: "Connection[Any]", digest: str) -> bool:
+    """Tell whether a record refers to the bytes of a SHA-256."""
+    return connection.execute(_NAMED_SQL.encode(), ([digest],)).fetchone() is not None
 
 
 class _Pruning:
