@@ -138,6 +138,29 @@ async def test_two_engines_store_the_same_bytes_while_they_are_pruned(blobs: Blo
         assert await blobs.get(DIGEST, 0, None) == DATA
 
 
+async def test_bytes_that_were_deleted_before_the_look_are_stored_again(
+    s3_url: str, s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a deletion that ends between an upload and its look for one, then it uploads again."""
+    place = ObjectStorage(s3_url, endpoint_url=s3_server)
+    store = BlobStore(place, synced=False)
+    await store.put(DIGEST, DATA)
+    held = await asyncio.to_thread(place.hold, DIGEST, 0.0)
+    assert held is not None
+    look, ends = place._is_being_deleted, [held.delete]
+
+    def end_deletion_first(*args: Any) -> bool:
+        if ends:
+            ends.pop()()
+        return look(*args)
+
+    monkeypatch.setattr(place, "_is_being_deleted", end_deletion_first)
+    await store.put(DIGEST, DATA)
+    assert not ends
+    assert await store.get(DIGEST, 0, None) == DATA
+    await store.close()
+
+
 async def test_a_pruning_that_comes_second_leaves_what_was_stored(blobs: BlobStore) -> None:
     """Given bytes that are stored just before they are held, then they count as young."""
     await blobs.put(DIGEST, DATA)

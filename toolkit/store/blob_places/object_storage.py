@@ -103,17 +103,26 @@ class ObjectStorage:
         """
         files, path = self._open_filesystem(), self._find_path(digest)
         give_up = time.monotonic() + MARKER_WAIT_S
-        while True:
-            self._calls.run(lambda: self._upload(files, path, digest, data))
-            if not self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
-                break
-            while self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+        while (size := self._upload_unmarked(files, path, digest, data)) is None:
+            while True:
                 if time.monotonic() > give_up:
                     raise make_remote_error("the same bytes are being deleted there")
+                if not self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+                    break
                 time.sleep(MARKER_POLL_S)
-        size = self._calls.run(lambda: files.info(path)["size"])
         if size != len(data):
             raise make_remote_error(f"it kept {size} of {len(data)} bytes")
+
+    def _upload_unmarked(self, files: Any, path: str, digest: str, data: Content) -> int | None:
+        """Upload bytes and find how many are there; None if they are, or were, being deleted."""
+        self._calls.run(lambda: self._upload(files, path, digest, data))
+        if self._calls.run(lambda: self._is_being_deleted(files, digest, path)):
+            return None
+        try:
+            return int(self._calls.run(lambda: files.info(path)["size"]))
+        except FileNotFoundError:
+            # Deleted after the upload, by one whose marker went before it was looked for.
+            return None
 
     def _upload(self, files: Any, path: str, digest: str, data: Content) -> None:
         if isinstance(data, bytes) and len(data) <= PART_BYTES:

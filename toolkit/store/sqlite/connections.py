@@ -134,7 +134,8 @@ def translate_errors() -> Iterator[None]:
 def make_unavailable_error(error: Exception) -> ServiceError:
     """Make the error for a store that cannot be used: when to retry, or what has to change."""
     told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
-    reason = (told or str(getattr(error, "orig", error))).splitlines()[0][:120]
+    text = told or str(getattr(error, "orig", error)).strip() or type(error).__name__
+    reason = text.splitlines()[0][:120]
     if _is_permission_error(error, reason):
         return ServiceError(
             ErrorCode.UNAVAILABLE,
