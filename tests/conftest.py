@@ -210,7 +210,8 @@ class Server:
         self._serving = self.thread.submit(self._server.serve(sockets=[listener]))
 
     def close(self) -> None:
-        """Stop the server, then the engine."""
+        """Stop the server, then the engine, which has whoever waits for work told to come back."""
+        self.thread.engine.drain()
         self.thread.submit(self._server.stop()).result(timeout=PATIENCE_S)
         self._serving.result(timeout=PATIENCE_S)
         self.thread.close(0)

@@ -1,4 +1,7 @@
-"""The benchmarks of load, with next to nothing to do: only that they work, never what they say."""
+"""The benchmarks of load, with next to nothing to do: only that they work, never what they say.
+
+Those whose figures are held to a ratio are run by `test_figure_guards.py`.
+"""
 
 import asyncio
 import json
@@ -10,11 +13,7 @@ import pytest
 
 from benchmarks import (
     _page,
-    artifacts,
     batch,
-    cpu_steps,
-    dispatch,
-    embedded,
     filtered_lists,
     gateway,
     large_workflow,
@@ -30,12 +29,10 @@ from benchmarks import (
     shared_limits,
     startup,
     store_growth,
-    streaming,
     transfers,
 )
 from benchmarks.__main__ import NAMES, render_table
 from benchmarks._planning_lines import read_lines
-from tests._postgres import find_postgres
 
 
 def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
@@ -125,38 +122,6 @@ def test_shared_limits(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
     assert found == {f"shared_limits.{name}" for name in names}
 
 
-def test_postgres(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given next to nothing to do, then what nodes and runs cost there is told."""
-    if find_postgres() is None:
-        pytest.skip("PostgreSQL is not installed")
-    monkeypatch.delenv("PEERS", raising=False)
-    postgres.main(20, 64, (1,), 1, 3, 0, limits_s=0)
-    told = [json.loads(line)["figure"] for line in capsys.readouterr().out.splitlines()]
-    names = ("node.chain", "node.layered", "run_cpu", "runs.1", "notice", "claim")
-    assert told == [f"postgres.{name}" for name in names]
-
-
-def test_gateway(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given a moment's load, then what the server adds is told beside a bare proxy."""
-    asyncio.run(gateway.main(1, 0.2, 0.2))
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    names = ("added_ms.normal", "added_ms.full", "runs_per_s", "cpu_ms", "p99_over_p50")
-    assert [line["figure"] for line in lines] == [f"gateway.{name}" for name in names]
-
-
-def test_embedded(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given a few runs, then their CPU time is told beside that of bare requests."""
-    embedded.main(1, 4, 40)
-    names = ("cpu_ms.sync", "cpu_ms.async", "node_cpu_ms.wide", "node_cpu_ms.layered")
-    assert set(figures(capsys)) == {f"embedded.{name}" for name in names}
-
-
-def test_streaming(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given one streamed text, then the delays of its pieces are told beside the vendor's own."""
-    streaming.main(1, 1)
-    assert set(figures(capsys)) == {"streaming.first_ms", "streaming.piece_ms"}
-
-
 def test_startup(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Given one round, then processes, clients and the demo are told beside their floors."""
     monkeypatch.setitem(
@@ -189,29 +154,6 @@ def test_vendors_take_as_long_as_their_longest_chain() -> None:
     never = {"started_at": None, "completed_at": None}
     nodes.append({"id": "e", "provider": "x", "depends_on": ["b"], **never})
     assert startup.find_longest_chain_s(nodes) == 3.0
-
-
-def test_cpu_steps(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given two steps, then work, bytes and the first step are told beside the bare function."""
-    asyncio.run(cpu_steps.main(1, 2))
-    assert set(figures(capsys)) == {f"cpu_steps.{name}" for name in ("first", "work", "bytes")}
-
-
-def test_dispatch(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Given two steps and two notebooks on a cluster, then what each costs is told."""
-    pytest.importorskip("distributed")
-    monkeypatch.delenv("PEERS", raising=False)
-    with warnings.catch_warnings():
-        dispatch.main(1, 2, 2)
-    told = figures(capsys)
-    assert set(told) == {f"dispatch.{name}" for name in ("local", "dask", "notebook")}
-    assert told["dispatch.dask"]["peer_name"] == "Dask"
-
-
-def test_artifacts(capsys: pytest.CaptureFixture[str]) -> None:
-    """Given small artifacts, then saving and reading them is told beside files of them."""
-    artifacts.main(1, {"small": (100, 2)})
-    assert set(figures(capsys)) == {"artifacts.upload.small", "artifacts.download.small"}
 
 
 @pytest.fixture
@@ -298,6 +240,11 @@ def test_server_frameworks(capsys: pytest.CaptureFixture[str]) -> None:
     assert asyncio.run(server_frameworks.main(1, 4, 1)) == 0
     names = ("read", "accept", "import", "lines")
     assert set(figures(capsys)) == {f"server_frameworks.{name}" for name in names}
+
+
+def test_engines_of_their_own() -> None:
+    """Given two engines with next to nothing to do, then what they end in a second is told."""
+    assert postgres.measure_runs_per_s(2, 64, None) > 0
 
 
 def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:

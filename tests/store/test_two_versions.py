@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.database_pool import BOTH_DATABASES
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
@@ -42,7 +43,7 @@ JOB = {
 Execute = Callable[..., list[tuple[object, ...]]]
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=BOTH_DATABASES)
 def url(request: pytest.FixtureRequest) -> str | None:
     """The address of an empty database; none where the data directory has one."""
     if request.param == "sqlite":

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from tests._postgres import PostgresCluster, find_postgres
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.deaf_proxy import PLAIN, run_deaf_proxy
 from toolkit import Client, Workflow
 from toolkit.assembly import list_simulated_ids
@@ -84,7 +85,7 @@ def _run_all(connection: Any, statement: Any) -> list[Any]:
     return list(cursor.fetchall()) if cursor.description else []
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "postgresql s3"])
+@pytest.fixture(params=[*BOTH_DATABASES, "postgresql s3"])
 def kept(
     request: pytest.FixtureRequest, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Kept]:
@@ -282,6 +283,7 @@ def test_prune_ends_what_was_interrupted(
         database.artifacts.get(run.artifact_id).content()
 
 
+@pytest.mark.sqlite("a folder that has a database of its own")
 def test_another_place_is_not_pruned(
     database: Client, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

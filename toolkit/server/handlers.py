@@ -5,7 +5,9 @@ operation by `handles`, whose types check that a handler takes and returns what 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
@@ -44,11 +46,13 @@ from toolkit.contract.runs import Route, RunCreate
 from toolkit.contract.tasks import ReviewCreate, Task, TaskResume
 from toolkit.contract.usage import UsageLine
 from toolkit.contract.workflows import WorkflowFork, WorkflowRecord
+from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.calls import ApiCall, Upload, check_scope
 
 In = TypeVar("In")
 Out = TypeVar("Out")
+T = TypeVar("T")
 Handler: TypeAlias = Callable[[ApiCall[In]], Awaitable[Out]]
 DRAIN_CHECK_S = 1.0  # how often a request that is held looks at whether the server is to end
 RETRY_AFTER_S = 1.0  # when to ask again whether a server is ready, in seconds
@@ -100,14 +104,20 @@ async def hold(call: ApiCall[Any], accepted_id: str, seconds: float) -> BaseMode
     engine, quick_s = call.engine, min(seconds, DRAIN_CHECK_S)
     ended: BaseModel | None = await engine.wait(call.context, accepted_id, quick_s)
     if ended is None and seconds > quick_s:
-        waiting = asyncio.ensure_future(engine.wait(call.context, accepted_id, seconds - quick_s))
-        try:
-            while not waiting.done() and not engine.is_draining:
-                await asyncio.wait([waiting], timeout=DRAIN_CHECK_S)
-            ended = waiting.result() if waiting.done() else None
-        finally:
-            waiting.cancel()
+        more = engine.wait(call.context, accepted_id, seconds - quick_s)
+        ended = await _wait_unless_draining(engine, more)
     return ended or await _find_service(call).get(call.context, accepted_id)
+
+
+async def _wait_unless_draining(engine: Engine, waited_for: Coroutine[Any, Any, T]) -> T | None:
+    """Wait for something; None where the engine is to end before it comes."""
+    waiting = asyncio.ensure_future(waited_for)
+    try:
+        while not (waiting.done() or engine.is_draining):
+            await asyncio.wait([waiting], timeout=DRAIN_CHECK_S)
+        return waiting.result() if waiting.done() else None
+    finally:
+        waiting.cancel()
 
 
 def find_handler(operation: ApiOperation[In, Out]) -> Handler[In, Out]:
@@ -171,9 +181,14 @@ async def _act(call: ApiCall[None]) -> BaseModel:
 async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:
     if not is_id(call.id, call.operation.resource.prefix):
         raise build_not_found("resource", call.id)  # below this path it is not there
-    return await call.engine.events.list(
-        call.context, call.id, after=call.input.after, wait_s=call.input.wait_s
-    )
+    engine, began, wait_s = call.engine, time.monotonic(), call.input.wait_s
+    list_events = partial(engine.events.list, call.context, call.id, after=call.input.after)
+    events = await list_events(wait_s=min(wait_s, DRAIN_CHECK_S))
+    left_s = wait_s - (time.monotonic() - began)
+    # What is over is answered at once; what is not, as `hold` does it.
+    if events or left_s <= 0 or wait_s - left_s < DRAIN_CHECK_S:
+        return events
+    return await _wait_unless_draining(engine, list_events(wait_s=left_s)) or []
 
 
 VERB_HANDLERS: dict[str, Handler[Any, Any]] = {

@@ -296,10 +296,19 @@ async def test_a_held_request_is_answered_when_the_server_ends(settings: Setting
         ]
         async with asyncio.timeout(PATIENCE_S):
             await wait_until_async(all_are_running)
+            found = [(await wire.send("GET", path)).json()["data"]["items"] for path, _ in asked]
+            polls = [
+                asyncio.create_task(
+                    wire.send("GET", f"{path}/{one['id']}/events?after=1000&wait=30")
+                )
+                for (path, _), (one,) in zip(asked, found, strict=True)
+            ]
             watch = Watch()
             engine.drain()
             answers = await asyncio.gather(*held)
+            polled = await asyncio.gather(*polls)
         assert watch.measure_elapsed_s() < 10
+    assert [one.json()["data"]["items"] for one in polled] == [[], []]
     assert [one.json()["data"]["status"] for one in answers] == ["running", "running"]
     await engine.close(0)
 
