@@ -26,14 +26,17 @@ from toolkit.settings import Settings
 
 pytest_plugins = ("tests._postgres", "tests.support.database_pool")
 
-# What takes long: processes killed, notebooks run, a browser, requests made up by the thousand. The
-# tests of every day (`scripts/test`) are without it; the gate and the README's command are not.
+# What takes long: processes killed, notebooks run, a browser, requests made up by the thousand, and
+# guides followed command by command. The tests of every day (`scripts/test`) are without it; the
+# gate and the README's command are not.
 SLOW = (
     "tests/browser/", "tests/crash/", "tests/notebooks/", "tests/server/openapi/test_conformance",
     "tests/test_benchmarks", "tests/test_figure_guards", "tests/batch/",
     "tests/planning/test_planner_properties", "tests/engine/money/test_budget_state_machine",
     "tests/engine/execution/test_clock_changes",
     "tests/engine/execution/test_task_state_machine", "tests/server/responsiveness/",
+    "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
+    "tests/test_change_costs",
 )  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5

@@ -102,6 +102,7 @@ def test_many_clients(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
     """Given all clients for two seconds, then nothing is refused, lost or done twice."""
     monkeypatch.setattr(many_clients, "MOST_GROWTH", 10.0)  # what is left is warming up
     monkeypatch.setattr(many_clients, "MOST_TIMES_SLOWER", 1e9)  # of so short a while
+    monkeypatch.setattr(many_clients, "ROUNDS", 1)
     assert asyncio.run(many_clients.main(2.0, 0.2)) == 0
     found = figures(capsys)
     names = (

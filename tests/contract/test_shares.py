@@ -68,10 +68,15 @@ def test_a_team_shares_an_operator_s_connection(
 
 
 def test_a_notebook_s_own_account_is_an_operator_s(
-    tmp_path: Path, name_dir: Callable[[Path], tuple[str, ...]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    find_url: Callable[[Path], str | None],
 ) -> None:
     """Given a directory of one's own, then its connections are shared without being asked who."""
-    folder = (*name_dir(tmp_path / "data"), "--sandbox", "--json")
+    database = find_url(tmp_path / "data")
+    if database is not None:
+        monkeypatch.setenv("TOOLKIT_DATABASE", database)
+    folder = ("--data-dir", tmp_path / "data", "--sandbox", "--json")
     made = json.loads(say("connections", "create", "openai", "OPENAI_API_KEY", *folder))
     shown = json.loads(say("connections", "share", "openai", "--all", *folder))
     assert (shown["id"], shown["shared_with"]) == (made["id"], "all")

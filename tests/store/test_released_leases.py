@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from tests.support.clock import LeaseClock
+from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import wait_until_async
 from toolkit.store import AppendEvent, InsertRow, Lease, Store
 from toolkit.store.writing.event_numbers import EventNumbers
@@ -17,12 +18,18 @@ WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
 AT = "2026-11-23T08:00:00.000Z"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-async def stores(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[tuple[Store, Store]]:
+@pytest.fixture(params=BOTH_DATABASES)
+def url(request: pytest.FixtureRequest) -> str | None:
+    """The address of an empty database; none where the data directory has one."""
+    if request.param == "sqlite":
+        return None
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
+@pytest.fixture
+async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, Store]]:
     """Two stores on one database."""
-    url = None if request.param == "sqlite" else request.getfixturevalue("postgres_url")
     first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
     yield first, second
     for each in (first, second):
@@ -86,11 +93,11 @@ def test_numbers_are_forgotten_between_transactions() -> None:
 
 
 async def test_a_lease_is_renewed_when_that_is_due(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str | None
 ) -> None:
     """Given leases that were just taken, then they are written again once a quarter has passed."""
-    clock = LeaseClock(monkeypatch)
-    store = await Store.open(tmp_path, lease_s=8.0)
+    clock = LeaseClock(monkeypatch, url)
+    store = await Store.open(tmp_path, database=url, lease_s=8.0)
     await acquire(store, "run_a", "run_b")
     ends = []
     for _ in range(5):
@@ -100,3 +107,4 @@ async def test_a_lease_is_renewed_when_that_is_due(
     assert ends[0] == ends[1] < ends[2] == ends[3] < ends[4]
     assert min(ends[4]) == clock.now - 1.5 + 8.0
     await store.close()
+    clock.close()

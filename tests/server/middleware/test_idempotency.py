@@ -2,14 +2,15 @@
 
 import asyncio
 import contextlib
+from datetime import datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.server.conftest import Wire
-from tests.support.sqlite import get_sqlite
 from tests.support.timing import wait_until_async
+from toolkit.contract.base import format_rfc3339
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine.services.idempotency import IdempotencyStore
 from toolkit.local import open_engine
@@ -306,13 +307,11 @@ async def test_how_long_a_key_is_kept(wire: Wire, hours: int, kept: bool) -> Non
     await connect_caller(wire)
     headers = {"Idempotency-Key": "once"}
     first = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
-    await wire.engine.core.store.write([])
-    connection = get_sqlite(wire.engine.core.store).write_connection.connection
-    connection.execute(
-        "UPDATE idempotency SET created_at = strftime('%Y-%m-%dT%H:%M:%fZ', created_at, ?)",
-        (f"-{hours} hours",),
-    )
-    connection.commit()
+    store = wire.engine.core.store
+    await store.write([])
+    (row,) = await store.find_rows("idempotency")
+    then = datetime.fromisoformat(row["created_at"]) - timedelta(hours=hours)
+    await store.write([UpdateRow("idempotency", row["id"], {"created_at": format_rfc3339(then)})])
     again = await wire.send("POST", "/v1/runs", json=RUN, headers=headers)
     assert (again.json()["id"] == first.json()["id"]) is kept
 
