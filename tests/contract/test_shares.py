@@ -81,5 +81,6 @@ def test_a_notebook_s_own_account_is_an_operator_s(
     shown = json.loads(say("connections", "share", "openai", "--all", *folder))
     assert (shown["id"], shown["shared_with"]) == (made["id"], "all")
     for wrong in ([], ["--all", "--with", "acc_x"]):
-        told = CliRunner().invoke(app, ["connections", "share", "openai", *wrong])
+        asked = ("connections", "share", "openai", *wrong, *folder)
+        told = CliRunner().invoke(app, [str(each) for each in asked])
         assert told.exit_code == 2
