@@ -1,4 +1,6 @@
-"""Every test here runs twice, against the embedded engine and a server; some on PostgreSQL, too.
+"""Every test here runs twice, against the embedded engine and a server.
+
+With TOOLKIT_TEST_DATABASE=postgresql both have their rows there.
 
 `client` speaks through the client, to a service of its own; `caller` and `stranger` speak HTTP, to
 one that the tests of a module share.
@@ -8,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pydantic import SecretStr
 
 from tests.conftest import Server, clear_environment
 from tests.contract.raw_http import NAMES, SETTINGS, RawCaller, open_door
@@ -16,11 +17,7 @@ from toolkit import Client
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
 
-POSTGRESQL = "served from PostgreSQL"
-WAYS = ("embedded", "served", POSTGRESQL)
-# What the database itself decides: filters, pages, sums, tenancy and unique values. All tests run
-# on it with TOOLKIT_TEST_DATABASE=postgresql.
-ON_POSTGRESQL = {"test_annotations.py", "test_paging.py", "test_usage.py", "test_account.py"}
+WAYS = ("embedded", "served")
 POINTERS = {
     "minimax": "MINIMAX_API_KEY",
     "openai": "OPENAI_API_KEY",
@@ -30,19 +27,6 @@ POINTERS = {
     "aws": "AWS_BEARER_TOKEN_BEDROCK",
     "runpod": "RUNPOD_API_KEY",
 }
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what need not be tried on PostgreSQL."""
-    left_out = [
-        item
-        for item in items
-        if f"[{POSTGRESQL}" in item.nodeid and item.path.name not in ON_POSTGRESQL
-    ]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]
 
 
 def sign_up_client(url: str, email: str = "ada@example.org") -> Client:
@@ -66,9 +50,6 @@ def faults() -> Faults:
 @pytest.fixture(params=WAYS)
 def bare(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose account has connected nothing."""
-    if request.param == POSTGRESQL:
-        database = SecretStr(request.getfixturevalue("postgres_url"))
-        settings = settings.model_copy(update={"database": database})
     if request.param == "embedded":
         client = Client.local(settings=settings, faults=faults)
         for connection in client.connections.list():
@@ -105,10 +86,7 @@ def service(
     with pytest.MonkeyPatch.context() as patch:
         clear_environment(patch)
         data_dir = tmp_path_factory.mktemp("service")
-        more = dict(SETTINGS)
-        if request.param == POSTGRESQL:
-            more["database"] = request.getfixturevalue("postgres").create_database()
-        settings = Settings(data_dir=data_dir, sandbox=True, retry_base_s=0.001, **more)
+        settings = Settings(data_dir=data_dir, sandbox=True, retry_base_s=0.001, **SETTINGS)
         with open_door(request.param, settings) as door:
             yield door
 

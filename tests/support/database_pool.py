@@ -29,6 +29,7 @@ BOTH_DATABASES: Final = (
     pytest.param("sqlite", marks=pytest.mark.sqlite("the other of two")),
     "postgresql",
 )
+_OF_POSTGRESQL: Final = {"postgres", "postgres_url", "own_postgres"}
 _LIST_OTHERS_SQL: Final = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
     " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
@@ -152,6 +153,14 @@ def keep_rows_in(pool: DatabasePool) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "open", open_pooled)
         yield
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is of PostgreSQL itself, and so the same with and without the switch."""
+    for item in items:
+        if not _OF_POSTGRESQL.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("postgresql")
 
 
 @pytest.hookimpl(tryfirst=True)
