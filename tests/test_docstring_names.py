@@ -14,44 +14,50 @@ import toolkit
 
 ROOT = Path(toolkit.__file__).parent
 FILES = sorted(path for path in ROOT.rglob("*.py") if "migrations" not in path.parts)
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 ENTRY = re.compile(r"^    \*{0,2}([A-Za-z_][\w.]*)(?:,.*|:.*)$", re.M)
 
 ATTRIBUTE_ENTRY = re.compile(r"^    ([a-z_][\w, ]*):", re.M)
 REFERENCE = re.compile(r"`([A-Z][A-Za-z]+)\.([a-z_]\w*)[`(]")
-CLASSES = [
-    (path, node)
-    for path, tree in TREES.items()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ClassDef)
-]
 PAGES = [ROOT.parent / "README.md", *sorted((ROOT.parent / "docs").rglob("*.md"))]
 
 
+@cache
+def parse(path: Path) -> ast.Module:
+    """Parse a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def list_classes() -> list[tuple[Path, ast.ClassDef]]:
+    """The classes that the toolkit defines, each with its file."""
+    return [
+        (path, node)
+        for path in FILES
+        for node in ast.walk(parse(path))
+        if isinstance(node, ast.ClassDef)
+    ]
+
+
+@cache
 def find_known_names() -> set[str]:
     """The names of all classes that the toolkit defines or imports, and the built-in ones."""
-    names = set(dir(builtins))
-    for node in (node for tree in TREES.values() for node in ast.walk(tree)):
-        if isinstance(node, ast.ClassDef):
-            names.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+    names = {*dir(builtins), *(node.name for _, node in list_classes())}
+    for node in (node for path in FILES for node in ast.walk(parse(path))):
+        if isinstance(node, ast.Import | ast.ImportFrom):
             names.update((alias.asname or alias.name).rpartition(".")[2] for alias in node.names)
     return names
-
-
-KNOWN_NAMES = find_known_names()
 
 
 def is_known(name: str) -> bool:
     """Tell whether an error is one of ours, or of the module that it is named with."""
     module, _, short = name.rpartition(".")
-    return hasattr(import_module(module), short) if module else short in KNOWN_NAMES
+    return hasattr(import_module(module), short) if module else short in find_known_names()
 
 
 def iterate_functions(path: Path) -> Iterator[tuple[Function, str]]:
     """The functions of a file, with their docstrings."""
-    for node in ast.walk(TREES[path]):
+    for node in ast.walk(parse(path)):
         if isinstance(node, Function):
             yield node, ast.get_docstring(node) or ""
 
@@ -85,7 +91,7 @@ def test_the_names_in_docstrings_exist(path: Path) -> None:
 def find_attributes(name: str) -> set[str]:
     """The names of what the classes of a name have: fields, methods, and what is set on `self`."""
     found: set[str] = set()
-    for node in (node for _, node in CLASSES if node.name == name):
+    for node in (node for _, node in list_classes() if node.name == name):
         for each in ast.walk(node):
             if isinstance(each, Function):
                 found.add(each.name)
@@ -103,7 +109,7 @@ def find_attributes(name: str) -> set[str]:
 def test_the_attributes_in_docstrings_exist() -> None:
     """Given a class, then what its docstring explains under `Attributes:` is there."""
     wrong = []
-    for path, node in CLASSES:
+    for path, node in list_classes():
         section = re.search(
             r"^Attributes:\n((?: {4}.*\n?|\n)+)", ast.get_docstring(node) or "", re.M
         )
@@ -116,7 +122,7 @@ def test_the_attributes_in_docstrings_exist() -> None:
 
 def test_the_attributes_that_texts_name_exist() -> None:
     """Given docstrings, comments and guides, then each `Class.attribute` of ours is there."""
-    known = {node.name for _, node in CLASSES}
+    known = {node.name for _, node in list_classes()}
     named = [
         (path, name, attribute)
         for path in [*FILES, *PAGES]

@@ -183,7 +183,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
         ),
         pytest.param(
             lambda: read_ratios(measure_dispatch),
-            {"dispatch.local": 3, "dispatch.dask": 12, "dispatch.notebook": 1.5},
+            {"dispatch.local": 3, "dispatch.dask": 20, "dispatch.notebook": 1.5},
             id="dispatch",
         ),
         pytest.param(
@@ -216,8 +216,8 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
             lambda: read_ratios(measure_postgres),
             {
                 "postgres.node.chain": 6,
-                "postgres.node.layered": 3.3,
-                "postgres.run_cpu": 5,
+                "postgres.node.layered": 4.5,
+                "postgres.run_cpu": 6,
                 "postgres.notice": 4,
                 "postgres.claim": 25,
                 "postgres.takeover": 2,
