@@ -31,6 +31,10 @@ class Backlog:
         """True if something waits."""
         return bool(self._arrived or self._new or self._others)
 
+    def __len__(self) -> int:
+        """How many submissions wait."""
+        return len(self._arrived) + len(self._new) + len(self._others)
+
     async def wait_for_room(self) -> None:
         """Wait until no more is waiting to be written than a few groups."""
         if self._weight > MAX_WEIGHT:

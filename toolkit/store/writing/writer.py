@@ -34,6 +34,8 @@ SLOW_SYNC_S = 0.001
 # The largest groups, by weight: in the loop they block it, and a slow commit is worth a larger one.
 MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
 LINGER_S = 0.01
+# A commit of its own costs as much as so many turns of the loop.
+MAX_FOLLOWING_TURNS = 40
 # How long to wait for another connection's transaction in the loop, and then in the thread, again
 # and again: submissions that have waited too long are refused in between.
 LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
@@ -97,6 +99,8 @@ class ChangeWriter:
         self._in_thread: asyncio.Task[None] | None = None
         self._scheduled = False
         self._lingering: asyncio.TimerHandle | None = None
+        # How many are likely to submit more once they are told: as many as lately.
+        self._expected = 0
         # A disk that is slow is slow each time; a machine that is busy holds up some of them.
         self._commit_times_s: deque[float] = deque([0.0], maxlen=8)
         self._failed_leases: dict[Lease, Exception] = {}
@@ -185,13 +189,26 @@ class ChangeWriter:
                     )
                 except RuntimeError:  # an interpreter that ends may start no thread any more
                     outcome = self._write_group(group, THREAD_WAIT_MS)
+                awaited = sum(submission.is_awaited for submission in group.submissions)
                 self._resolve_submissions(group, outcome)
                 if group.submissions:
                     self._refuse_overdue(group)
                 if not group.submissions:
+                    self._expected = max(awaited, self._expected - 1)
+                    await self._let_follow()
                     group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
         finally:
             self._in_thread = None
+
+    async def _let_follow(self) -> None:
+        """Let those whose changes were just written submit what follows, as one group again.
+
+        Otherwise they would fall apart into ever smaller groups, each with a commit of its own.
+        """
+        for _ in range(MAX_FOLLOWING_TURNS if self._expected > 1 else 0):
+            if len(self.backlog) >= self._expected:
+                break
+            await asyncio.sleep(0)
 
     def _refuse_overdue(self, group: SubmissionGroup) -> None:
         """Refuse the submissions that have waited too long for a locked database."""
