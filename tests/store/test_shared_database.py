@@ -193,6 +193,24 @@ async def test_events_of_two_stores_have_no_gap_and_no_duplicate(stores: list[St
         assert [each["n"] for each in await store.list_events("wfl_a", after=0)] == [*range(1, 151)]
 
 
+async def test_who_writes_again_and_again_stays_in_one_group(
+    stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
+) -> None:
+    """Given many who read this and that and write once more, then commits stay few."""
+    store, times, chance = stores[0], 20, random.Random(18)
+
+    async def write_again(resource: str) -> None:
+        for _ in range(times):
+            await store.write([event(resource)])
+            for _ in range(chance.randrange(4)):
+                await store.get_last_event_number(resource)
+
+    await asyncio.gather(*(write_again(f"wfl_{n:02}") for n in range(16)))
+    ((commits, events),) = execute("SELECT count(DISTINCT xmin::text), count(*) FROM events")
+    assert events == times * 16
+    assert commits <= 2 * times
+
+
 async def test_groups_in_each_others_way_are_all_written(
     stores: list[Store], execute: Callable[..., Sequence[tuple[Any, ...]]]
 ) -> None:
