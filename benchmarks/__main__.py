@@ -35,6 +35,7 @@ NAMES = (
     "many_workflows",
     "many_clients",
     "shared_limits",
+    "workers",
     "postgres",
     "store_growth",
     "filtered_lists",

@@ -69,14 +69,19 @@ def report_rounds(
 
 
 def report_share(
-    figure: str, value: float, *, at_least: float | None = None, **more: object
+    figure: str,
+    value: float,
+    *,
+    at_least: float | None = None,
+    unit: str = "share",
+    **more: object,
 ) -> bool:
-    """Print a figure that is a share, from 0 to 1, and say whether it reaches what it has to."""
+    """Print a figure of which more is better, and say whether it reaches what it has to."""
     kept = at_least is None or round(value, 4) >= at_least
     line = {
         "figure": figure,
         "value": round(value, 4),
-        "unit": "share",
+        "unit": unit,
         "at_least": at_least,
         "kept": kept,
         **more,

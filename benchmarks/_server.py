@@ -32,18 +32,24 @@ def find_cloud_urls(cloud: str) -> dict[tuple[str, str], str]:
 
 @contextmanager
 def serve_toolkit(
-    folder: Path, urls: Mapping[tuple[str, str], str], **settings: str
+    folder: Path,
+    urls: Mapping[tuple[str, str], str],
+    *,
+    options: Sequence[str] = (),
+    **settings: str,
 ) -> Iterator[tuple[str, int]]:
     """Run `toolkit serve` on loopback until the block ends; yields its URL and process id.
 
     Args:
         folder: the data directory; the log stands beside it.
         urls: where each vendor is, by vendor and host.
+        options: of the command.
         **settings: further settings of the server.
     """
     named = {f"VENDORS__{vendor}__BASE_URLS__{host}": url for (vendor, host), url in urls.items()}
     own = {f"TOOLKIT_{n.upper()}": v for n, v in {**UNLIMITED, **named, **settings}.items()}
     command = [sys.executable, "-m", "toolkit", "serve", "--port", "0", "--data-dir", str(folder)]
+    command += options
     for name in SANDBOX_KEYS:
         command += ["--allow-env", name]
     with (
