@@ -1,7 +1,7 @@
 """Processes that are slowed down to a part of a core, as if there were more cores than there are.
 
-Linux's control groups (version 1 or 2) give a process so many microseconds of each few
-milliseconds. A process that is out of time in the middle of a transaction holds it up for the rest
+Linux's control groups (version 1 or 2) give a process so many microseconds of each twentieth of a
+second. A process that is out of time in the middle of a transaction holds it up for the rest
 of that period, which none on a core of its own does: what is measured is rather too little.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-PERIOD_US = 5_000
+PERIOD_US = 50_000
 _VERSION_1 = Path("/sys/fs/cgroup/cpu")
 _VERSION_2 = Path("/sys/fs/cgroup")
 

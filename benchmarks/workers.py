@@ -1,11 +1,11 @@
 """What two workers of `toolkit serve` do more than one, on a data directory and on PostgreSQL.
 
-Run `python -m benchmarks.workers`, a minute. As in `gateway`, 32 callers have runs of
+Run `python -m benchmarks.workers`, a minute. As in `gateway`, callers, 64 of them, have runs of
 `llm.generate` made at a vendor without latency, each another one, and wait for them. One worker and
 two take turns; the figure is the ratio of their runs a second, and is to be at least 1.7.
 
 That takes four cores: two for the workers, and the others for the vendor, the callers and the
-database. On fewer, each worker gets a third of a core (`_slow_core.py`), so that the others have as
+database. On fewer, each worker gets 0.4 of a core (`_slow_core.py`), so that the others have as
 much beside it as there; where that cannot be done, it says so, and measures nothing.
 """
 
@@ -24,14 +24,14 @@ from benchmarks._raw_http import send_load, start_module
 from benchmarks._report import report_share
 from benchmarks._server import serve_toolkit
 from benchmarks._slow_core import can_slow_down, slow_down
-from benchmarks.gateway import CALLERS, Service
+from benchmarks.gateway import Service
 from benchmarks.postgres import serve_postgres
 from tests._postgres import find_postgres
 
-ROUNDS, SECONDS = 5, 4.0
+ROUNDS, SECONDS, CALLERS = 5, 4.0, 64
 WORKERS = (1, 2)
 LEAST_RATIO = 1.7
-CORES, SHARE = 4, 0.33
+CORES, SHARE = 4, 0.4
 
 
 @contextmanager
