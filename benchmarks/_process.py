@@ -41,12 +41,6 @@ def read_cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def list_children(pid: int) -> list[int]:
-    """List the processes that a process has started."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(child) for child in text.split()]
-
-
 def _read_status_mb(name: str, status: Path = _STATUS) -> float:
     line = next(one for one in status.read_text().splitlines() if one.startswith(name))
     return int(line.split()[1]) * 1024 / MB
