@@ -9,22 +9,12 @@ import psycopg
 import pytest
 
 from tests.support.clock import LeaseClock
-from tests.support.database_pool import BOTH_DATABASES
 from tests.support.timing import wait_until_async
 from toolkit.store import AppendEvent, InsertRow, Lease, Store
 from toolkit.store.writing.event_numbers import EventNumbers
 
 WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
 AT = "2026-11-23T08:00:00.000Z"
-
-
-@pytest.fixture(params=BOTH_DATABASES)
-def url(request: pytest.FixtureRequest) -> str | None:
-    """The address of an empty database; none where the data directory has one."""
-    if request.param == "sqlite":
-        return None
-    found: str = request.getfixturevalue("postgres_url")
-    return found
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from tests.support.database_pool import BOTH_DATABASES
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
@@ -41,15 +40,6 @@ JOB = {
 }  # fmt: skip
 
 Execute = Callable[..., list[tuple[object, ...]]]
-
-
-@pytest.fixture(params=BOTH_DATABASES)
-def url(request: pytest.FixtureRequest) -> str | None:
-    """The address of an empty database; none where the data directory has one."""
-    if request.param == "sqlite":
-        return None
-    found: str = request.getfixturevalue("postgres_url")
-    return found
 
 
 @pytest.fixture
