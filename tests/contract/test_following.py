@@ -5,11 +5,12 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
-from tests.support.timing import wait_until, wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
 from toolkit import AsyncClient, Client, RequestError, Workflow
 from toolkit.client import TextPiece, WorkflowRun
 from toolkit.contract.events import Event
@@ -155,6 +156,62 @@ def test_what_there_is_not_is_refused(client: Client) -> None:
     for texts in (False, True):
         with pytest.raises(RequestError, match="NOT_FOUND"):
             list(work.follow(texts=texts))
+
+
+class LateAnswers(httpx.HTTPTransport):
+    """A transport that holds what a reader was answered about a task, until the main thread asks.
+
+    Attributes:
+        is_armed: whether it holds anything.
+        held: set once there is something.
+    """
+
+    def __init__(self, task_id: str) -> None:
+        super().__init__()
+        self.is_armed = False
+        self.held = threading.Event()
+        self._path = f"/v1/tasks/{task_id}"
+        self._asked = threading.Event()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request, and keep a reader's answer back where that is wanted."""
+        answer = super().handle_request(request)
+        if self.is_armed and request.url.path == self._path and request.method == "GET":
+            if threading.current_thread() is threading.main_thread():
+                self._asked.set()
+            else:
+                answer.read()
+                self.held.set()
+                assert self._asked.wait(PATIENCE_S)
+        return answer
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_an_answer_that_comes_late_ends_no_later_wait(
+    settings: Settings, is_followed: bool
+) -> None:
+    """Given a record that is read as a task is taken up, then who waits from then on waits on."""
+    server = Server(settings, Faults())
+    with sign_up_client(server.url) as signed_up:
+        signed_up.connections.create("openai", "environment", "OPENAI_API_KEY")
+        asked = signed_up.tasks.create("Something nice, please").wait()
+        transport = LateAnswers(asked.id)
+        with Client(server.url, read_key(signed_up), transport=transport) as client:
+            task = client.tasks.get(asked.id).resume(answer="Whatever you like")
+            transport.is_armed = True
+            looking = task.follow(beyond_end=True)
+            looking.take(0)
+            assert transport.held.wait(PATIENCE_S)
+            if not is_followed:
+                looking.close()
+            task.resume(answer="A paragraph about tea").wait()
+            assert [one.answer for one in task.answers] == [
+                "Whatever you like",
+                "A paragraph about tea",
+            ]
+            assert task.status == "completed"
+            looking.close()
+    server.close()
 
 
 @pytest.mark.parametrize("way", ["embedded", "served"])

@@ -42,6 +42,9 @@ class Follower:
         self._model = model
         self._path = path
         self._looking: WeakSet[Following] = WeakSet()  # who forgets to close is not read for
+        # Who began to look after the record that is being read was asked for: it may be older than
+        # what they know, as of work that was over and was then taken up again.
+        self._late: WeakSet[Following] = WeakSet()
         self._reader = Reader()
         self._alarm: Mailbox[None] = Mailbox()  # rings where the work may go on again
         self._turn = 0  # of the reader that reads now
@@ -73,6 +76,7 @@ class Follower:
                 self._after = after
                 self._texts.clear()
             self._looking.add(one)
+            self._late.add(one)
             if one.texts:
                 one.put([texts.repeat() for texts in self._texts.values()])
             if not is_late or (one.texts and not self._reads_texts):
@@ -95,6 +99,7 @@ class Follower:
         """Tell one of nothing more."""
         with self._reader.guard:
             self._looking.discard(one)
+            self._late.discard(one)
             if not self._looking and self._reader.cancel():
                 self._reads_texts = None
         self._alarm.put()
@@ -126,15 +131,17 @@ class Follower:
         with self._reader.guard:
             if turn != self._turn:
                 return False
-            for one in list(self._looking) if is_over else ():
+            ended = [one for one in list(self._looking) if is_over and one not in self._late]
+            for one in ended:
                 one.end()
-            if any(one.beyond_end or not is_over for one in list(self._looking)):
+            if any(one.beyond_end or one not in ended for one in list(self._looking)):
                 return True
             self._reads_texts = None
             return False
 
     def _read_list(self, turn: int, wait_s: int) -> bool:
         """Read what has happened, waiting for so long if nothing has; tell if the work is over."""
+        self._begin_record(turn)
         found, record = self._http.request_progress(
             self._model, self._path, self._after, wait_s, may_end
         )
@@ -154,22 +161,29 @@ class Follower:
                 else:
                     self._tell_events(turn, [item])
                     if may_end([item]):
-                        record = self._read_record()
+                        record = self._read_record(turn)
                         if self._tell_record(turn, record, [item]):
                             return True
                 if not self._has_turn(turn):
                     return False
         if time.monotonic() >= until:
             return False
-        return self._tell_record(turn, self._read_record(), [])
+        return self._tell_record(turn, self._read_record(turn), [])
 
-    def _read_record(self) -> BaseModel:
+    def _begin_record(self, turn: int) -> None:
+        """Note that all who look by now may be told of the record that is read next."""
+        with self._reader.guard:
+            if turn == self._turn:
+                self._late.clear()
+
+    def _read_record(self, turn: int) -> BaseModel:
+        self._begin_record(turn)
         record: BaseModel = self._http.request_record(self._model, "GET", self._path)
         return record
 
     def _tell_record(self, turn: int, record: BaseModel, found: Sequence[Event]) -> bool:
         """Tell of a record that was read after some events; return whether the work is over."""
-        self._tell(turn, record)
+        self._tell(turn, record, also_late=False)
         if getattr(record, "status", "") not in FINAL_STATUSES:
             return False
         if found and found[-1].terminal:
@@ -202,11 +216,12 @@ class Follower:
                 if ends_text(event):
                     self._texts.pop(str(event.data.get("job_id") or event.data.get("id")), None)
 
-    def _tell(self, turn: int, *changes: Change) -> None:
+    def _tell(self, turn: int, *changes: Change, also_late: bool = True) -> None:
         with self._reader.guard:
             if turn == self._turn and changes:
                 for one in list(self._looking):
-                    one.put(changes)
+                    if also_late or one not in self._late:
+                        one.put(changes)
 
 
 class Following:
