@@ -2,17 +2,21 @@
 
 import asyncio
 import gc
+import threading
 import time
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from tests.store.test_store import acquire_lease, job
 from tests.support.timing import PATIENCE_S, check_stays
+from tests.support.write_lock import WriteLock
 from toolkit.store import Store
 from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.writing.writer import MOST_PAUSE_S
 
 FEW, MANY = 1_000, 16_000
 RENEWALS = 8
@@ -45,13 +49,36 @@ async def test_a_long_backlog_costs_each_row_what_a_short_one_does(synced: Store
     assert many < 2 * max(few)
 
 
-async def test_leases_are_renewed_between_two_transactions(synced: Store) -> None:
+@pytest.mark.parametrize("durability", ["normal", "full"], ids=["in the loop", "in the thread"])
+async def test_leases_are_renewed_between_two_transactions(
+    tmp_path: Path, durability: Literal["normal", "full"]
+) -> None:
     """Given a writer that goes on without a pause, then renewals do not wait for its last one."""
-    await acquire_lease(synced)
-    rows = [synced.write([job(str(n))]) for n in range(MANY)]
-    await asyncio.to_thread(lambda: [synced.leases.renew() for _ in range(RENEWALS)])
+    store = await Store.open(tmp_path, durability=durability)
+    await acquire_lease(store)
+    rows = [store.write([job(str(n))]) for n in range(MANY)]
+    await asyncio.to_thread(lambda: [store.leases.renew() for _ in range(RENEWALS)])
     assert not rows[-1].done()
     await asyncio.gather(*rows)
+    await store.close()
+
+
+async def test_what_others_hold_for_a_moment_is_waited_for_in_the_loop(
+    tmp_path: Path,
+) -> None:
+    """Given another process in the middle of a short transaction, then no thread waits for it."""
+    store = await Store.open(tmp_path)
+    others = WriteLock(tmp_path, None)
+    others.take()
+    written = [store.write([job("a")])]
+    await asyncio.sleep(MOST_PAUSE_S)
+    written.append(store.write([job("b")]))
+    check_stays(lambda: not any(each.done() for each in written), MOST_PAUSE_S)
+    others.release()
+    await asyncio.gather(*written)
+    assert not [each for each in threading.enumerate() if each.name.startswith("toolkit-writer")]
+    others.close()
+    await store.close()
 
 
 def test_the_writer_gives_way_to_a_small_change() -> None:
@@ -59,13 +86,14 @@ def test_the_writer_gives_way_to_a_small_change() -> None:
     turns, order = WriteTurns(), []
     with ThreadPoolExecutor(1) as threads:
         with turns.ask():
-            turns.give_way(0.01)
+            assert not turns.give_way(0)
+            assert not turns.give_way(0.01)
             order.append("went on after a while")
             waiting = threads.submit(turns.give_way, PATIENCE_S)
             check_stays(lambda: not waiting.done(), 0.05)
             order.append("made")
         waiting.result(PATIENCE_S)
-    turns.give_way(PATIENCE_S)
+    assert turns.give_way(PATIENCE_S)
     assert order == ["went on after a while", "made"]
 
 

@@ -29,11 +29,15 @@ class WriteTurns:
                 self._asking -= 1
                 self._changed.notify_all()
 
-    def give_way(self, most_s: float) -> None:
+    def give_way(self, most_s: float) -> bool:
         """Wait for the small changes that are being made, but not for longer than so many seconds.
 
         They may be waiting for another process.
+
+        Returns:
+            whether none is being made.
         """
-        if self._asking:
-            with self._changed:
-                self._changed.wait_for(lambda: not self._asking, most_s)
+        if not self._asking:
+            return True
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._asking, most_s)

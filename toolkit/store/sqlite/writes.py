@@ -53,7 +53,8 @@ class SqliteWriteConnection:
         if wait_ms != self._wait_ms:
             run(f"PRAGMA busy_timeout={wait_ms}")
             self._wait_ms = wait_ms
-        self._turns.give_way(wait_ms / 1000)
+        if not self._turns.give_way(wait_ms / 1000) and not wait_ms:
+            raise DatabaseLocked
         try:
             run("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:

@@ -1,6 +1,7 @@
 """The one writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,9 +37,12 @@ MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
 LINGER_S = 0.01
 # A commit of its own costs as much as so many turns of the loop.
 MAX_FOLLOWING_TURNS = 40
-# How long to wait for another connection's transaction in the loop, and then in the thread, again
-# and again: submissions that have waited too long are refused in between.
-LOOP_WAIT_MS, THREAD_WAIT_MS = 2, 100
+# Another process's transaction is mostly over in a moment, and a hop to the thread costs more: the
+# loop looks again a few times, after pauses that keep two processes from looking in step.
+LOOP_TRIES, LEAST_PAUSE_S, MOST_PAUSE_S = 20, 0.0005, 0.0015
+# How long to wait in the thread then, again and again: submissions that have waited too long are
+# refused in between.
+THREAD_WAIT_MS = 100
 # How long a request waits for a locked database, and how long the result of work, which was paid.
 REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
 
@@ -96,7 +100,7 @@ class ChangeWriter:
         self._on_commit_time = timed
         self.backlog = Backlog()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
-        self._in_thread: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
         self._scheduled = False
         self._lingering: asyncio.TimerHandle | None = None
         # How many are likely to submit more once they are told: as many as lately.
@@ -145,7 +149,7 @@ class ChangeWriter:
             is_conditional=conditional,
         )
         self.backlog.append(submission)
-        if self._in_thread is not None:
+        if self._writing is not None:
             return submission.done
         if eager and not self._scheduled:
             self._scheduled = True
@@ -161,16 +165,20 @@ class ChangeWriter:
         if self._lingering is not None:
             self._lingering.cancel()
             self._lingering = None
-        if self._in_thread is not None or not self.backlog:
+        if self._writing is not None or not self.backlog:
             return
         in_thread = self._connection.is_remote or self._is_slow()
         most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
         group = SubmissionGroup(self.backlog.pop_group(most))
         if not in_thread:
-            self._resolve_submissions(group, self._write_group(group, LOOP_WAIT_MS))
+            self._resolve_submissions(group, self._write_group(group, 0))
         if group.submissions:
-            self._in_thread = asyncio.create_task(self._flush_in_thread(group))
-        elif self.backlog:
+            self._writing = asyncio.create_task(self._flush_on(group, in_loop=not in_thread))
+        else:
+            self._flush_rest()
+
+    def _flush_rest(self) -> None:
+        if self.backlog:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
@@ -179,26 +187,52 @@ class ChangeWriter:
         took = sorted(self._commit_times_s)
         return took[len(took) // 2] > SLOW_SYNC_S if self._is_synced else took[0] > SLOW_COMMIT_S
 
-    async def _flush_in_thread(self, group: SubmissionGroup) -> None:
-        loop = asyncio.get_running_loop()
+    async def _flush_on(self, group: SubmissionGroup, *, in_loop: bool) -> None:
+        """Write what could not be written at once, in the thread.
+
+        Args:
+            group: what to write.
+            in_loop: try it in the loop first, as others had the database locked.
+        """
         try:
-            while group.submissions:
-                try:
-                    outcome = await loop.run_in_executor(
-                        self._thread, self._write_group, group, THREAD_WAIT_MS
-                    )
-                except RuntimeError:  # an interpreter that ends may start no thread any more
-                    outcome = self._write_group(group, THREAD_WAIT_MS)
-                awaited = sum(submission.is_awaited for submission in group.submissions)
-                self._resolve_submissions(group, outcome)
-                if group.submissions:
-                    self._refuse_overdue(group)
-                if not group.submissions:
-                    self._expected = max(awaited, self._expected - 1)
-                    await self._let_follow()
-                    group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
+            if in_loop:
+                group = await self._try_in_loop(group)
+            if group.submissions:
+                await self._flush_in_thread(group)
         finally:
-            self._in_thread = None
+            self._writing = None
+        self._flush_rest()
+
+    async def _try_in_loop(self, group: SubmissionGroup) -> SubmissionGroup:
+        """Try to write a group, with what is submitted meanwhile; return it with what is left."""
+        for _ in range(LOOP_TRIES):
+            await asyncio.sleep(random.uniform(LEAST_PAUSE_S, MOST_PAUSE_S))  # noqa: S311 - no secret
+            room = MAX_LOOP_WEIGHT - sum(each.weight for each in group.submissions)
+            if room > 0 and self.backlog:
+                group = SubmissionGroup([*group.submissions, *self.backlog.pop_group(room)])
+            self._resolve_submissions(group, self._write_group(group, 0))
+            if not group.submissions:
+                break
+        return group
+
+    async def _flush_in_thread(self, group: SubmissionGroup) -> None:
+        """Write a group in the thread, and then all that was submitted meanwhile."""
+        loop = asyncio.get_running_loop()
+        while group.submissions:
+            try:
+                outcome = await loop.run_in_executor(
+                    self._thread, self._write_group, group, THREAD_WAIT_MS
+                )
+            except RuntimeError:  # an interpreter that ends may start no thread any more
+                outcome = self._write_group(group, THREAD_WAIT_MS)
+            awaited = sum(submission.is_awaited for submission in group.submissions)
+            self._resolve_submissions(group, outcome)
+            if group.submissions:
+                self._refuse_overdue(group)
+            if not group.submissions:
+                self._expected = max(awaited, self._expected - 1)
+                await self._let_follow()
+                group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
 
     async def _let_follow(self) -> None:
         """Let those whose changes were just written submit what follows, as one group again.
@@ -250,8 +284,8 @@ class ChangeWriter:
         """Wait until everything submitted is written, then end the thread."""
         with suppress(ServiceError):
             await self.submit((), None)  # done after all that came before it
-        if self._in_thread is not None:
-            await self._in_thread
+        if self._writing is not None:
+            await self._writing
         self._thread.shutdown(wait=True)
 
     def _write_group(self, group: SubmissionGroup, wait_ms: int) -> WriteResult:
