@@ -38,11 +38,18 @@ MAX_QUEUED = 24
 
 @dataclass(frozen=True)
 class Strike:
-    """A fault: what it was, and from when to when it struck, by the monotonic clock."""
+    """A fault, by the monotonic clock.
+
+    Attributes:
+        kind: what it was.
+        at, over: from when to when it struck.
+        mended: until when what it struck may have been held up.
+    """
 
     kind: str
     at: float
     over: float
+    mended: float
 
 
 def make_limits() -> dict[str, str]:
@@ -74,6 +81,7 @@ class TrialDeployment(ABC):
         self.strikes: list[Strike] = []
         self._random = random
         self._mending: dict[str, threading.Timer] = {}
+        self._mended_at = 0.0
         self._deck: list[Callable[[], None]] = []
 
     @abstractmethod
@@ -104,7 +112,9 @@ class TrialDeployment(ABC):
         fault = self._deck.pop()
         at, began = datetime.now(UTC), time.monotonic()
         fault()
-        self.strikes.append(Strike(fault.__name__.lstrip("_"), began, time.monotonic()))
+        over = time.monotonic()
+        mended = max(over, self._mended_at)
+        self.strikes.append(Strike(fault.__name__.lstrip("_"), began, over, mended))
         record_kill(self.cloud, self.ledger, at)
 
     def wait_until_mended(self, what: str) -> None:
@@ -114,7 +124,9 @@ class TrialDeployment(ABC):
 
     def mend_later(self, what: str, mend: Callable[[], object], after_s: float = 0.0) -> None:
         """Have something mended after a moment, or after so many seconds."""
-        timer = threading.Timer(after_s or self._random.uniform(0.2, 1.5), mend)
+        after_s = after_s or self._random.uniform(0.2, 1.5)
+        self._mended_at = time.monotonic() + after_s
+        timer = threading.Timer(after_s, mend)
         self._mending[what] = timer
         timer.start()
 

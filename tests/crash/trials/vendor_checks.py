@@ -45,6 +45,7 @@ class BilledCall:
 
     Attributes:
         began, ended: by the monotonic clock of the machine.
+        left: when the caller hung up, or else when it ended.
         asked: its body.
         ids: what the vendor calls it.
         usd: what it is billed.
@@ -54,6 +55,7 @@ class BilledCall:
     vendor: str
     began: float
     ended: float
+    left: float
     asked: str
     ids: frozenset[str]
     usd: Decimal
@@ -73,6 +75,7 @@ def read_ledger(url: str) -> list[BilledCall]:
                 entry["vendor"],
                 entry["began"],
                 entry["ended"],
+                entry.get("left", entry["ended"]),
                 entry["asked"],
                 frozenset(ids | {one.removeprefix("req_") for one in ids}),
                 compute_price(entry),
@@ -141,6 +144,19 @@ def _check_job(job: Record, bill: dict[str, Decimal], found: PromiseIssues) -> D
     return spent
 
 
+def find_unwritten_since(strike: Strike, unwritten_s: float, strikes: Sequence[Strike]) -> float:
+    """Find since when answers may not have been written down as something was struck.
+
+    What failed before may have held them up: who is frozen in the middle of a transaction has the
+    database locked for all others.
+    """
+    since = strike.at - unwritten_s
+    for earlier in sorted(strikes, key=lambda one: one.at, reverse=True):
+        if earlier.at < strike.at and earlier.mended >= since:
+            since = min(since, earlier.at - unwritten_s)
+    return since
+
+
 def check_repeats(
     calls: Sequence[BilledCall], strikes: Sequence[Strike], found: PromiseIssues
 ) -> None:
@@ -153,7 +169,8 @@ def check_repeats(
             found.counts["paid_again"] += 1
             unwritten_s = UNCHECKED_S if first.is_speech else UNWRITTEN_S
             if not any(
-                first.began <= strike.over and first.ended >= strike.at - unwritten_s
+                first.began <= strike.over
+                and first.ended >= find_unwritten_since(strike, unwritten_s, strikes)
                 for strike in strikes
             ):
                 nearest = min(strikes, key=lambda one: abs(one.at - first.began))
@@ -171,9 +188,7 @@ def check_limits(
     most = 0
     for call in calls:
         together = [
-            one
-            for one in calls
-            if one.vendor == call.vendor and one.began <= call.began < one.ended
+            one for one in calls if one.vendor == call.vendor and one.began <= call.began < one.left
         ]
         # What an engine had in flight that was struck goes on at the vendor, as nobody can end it.
         orphans = sum(

@@ -5,6 +5,7 @@ by, in a process that survives; nothing that an engine believes is in it. `GET /
 """
 
 import argparse
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -25,6 +26,8 @@ ID_HEADERS = (b"x-request-id", b"request-id", b"trace-id")
 
 class LedgerKeeper:
     """An ASGI middleware that writes an entry for each request, from its first byte to its answer.
+
+    Also when the caller hung up, if it did: the vendor carries the call out all the same.
 
     Args:
         app: the cloud.
@@ -48,11 +51,19 @@ class LedgerKeeper:
         entry: dict[str, Any] = {"vendor": vendor, "path": f"/{path}", "began": time.monotonic()}
         self._entries.append(entry)
         asked, answered = bytearray(), bytearray()
+        watching: list[asyncio.Task[None]] = []
 
         async def receive_recorded() -> Message:
             message = await receive()
             asked.extend(message.get("body", b""))
+            if message["type"] == "http.request" and not message.get("more_body"):
+                watching.append(asyncio.create_task(watch()))
             return message
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            entry.setdefault("left", time.monotonic())
 
         async def send_recorded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -66,6 +77,8 @@ class LedgerKeeper:
         try:
             await self._app(scope, receive_recorded, send_recorded)
         finally:
+            for each in watching:
+                each.cancel()
             entry |= {"ended": time.monotonic(), "asked": asked.decode("utf-8", "replace")}
             entry |= _read_meters(bytes(answered))
 
