@@ -104,6 +104,27 @@ def test_the_command_shows_what_it_is_asked_to(tmp_path: Path) -> None:
     assert set(Collector.paths) == {"/v1/traces"}
 
 
+def test_a_server_whose_lines_nobody_reads_goes_on(tmp_path: Path) -> None:
+    """Given a server whose output was closed before it was ready, then it serves all the same."""
+    command = [sys.executable, "-m", "toolkit", "serve", "--sandbox", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--data-dir", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as served:
+        assert served.stdout is not None
+        assert served.stderr is not None
+        served.stdout.close()
+        started = json.loads(served.stderr.readline())
+        health = httpx.get(f"{started['url']}/v1/health", trust_env=False)
+        served.send_signal(signal.SIGTERM)
+        lines = [json.loads(line) for line in served.stderr]
+    assert health.status_code == 200
+    assert served.returncode == 0
+    assert [line["event"] for line in lines] == ["request", "stopped"]
+
+
 def test_traces_without_the_extra_are_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Given no OpenTelemetry, when traces are asked for, then the answer says what to install."""
     monkeypatch.setitem(sys.modules, "toolkit.observability.traces", None)

@@ -1,5 +1,6 @@
 """`toolkit serve`."""
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -260,4 +261,9 @@ def _print_held(settings: "Settings") -> None:
 
 
 def _print_ready(url: str) -> None:
-    print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)
+    """Say where requests are answered; they are, too, where nobody reads that any more."""
+    try:
+        print(f"Serving /v1 on {url} (OpenAPI: {url}/openapi.json). Stop with Ctrl-C.", flush=True)
+    except BrokenPipeError:
+        # The interpreter would try once more as it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
