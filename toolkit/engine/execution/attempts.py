@@ -15,6 +15,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.provider_call import ProviderCall
+from toolkit.engine.execution.shutdown import ShutdownWatch
 from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
@@ -39,7 +40,9 @@ class AttemptLoop:
             ProviderError: the last connection's failure; `PROVIDER_UNAVAILABLE` when nothing may be
                 called soon enough.
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
+            ShutdownInterrupt: the engine began to shut down before the next call.
         """
+        waiting = ShutdownWatch(self._core)
         search = CandidateSearch(self._core, job_run, operation)
         units = _count_limited_units(operation.units())
         while True:
@@ -50,6 +53,7 @@ class AttemptLoop:
             while True:
                 try:
                     async with gate.acquire(job_run.lease.root_id, units) as permit:
+                        waiting.check()
                         return await self._call_once(
                             job_run, chosen, gate, permit, operation, units
                         )

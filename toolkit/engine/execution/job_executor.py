@@ -21,6 +21,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
 from toolkit.engine.execution.result_cache import ResultCache
+from toolkit.engine.execution.shutdown import ShutdownInterrupt, ShutdownWatch
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable
@@ -55,6 +56,7 @@ class JobExecutor:
 
         Raises:
             LeaseLost: another process has taken the job over; nothing more was written.
+            ShutdownInterrupt: the engine is shutting down, and it had not begun.
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         with self._core.observer.watch_job(job_run):
@@ -80,6 +82,7 @@ class JobExecutor:
     async def _run_with_slot(self, job_run: JobRun) -> JobOutcome:
         """Run a job once a concurrency slot is free for it."""
         core = self._core
+        waiting = ShutdownWatch(core)
         limits = core.function_limits if job_run.capability.calls_back else core.concurrency
         if job_run.is_new and limits.is_full(job_run.account_id):
             core.store.write(job_run.collect_changes(), lease=job_run.lease)
@@ -89,16 +92,17 @@ class JobExecutor:
                 await yield_to_others(job_run.account_id)
             if is_node:
                 await core.store.wait_for_room()
+            waiting.check()
             self._mark_started(job_run)
-            return await self._run_with_retries(job_run)
+            return await self._run_with_retries(job_run, waiting)
 
-    async def _run_with_retries(self, job_run: JobRun) -> JobOutcome:
+    async def _run_with_retries(self, job_run: JobRun, waiting: ShutdownWatch) -> JobOutcome:
         """Run a job, again while retries are left and the outcome may be another one."""
         before: ErrorInfo | None = None
         while True:
             try:
                 return await self._run_once(job_run)
-            except (LeaseLost, StoreUnavailableError):
+            except (LeaseLost, StoreUnavailableError, ShutdownInterrupt):
                 raise
             except Exception as error:
                 info, retryable = _explain_error(error)
@@ -106,6 +110,7 @@ class JobExecutor:
                 before = info
                 if is_lasting or not retryable or job_run.job.retry_count >= job_run.max_retries:
                     return self._fail(job_run, info)
+            waiting.check()
             self._mark_retrying(job_run)
 
     async def cancel(self, job_run: JobRun) -> None:

@@ -29,10 +29,6 @@ _EVENT_FIELDS = (
 )
 
 
-class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes on later
-    """Raised when the engine shuts down and the rest of the work item is left to be resumed."""
-
-
 @dataclass(frozen=True, slots=True)
 class JobOutcome:
     """The outcome of a job, which is on its way to the store.

@@ -14,8 +14,8 @@ from functools import partial
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.readiness import Readiness
+from toolkit.engine.execution.shutdown import ShutdownInterrupt
 from toolkit.engine.money.abandoned_holds import release_abandoned_holds
 from toolkit.store import Heartbeat, Lease, LeaseLost, Row, StoreUnavailableError
 

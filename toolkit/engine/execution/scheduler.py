@@ -16,7 +16,7 @@ from toolkit.contract.workflows import Node, WorkflowRecord, WorkflowStatus
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor, make_deadline_error
-from toolkit.engine.execution.job_run import JobRun, ShutdownInterrupt, requeue_interrupted
+from toolkit.engine.execution.job_run import JobRun, requeue_interrupted
 from toolkit.engine.execution.node_states import (
     JobState,
     SkippedNode,
@@ -26,6 +26,7 @@ from toolkit.engine.execution.node_states import (
     materialize_nodes,
     skip_descendants,
 )
+from toolkit.engine.execution.shutdown import ShutdownInterrupt
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
@@ -225,6 +226,8 @@ class Scheduler:
                 node_id, *others = ready
                 await self._start_chains(others)
                 ready = await self._run_node(node_id)
+        except ShutdownInterrupt:
+            pass  # those that have begun go on
         except Exception as error:
             self._failure = self._failure or error
         finally:

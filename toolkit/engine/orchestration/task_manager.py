@@ -17,8 +17,8 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.job_run import ShutdownInterrupt
 from toolkit.engine.execution.node_states import find_kept_jobs
+from toolkit.engine.execution.shutdown import ShutdownInterrupt
 from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs

@@ -1,0 +1,31 @@
+"""What a shutdown leaves to be resumed: all that has not begun by then."""
+
+from toolkit.engine.context import EngineContext
+
+
+class ShutdownInterrupt(Exception):  # noqa: N818 - not an error: the work goes on later
+    """Raised when the engine shuts down and the rest of the work item is left to be resumed."""
+
+
+class ShutdownWatch:
+    """Notes that the engine begins to shut down while something waits for its turn.
+
+    What is begun in the little time that is left then may be cut off, and is paid for twice; who
+    takes it up loses nothing by beginning it. What was asked for since is let go on.
+
+    Args:
+        core: what the engine's parts share.
+    """
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+        self._was_draining = core.is_draining
+
+    def check(self) -> None:
+        """Let what has waited begin.
+
+        Raises:
+            ShutdownInterrupt: the engine began to shut down meanwhile.
+        """
+        if self._core.is_draining and not self._was_draining:
+            raise ShutdownInterrupt
