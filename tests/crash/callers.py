@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from random import Random
 
 import httpx
@@ -252,9 +252,16 @@ def pin(provider: str) -> Record:
 ROUND_TRIPS = 3
 
 
-def record_kill(cloud: CloudProcess, ledger: Ledger, at: datetime) -> None:
-    """Write a kill down that is over, once the calls that were on their way have arrived."""
-    over = datetime.now(UTC)
+def record_kill(cloud: CloudProcess, ledger: Ledger, at: datetime, lasts_s: float = 0.0) -> None:
+    """Write a kill down that is over, once the calls that were on their way have arrived.
+
+    Args:
+        cloud: the vendor cloud.
+        ledger: where it is written.
+        at: when it began.
+        lasts_s: for how much longer something fails, where it was no kill.
+    """
+    over = datetime.now(UTC) + timedelta(seconds=lasts_s)
     for _ in range(ROUND_TRIPS):
         cloud.calls()
     ledger.kills.append(Kill(at, over, len(cloud.calls())))

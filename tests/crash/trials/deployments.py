@@ -115,7 +115,7 @@ class TrialDeployment(ABC):
         over = time.monotonic()
         mended = max(over, self._mended_at)
         self.strikes.append(Strike(fault.__name__.lstrip("_"), began, over, mended))
-        record_kill(self.cloud, self.ledger, at)
+        record_kill(self.cloud, self.ledger, at, mended - over)
 
     def wait_until_mended(self, what: str) -> None:
         """Wait until something that failed before is mended."""

@@ -169,7 +169,7 @@ def check_repeats(
             found.counts["paid_again"] += 1
             unwritten_s = UNCHECKED_S if first.is_speech else UNWRITTEN_S
             if not any(
-                first.began <= strike.over
+                first.began <= strike.mended
                 and first.ended >= find_unwritten_since(strike, unwritten_s, strikes)
                 for strike in strikes
             ):
