@@ -12,7 +12,7 @@ from typing import Literal
 import pytest
 
 from tests.store.test_store import acquire_lease, job
-from tests.support.timing import PATIENCE_S, check_stays
+from tests.support.timing import PATIENCE_S, check_stays, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.store import Store
 from toolkit.store.sqlite.write_turns import WriteTurns
@@ -71,7 +71,7 @@ async def test_what_others_hold_for_a_moment_is_waited_for_in_the_loop(
     others = WriteLock(tmp_path, None)
     others.take()
     written = [store.write([job("a")])]
-    await asyncio.sleep(MOST_PAUSE_S)
+    await yield_turns(4)
     written.append(store.write([job("b")]))
     check_stays(lambda: not any(each.done() for each in written), MOST_PAUSE_S)
     others.release()

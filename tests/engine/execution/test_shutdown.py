@@ -61,7 +61,7 @@ def is_under_way(faults: Faults) -> bool:
 
 
 async def test_a_shutdown_begins_no_call_that_has_waited(settings: Settings) -> None:
-    """Given work that waits for its turn, then the one call ends, and all else is left as it is."""
+    """Given work that waits for its turn, when the engine stops, then only the one call ends."""
     faults = Faults()
     faults.latency("minimax", 400)
     engine, context = await open_connected(settings, faults)
