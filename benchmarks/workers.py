@@ -1,6 +1,6 @@
 """What two workers of `toolkit serve` do more than one, on a data directory and on PostgreSQL.
 
-Run `python -m benchmarks.workers`, two minutes. As in `gateway`, callers have runs of
+Run `python -m benchmarks.workers`, four minutes. As in `gateway`, callers have runs of
 `llm.generate` made at a vendor without latency, each another one, and wait for them.
 
 Two workers and what they work for need four cores, and this machine may have fewer. So the floor is
@@ -26,7 +26,7 @@ from benchmarks.gateway import Service
 from benchmarks.postgres import serve_postgres
 from tests._postgres import find_postgres
 
-ROUNDS, SECONDS, CALLERS = 5, 4.0, 64
+ROUNDS, SECONDS, CALLERS = 9, 4.0, 64
 WORKERS = 2
 LEAST_RATIO = 1.7
 
