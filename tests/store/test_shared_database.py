@@ -99,6 +99,19 @@ async def test_a_renewed_lease_is_kept(
     assert 0 < left <= 15
 
 
+async def test_who_stood_still_renews_a_lease_before_it_calls(
+    stores: list[Store], execute: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a lease that ended as its process stood still, then nobody takes it during a call."""
+    first, second, _ = stores
+    (held,) = await acquire(first, "run_a")
+    assert await second.leases.claim(10) == []
+    execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
+    monkeypatch.setattr("toolkit.store.leases.lease_store.STALE_AFTER", -1.0)  # for so long
+    await first.leases.check(held)
+    assert await second.leases.claim(10) == []
+
+
 async def test_after_an_outage_who_lives_renews_first(
     tmp_path: Path,
     stores: list[Store],

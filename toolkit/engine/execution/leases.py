@@ -43,9 +43,7 @@ class LeaseManager:
         self._keeper: asyncio.Task[None] | None = None
         self._interval_s = min(KEEPER_INTERVAL_S, core.settings.lease_s / 5)
         # On a thread: other processes would take a blocked event loop for a process that is gone.
-        self._heartbeat = Heartbeat(
-            core.store.leases.renew, lambda: bool(self._running), self._interval_s
-        )
+        self._heartbeat = Heartbeat(core.store.leases.renew, self._has_leases, self._interval_s)
         # Set when others have let go of work, or wish a cancel.
         self._noticed = asyncio.Event()
         self._noticed_at = 0.0
@@ -79,6 +77,12 @@ class LeaseManager:
         if lease.root_id not in self._running and not self._core.is_draining:
             task = asyncio.create_task(self._run_handler(lease), name=lease.root_id)
             self._running[lease.root_id] = task
+
+    def _has_leases(self) -> bool:
+        """Tell whether there are leases to be renewed; on the thread that does."""
+        if not self._running:
+            self._core.store.leases.note_idle()
+        return bool(self._running)
 
     async def reacquire(self, root_id: str, key_id: str | None = None) -> Lease:
         """Lease a work item that has ended; whoever ended it may be about to release it.

@@ -1,6 +1,7 @@
 """The leases of roots: each root is worked on by the one process that holds its lease."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
@@ -21,6 +22,8 @@ from toolkit.store.writing.writer import ChangeWriter
 # The share of a lease that is left when it is renewed: a fifth of it may pass until then, and more
 # than half has to be left for an outage (`OutageMonitor`).
 RENEWED_BELOW: Final = 0.75
+# The share of a lease after which, without a renewal, it may have ended before a call does.
+STALE_AFTER: Final = 0.5
 
 
 class LeaseStore:
@@ -56,6 +59,8 @@ class LeaseStore:
         self._outages = OutageMonitor(lease_s)
         self._build_notice = build_notice
         self._on_work: Callable[[], None] | None = None
+        # By the monotonic clock: when all leases that are held had most of their time left.
+        self._renewed_at = time.monotonic()
         # Those that are closed by what was written last; each is released soon after.
         self._closed: set[Lease] = set()
         # Taken, perhaps, when the database was lost: the state they are to be left in, and how.
@@ -201,6 +206,7 @@ class LeaseStore:
         Those that another process took meanwhile stay with it. Each takes a row's write, of which
         thousands a second would be most of what the database does.
         """
+        began = time.monotonic()
         due = self._clock.build_now() + self._lease_s * RENEWED_BELOW
         mine = (
             roots.c.owner == self._owner.id, roots.c.open.is_(True), roots.c.lease_until < due,
@@ -212,6 +218,11 @@ class LeaseStore:
             .where(roots.c.id.in_(held), *mine)
             .values(lease_until=self._clock.build_now() + self._lease_s)
         )
+        self._renewed_at = began
+
+    def note_idle(self) -> None:
+        """Note that no lease is held, so that none has to be renewed; on any thread."""
+        self._renewed_at = time.monotonic()
 
     async def _release_doubtful(self) -> None:
         """Release what was taken though the database could not say so any more."""
@@ -225,9 +236,15 @@ class LeaseStore:
     async def check(self, lease: Lease) -> None:
         """Check that a root is still this process's, which may have been suspended for long.
 
+        A lease that has ended, and that nobody has taken yet, is renewed first: else another
+        process might take it in the next moment.
+
         Raises:
             LeaseLost: another process has taken it.
+            ServiceError: `UNAVAILABLE` when the store could not be asked.
         """
+        if time.monotonic() - self._renewed_at > self._lease_s * STALE_AFTER:
+            await asyncio.to_thread(self.renew)
         row = await self._reader.get_row("roots", lease.root_id, "owner", "fence")
         if row is not None and (row["owner"] != self._owner.id or row["fence"] != lease.fence):
             raise LeaseLost(lease.root_id)
