@@ -14,7 +14,8 @@ from starlette.types import ASGIApp
 from toolkit.engine import Engine, Registry
 from toolkit.local import open_engine
 from toolkit.server import create_app
-from toolkit.server.serve import bind_socket, serve
+from toolkit.server.listening import bind_socket
+from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
 TABLES = (

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,11 +15,12 @@ from typing import ClassVar
 import httpx
 import pytest
 
-from tests.support.timing import Watch
-from toolkit.contract.errors import RequestError
+from tests.support.timing import PATIENCE_S, Watch
+from toolkit.contract.errors import RequestError, ServiceError
 from toolkit.local import open_engine
 from toolkit.observability import ObservabilityOptions, observe_server
-from toolkit.server.serve import bind_socket, serve
+from toolkit.server.listening import bind_socket
+from toolkit.server.serve import serve
 from toolkit.settings import Settings
 
 
@@ -31,6 +33,22 @@ def test_it_listens_on_loopback_unless_told() -> None:
     command = get_command(app).commands["serve"]  # type: ignore[attr-defined]
     defaults = {parameter.name: parameter.default for parameter in command.params}
     assert defaults["host"] == defaults["metrics_host"] == "127.0.0.1"
+
+
+def test_an_address_of_one_who_has_just_gone_is_had() -> None:
+    """Given an address whose holder lets go in a moment, then it is waited for.
+
+    A killed process leaves its sockets to a child that it was starting, until that child runs.
+    """
+    holder = socket.create_server(("127.0.0.1", 0))
+    port = holder.getsockname()[1]
+    with pytest.raises(ServiceError, match="cannot be listened on for metrics"):
+        bind_socket("127.0.0.1", port, purpose="metrics", patience_s=0)
+    leaving = threading.Timer(0.05, holder.close)
+    leaving.start()
+    with bind_socket("127.0.0.1", port, patience_s=PATIENCE_S) as listener:
+        assert listener.getsockname()[1] == port
+    leaving.join()
 
 
 async def test_answers_are_sent_at_once(tmp_path: Path) -> None:

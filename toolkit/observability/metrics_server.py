@@ -1,7 +1,6 @@
 """The server of metrics for Prometheus, on a port of its own: `/metrics`, and nothing else."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.server.listening import bind_socket
 
 
 @asynccontextmanager
@@ -35,13 +34,7 @@ async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> As
     async def show_metrics(_request: Request) -> Response:
         return Response(generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    try:
-        listener = socket.create_server((host, port))
-    except OSError as error:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"{host}:{port} cannot be listened on for metrics: {error.strerror}.",
-        ) from error
+    listener = bind_socket(host, port, purpose="metrics")
     config = uvicorn.Config(
         Starlette(routes=[Route("/metrics", show_metrics)]),
         log_config=None,

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import uvicorn
 
-from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
 from toolkit.server.idle_timeout import make_idle_timeout_protocol
@@ -35,44 +34,6 @@ class _NotifyingServer(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
-
-
-def bind_socket(host: str, port: int, *, is_shared: bool = False) -> socket.socket:
-    """Bind an address, before anything is opened for it; nothing listens on it yet.
-
-    Args:
-        host: the host name or address.
-        port: the port; 0 picks one.
-        is_shared: whether other processes of the same user may bind it, too: the system then deals
-            connections out to those who listen.
-
-    Raises:
-        ServiceError: `UNAVAILABLE` when it is taken or cannot be had.
-    """
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise _make_bind_error(host, port, error) from error
-    try:
-        if os.name == "posix":
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if is_shared:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        # asyncio only does so for sockets that name TCP as their protocol, which this one does
-        # not. Without it the body of a response waits for its head to be acknowledged.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise _make_bind_error(host, port, error) from error
-    return listener
-
-
-def _make_bind_error(host: str, port: int, error: OSError) -> ServiceError:
-    return ServiceError(
-        ErrorCode.UNAVAILABLE, f"{host}:{port} cannot be listened on: {error.strerror}."
-    )
 
 
 def _load_lexicons() -> None:

@@ -97,7 +97,8 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[str, str]]:
             "Workers ask an engine over HTTP, which needs an extra: pip install"
             " 'capability-toolkit[server]'.",
         )
-    from toolkit.server.serve import bind_socket, serve_beside
+    from toolkit.server.listening import bind_socket
+    from toolkit.server.serve import serve_beside
 
     listener = bind_socket(choice.host, 0)
     url = f"http://{_quote_host(choice.host)}:{listener.getsockname()[1]}"

@@ -105,7 +105,7 @@ def serve(
         from toolkit.engine.concurrency.event_loops import create_event_loop
         from toolkit.local import open_engine
         from toolkit.observability import ObservabilityOptions, observe_server
-        from toolkit.server.serve import bind_socket
+        from toolkit.server.listening import bind_socket
         from toolkit.server.serve import serve as serve_engine
 
         settings = _make_settings(
@@ -176,7 +176,7 @@ def _run_workers(
     import socket
 
     from toolkit.observability.logs import configure_logging
-    from toolkit.server.serve import bind_socket
+    from toolkit.server.listening import bind_socket
     from toolkit.server.worker_group import WorkerGroup, build_commands
 
     if not hasattr(socket, "SO_REUSEPORT"):
