@@ -5,9 +5,10 @@ Run `python -m benchmarks.workers`, four minutes. As in `gateway`, callers have 
 
 Two workers and what they work for need four cores, and this machine may have fewer. So the floor is
 twice what one does, as far as this machine can show it: two servers that share nothing, each with
-its own data directory or database, under half of the same load each at the same time. The figure is
-how many times one worker's runs two workers carry out, by that: 2 where it costs nothing to share.
-It is to be at least 1.7.
+its own data directory or database, under half of the same load each at the same time. All of them
+together may have as many calls in flight as the two workers, which share one connection, and with
+it its limit. The figure is how many times one worker's runs two workers carry out, by that: 2 where
+it costs nothing to share. It is to be at least 1.7.
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from tests._postgres import find_postgres
 
 ROUNDS, SECONDS, CALLERS = 9, 4.0, 64
 WORKERS = 2
+CALLS_IN_FLIGHT = 16
 LEAST_RATIO = 1.7
 
 
@@ -35,7 +37,9 @@ LEAST_RATIO = 1.7
 def open_server(workers: int, vendor_port: int, database: str | None) -> Iterator[Service]:
     """Serve with so many workers, on a database or a data directory."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = {} if database is None else {"database": database}
+        settings = {"max_concurrent_calls": str(workers * CALLS_IN_FLIGHT)}
+        if database is not None:
+            settings["database"] = database
         urls = {("openai", "api"): f"http://127.0.0.1:{vendor_port}/v1"}
         options = ("--workers", str(workers))
         with serve_toolkit(Path(folder) / "data", urls, options=options, **settings) as served:

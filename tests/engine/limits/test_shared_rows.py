@@ -4,13 +4,14 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import ColumnElement, Float, literal
+from sqlalchemy import ColumnElement, Connection, Float, literal
 
 from tests.support.database_pool import BOTH_DATABASES
-from tests.support.timing import PATIENCE_S, wait_until_async
+from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.paces import SharedPaces, UnitPace
@@ -46,9 +47,18 @@ def open_limits(
     database: OpenDatabase,
     list_engines: Callable[[], frozenset[str]] | None = None,
     clock: SharedClock | None = None,
+    note: Callable[[float], None] = lambda _: None,
 ) -> LimitStore:
-    """The limits in a database, where files tell of engines only if they are told to."""
-    changes = DirectWriter(database.begin)
+    """The limits in a database, where files tell of engines only if they are told to.
+
+    Each transaction is noted, with the time.
+    """
+
+    def begin() -> AbstractContextManager[Connection]:
+        note(time.monotonic())
+        return database.begin()
+
+    changes = DirectWriter(begin)
     return LimitStore(
         database.reads, changes, database.owner, clock or database.clock, list_engines
     )
@@ -74,13 +84,22 @@ async def databases(
 
 
 @pytest.fixture
+def transactions() -> list[float]:
+    """When each transaction of the limits began."""
+    return []
+
+
+@pytest.fixture
 async def limits(
-    databases: list[OpenDatabase], tmp_path: Path, request: pytest.FixtureRequest
+    databases: list[OpenDatabase],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    transactions: list[float],
 ) -> list[LimitStore]:
     """The limits, as each of two engines has them."""
     is_local = request.node.callspec.params["databases"] == "sqlite"
     files = (lambda: frozenset(find_active_owners(tmp_path))) if is_local else None
-    return [open_limits(each, files) for each in databases]
+    return [open_limits(each, files, note=transactions.append) for each in databases]
 
 
 @pytest.fixture
@@ -180,6 +199,49 @@ async def test_an_engine_that_is_gone_leaves_its_places(
     databases[1].owner.close()
     await waiting
     await wait_until_async(lambda: deployments[0].is_alone)
+
+
+async def test_calls_one_after_the_other_ask_once_for_their_places(
+    deployments: list[Deployment], transactions: list[float]
+) -> None:
+    """Given an engine that uses its places again and again, then it does not ask each time."""
+    mine = SharedPlaces("c", 16, FairSemaphore(0), deployments[0])
+    rounds = 30
+    for _ in range(rounds):
+        await asyncio.gather(*(mine.acquire("") for _ in range(4)))
+        for _ in range(4):
+            mine.release()
+        # One after the other: when this is written, so is whatever was asked for before.
+        await deployments[0].change_row("another", lambda _document, _at: None)
+    assert len(transactions) < rounds * 1.5
+
+
+async def test_engines_that_have_their_shares_seldom_ask(
+    deployments: list[Deployment], transactions: list[float]
+) -> None:
+    """Given two engines that want more places than there are, when each has half, then few ask."""
+    semaphores = [FairSemaphore(0), FairSemaphore(0)]
+    parts = [
+        SharedPlaces("c", 8, semaphore, deployment)
+        for semaphore, deployment in zip(semaphores, deployments, strict=True)
+    ]
+
+    async def call_again_and_again(places: SharedPlaces) -> None:
+        while True:
+            await places.acquire("")
+            await yield_turns(100)
+            places.release()
+
+    callers = [asyncio.create_task(call_again_and_again(each)) for each in parts * 12]
+    await wait_until_async(lambda: [each.limit for each in semaphores] == [4, 4])
+    began = time.monotonic()
+    await wait_until_async(lambda: time.monotonic() - began > 1)
+    took_s = time.monotonic() - began
+    written = sum(at > began for at in transactions)
+    for each in callers:
+        each.cancel()
+    await asyncio.wait(callers)
+    assert 0 < written < 2 * 8 * took_s  # each could ask twenty times a second
 
 
 @pytest.mark.parametrize(

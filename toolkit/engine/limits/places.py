@@ -12,6 +12,9 @@ from toolkit.store import LimitDocument
 
 # Those who wait for a place that others hold ask again so soon.
 RETRY_INTERVAL_S = 0.05
+# Those who have their share of the places ask only each so many times: whether others still want
+# theirs is read with all changes.
+CONTENT_INTERVALS = 5
 # Where there are fewer places than engines, each keeps one for so long, then the next has it.
 TURN_S = 0.5
 # An engine that others have not heard of for so long, and do not find, has no places.
@@ -140,13 +143,16 @@ class SharedPlaces:
         return max(self._peak, self._earlier_peak, self._count_wanted())
 
     def _find_target(self) -> int:
-        """Find how many places this engine should hold, of those that it does."""
+        """Find how many places this engine should hold."""
         wanted = self._find_wanted()
-        return min(wanted, self._share.fair) if self._share.is_contended else wanted
+        if self._share.is_contended:
+            return min(wanted, self._share.fair)
+        return wanted + wanted // 2  # some in advance, so that not each call has to ask
 
     def _is_to_shrink(self) -> bool:
-        """Tell whether places are held that this engine can give away now."""
-        return self._share.held > max(self._semaphore.used_count, self._find_target())
+        """Tell whether places are held that others lack, or many more than are wanted."""
+        most = self._find_target() if self._share.is_contended else self._find_wanted() * 2
+        return self._share.held > max(self._semaphore.used_count, most)
 
     def _ask(self) -> None:
         if self._asking is None:
@@ -159,19 +165,25 @@ class SharedPlaces:
                 await self._exchange()
                 if not (self._semaphore.is_full and self._semaphore.waiting_count):
                     break
-                await asyncio.sleep(RETRY_INTERVAL_S)
+                await self._pause()
         finally:
             self._asking = None
+
+    async def _pause(self) -> None:
+        """Pause before the others are asked again: longer where this engine has its share."""
+        for _ in range(CONTENT_INTERVALS):
+            await asyncio.sleep(RETRY_INTERVAL_S)
+            if self._share.held < max(1, self._share.fair) or self._is_to_shrink():
+                break
 
     async def _exchange(self) -> None:
         """Give back what is not needed, and take what is and may be had."""
         semaphore, target = self._semaphore, self._find_target()
         # Given up here first: whoever takes it next may do so before this engine knows.
         semaphore.set_limit(min(semaphore.limit, target))
-        kept, wanted = max(semaphore.limit, semaphore.used_count), self._find_wanted()
-        # Some in advance, so that not each call has to ask.
-        ahead = 0 if self._share.is_contended else wanted // 2
-        change = partial(self._claim, kept, semaphore.used_count, wanted + ahead)
+        kept = max(semaphore.limit, semaphore.used_count)
+        wanted = self._find_wanted() if self._share.is_contended else target
+        change = partial(self._claim, kept, semaphore.used_count, wanted)
         try:
             share = await self._deployment.change_row(self._row_id, change)
         except ServiceError:
