@@ -6,7 +6,8 @@ seconds. The document of a row has, as far as its limits are used:
 
 - `used_until`: until when all is used up; of a connection by unit (`requests`, `tokens`), of a
   key's requests one number (`UnitPace`).
-- `limit`: how many calls of the connection may be in flight; `places`: what each engine has of
+- `limits`: how many calls of the connection may be in flight, by the id of the engine that says so;
+  `limit`: the largest of them, for engines of an earlier version. `places`: what each engine has of
   them, by its id, as `[held, wanted, since, at]` (`PlaceClaim`).
 - `health`: the last news of the connection: `n`, its number; `by`, the engine that told it; `open`,
   `until` and `cooldowns` of the breaker (`BreakerPosition`).

@@ -202,7 +202,8 @@ class SharedPlaces:
         Those that are kept stay this engine's, unless others took it for a dead one meanwhile.
         """
         me = self._deployment.engine_id
-        limit = document["limit"] = max(self._limit, document.get("limit", 0))
+        limits = document["limits"] = self._read_limits(document)
+        limit = document["limit"] = max(limits.values())
         wanted = min(wanted, limit)
         claims = self._read_claims(document, at)
         before = claims.get(me)
@@ -222,6 +223,15 @@ class SharedPlaces:
             engine: [one.held, one.wanted, one.since, one.at] for engine, one in claims.items()
         }
         return PlaceShare(held, share.fair, share.is_contended)
+
+    def _read_limits(self, document: LimitDocument) -> dict[str, int]:
+        """Read how many places there are by each engine that is there, as this one knows now.
+
+        The largest holds: one that has not seen the connection answer begins with few.
+        """
+        told: dict[str, int] = document.get("limits", {})
+        here = {engine: limit for engine, limit in told.items() if engine in self._deployment.engines}
+        return {**here, self._deployment.engine_id: self._limit}
 
     def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
         """Read the claims of the engines that are there."""
@@ -246,7 +256,6 @@ class SharedPlaces:
 
     def read_row(self, document: LimitDocument) -> None:
         """Give back what others lack."""
-        self._limit = max(self._limit, document.get("limit", 0))
         at = max((one[3] for one in document.get("places", {}).values()), default=0.0)
         claims = self._read_claims(document, at)
         me = self._deployment.engine_id
@@ -254,7 +263,7 @@ class SharedPlaces:
             self._semaphore.set_limit(0)
             self._ask()
         elif self._is_shared and me in claims:
-            share = find_share(claims, me, self._limit, at)
+            share = find_share(claims, me, max(self._read_limits(document).values()), at)
             self._share = PlaceShare(self._share.held, share.fair, share.is_contended)
             if self._is_to_shrink():
                 self._ask()
