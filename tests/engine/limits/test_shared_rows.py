@@ -201,31 +201,6 @@ async def test_an_engine_that_is_gone_leaves_its_places(
     await wait_until_async(lambda: deployments[0].is_alone)
 
 
-async def test_a_lower_limit_holds_for_all(
-    deployments: list[Deployment], limits: list[LimitStore]
-) -> None:
-    """Given engines that allow fewer calls than they did, as restarted ones may, then so it is."""
-    await wait_until_async(lambda: not any(each.is_alone for each in deployments))
-    semaphores = [FairSemaphore(0), FairSemaphore(0)]
-    parts = [
-        SharedPlaces("c", 8, semaphore, deployment)
-        for semaphore, deployment in zip(semaphores, deployments, strict=True)
-    ]
-    for part in parts:
-        await part.acquire("")
-        part.release()
-        part.set_limit(2)
-    callers = [asyncio.create_task(each.acquire("")) for each in parts * 3]
-    await wait_until_async(lambda: sum(each.used_count for each in semaphores) >= 2)
-    for deployment in deployments * 4:
-        await deployment.change_row("another", lambda _document, _at: None)
-    assert sum(each.used_count for each in semaphores) == 2
-    row = (await limits[0].list_changed(0.0)).rows["c"]
-    assert set(row["limits"].values()) == {2}
-    for each in callers:
-        each.cancel()
-
-
 async def test_calls_one_after_the_other_ask_once_for_their_places(
     deployments: list[Deployment], transactions: list[float]
 ) -> None:

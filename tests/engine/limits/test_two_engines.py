@@ -99,7 +99,8 @@ async def open_team(settings: Settings) -> AsyncIterator[OpenTeam]:
             pointer = ConnectionCreate(
                 provider=VENDOR, connection_type="environment", secret_ref="OPENAI_API_KEY"
             )
-            await engines[0].connections.create(caller, pointer)
+            if not await engines[0].connections.list(caller, 1, None):  # as if opened anew
+                await engines[0].connections.create(caller, pointer)
             await wait_until_async(lambda: not engines[0].core.deployment.is_alone)
             return Team(engines, cloud, caller)
 
@@ -113,6 +114,18 @@ async def test_calls_of_one_connection_are_counted_together(open_team: OpenTeam)
     runs = await team.run_everywhere(12)
     assert {run.status for run in runs} == {"completed"}
     assert 1 < team.cloud.most <= 3
+
+
+async def test_a_limit_that_is_lowered_holds_after_a_restart(open_team: OpenTeam) -> None:
+    """Given engines that are opened anew with room for fewer calls, then no more are in flight."""
+    team = await open_team(max_concurrent_calls=8)
+    await team.run_everywhere(4)
+    for engine in team.engines:
+        await engine.close(0)
+    team = await open_team(max_concurrent_calls=2)
+    team.cloud.slow_s = 0.005
+    await team.run_everywhere(12)
+    assert 1 < team.cloud.most <= 2
 
 
 async def test_one_place_goes_round(open_team: OpenTeam) -> None:

@@ -230,8 +230,9 @@ class SharedPlaces:
         The largest holds: one that has not seen the connection answer begins with few.
         """
         told: dict[str, int] = document.get("limits", {})
-        here = {engine: limit for engine, limit in told.items() if engine in self._deployment.engines}
-        return {**here, self._deployment.engine_id: self._limit}
+        here = self._deployment.engines
+        others = {engine: limit for engine, limit in told.items() if engine in here}
+        return {**others, self._deployment.engine_id: self._limit}
 
     def _read_claims(self, document: LimitDocument, at: float) -> dict[str, PlaceClaim]:
         """Read the claims of the engines that are there."""
