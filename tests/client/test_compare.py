@@ -129,6 +129,14 @@ def test_a_table_of_attempts_tells_their_errors(tmp_path: Path) -> None:
         assert client.runs.list().to_frame()["error.code"].isna().all()
 
 
+def test_a_list_of_nothing_has_columns(client: Client) -> None:
+    """Given a filter that nothing matches, then the table has the columns that runs have."""
+    none = client.runs.list(tag="nobody-has-it")
+    assert list(none.to_frame()["status"]) == []
+    _write(client, "On tides")
+    assert set(none.to_frame()) <= set(client.runs.list().to_frame())
+
+
 def test_what_cannot_be_compared_is_refused(client: Client) -> None:
     """Given a run and something else, then the message says what can be compared."""
     a = _write(client, "On tides")

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from pydantic import BaseModel
+
 from toolkit.client._record_view import RecordView, UsageView
 from toolkit.contract.money import sum_usd
 from toolkit.display.records import html
@@ -33,11 +35,25 @@ MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 
 
 class Collection(Generic[H]):
-    """A page of handles: indexed by position and by id."""
+    """A page of handles: indexed by position and by id.
 
-    def __init__(self, items: Sequence[H], kind: str, next_cursor: str | None = None) -> None:
+    Args:
+        items: the handles.
+        kind: the word for many of them.
+        next_cursor: what leads to the next page, if there is one.
+        model: what their records are, so that a table of none has columns, too.
+    """
+
+    def __init__(
+        self,
+        items: Sequence[H],
+        kind: str,
+        next_cursor: str | None = None,
+        model: type[BaseModel] | None = None,
+    ) -> None:
         self._items = list(items)
         self._kind = kind
+        self._model = model
         self.next_cursor = next_cursor
 
     def __len__(self) -> int:
@@ -70,21 +86,25 @@ class Collection(Generic[H]):
         known = [cost for cost in costs if cost is not None]
         return sum_usd(known) if known else None
 
+    @property
+    def _records(self) -> list[BaseModel]:
+        return [item.record for item in self._items]
+
     def to_frame(self) -> "pd.DataFrame":
         """Return all of them as a table, one row each."""
-        return to_data_frame([item.record for item in self._items])
+        return to_data_frame(self._records, self._model)
 
     def to_polars(self) -> "pl.DataFrame":
         """Return all of them as a polars table; what is nested is JSON."""
-        return to_polars([item.record for item in self._items])
+        return to_polars(self._records, self._model)
 
     def to_arrow(self) -> "pa.Table":
         """Return all of them as an Arrow table; what is nested is JSON."""
-        return to_arrow([item.record for item in self._items])
+        return to_arrow(self._records, self._model)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
-        return export_arrow([item.record for item in self._items], requested_schema)
+        return export_arrow(self._records, requested_schema, self._model)
 
     def to_dict(self) -> list[dict[str, object]]:
         """Return all of them as JSON values."""

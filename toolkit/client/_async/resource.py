@@ -109,7 +109,8 @@ class AsyncResource(Generic[H]):
         records, following = await self._http.request_page(
             self.handle.model, f"/{self.handle.resource}", query
         )
-        return Collection([self._wrap(record) for record in records], self._name, following)
+        handles = [self._wrap(record) for record in records]
+        return Collection(handles, self._name, following, self.handle.model)
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.

@@ -11,10 +11,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 NESTED_FIELDS = ("input", "options", "output")  # of a run, whose members are columns, too
+ERROR_COLUMNS = ("error.code", "error.message")
 
 
-def to_data_frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
+def to_data_frame(
+    records: Sequence[BaseModel], model: type[BaseModel] | None = None
+) -> "pd.DataFrame":
     """Build a table of one row a record, one column a field; a capability's routing is laid flat.
+
+    Args:
+        records: the records.
+        model: what they are, so that a table of none has columns, too.
 
     >>> from toolkit.contract.tasks import Criteria
     >>> c = Criteria(objective_alignment=1, technical_success=1, output_completeness=0)
@@ -23,7 +30,24 @@ def to_data_frame(records: Sequence[BaseModel]) -> "pd.DataFrame":
     """
     import pandas as pd
 
+    if not records and model is not None:
+        return pd.DataFrame(columns=list_columns(model))
     return pd.DataFrame(list_rows(records))
+
+
+def list_columns(model: type[BaseModel]) -> list[str]:
+    """List the columns that a table of such records has whatever is in it.
+
+    >>> from toolkit.contract.tasks import Criteria
+    >>> list_columns(Criteria)
+    ['objective_alignment', 'technical_success', 'output_completeness']
+    """
+    columns: list[str] = []
+    for name, field in model.model_fields.items():
+        columns.append(field.alias or name)
+        if name == "error":
+            columns += ERROR_COLUMNS
+    return columns
 
 
 def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
@@ -77,8 +101,8 @@ def flatten_record(record: BaseModel) -> dict[str, object]:
         row[label] = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
         if name == "error":  # always, so that a table of what went well has the columns, too
             told = value if isinstance(value, ErrorInfo) else None
-            row["error.code"] = None if told is None else told.code
-            row["error.message"] = None if told is None else told.message
+            values = (None, None) if told is None else (told.code, told.message)
+            row.update(zip(ERROR_COLUMNS, values, strict=True))
     source = row.get("source")
     if isinstance(source, Mapping) and "routing" in source:
         row["default_provider"] = source["routing"]["default_provider"] or ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from toolkit.contract.short_tracebacks import MissingLibraryError
-from toolkit.display.records.data_frame import list_rows
+from toolkit.display.records.data_frame import list_columns, list_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,8 +46,12 @@ def _dump(value: object) -> object:
     return value.model_dump(mode="json") if isinstance(value, BaseModel) else value
 
 
-def to_polars(records: Sequence[BaseModel]) -> "pl.DataFrame":
+def to_polars(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pl.DataFrame":
     """Build a polars table.
+
+    Args:
+        records: the records.
+        model: what they are, so that a table of none has columns, too.
 
     Raises:
         MissingLibraryError: polars is not installed.
@@ -56,11 +60,17 @@ def to_polars(records: Sequence[BaseModel]) -> "pl.DataFrame":
         import polars as pl
     except ModuleNotFoundError:
         raise MissingLibraryError("polars") from None
+    if not records and model is not None:
+        return pl.DataFrame(schema=list_columns(model))
     return pl.DataFrame(list_flat_rows(records), infer_schema_length=None)
 
 
-def to_arrow(records: Sequence[BaseModel]) -> "pa.Table":
+def to_arrow(records: Sequence[BaseModel], model: type[BaseModel] | None = None) -> "pa.Table":
     """Build an Arrow table.
+
+    Args:
+        records: the records.
+        model: what they are, so that a table of none has columns, too.
 
     Raises:
         MissingLibraryError: pyarrow is not installed.
@@ -69,19 +79,30 @@ def to_arrow(records: Sequence[BaseModel]) -> "pa.Table":
         import pyarrow as pa
     except ModuleNotFoundError:
         raise MissingLibraryError("pyarrow") from None
+    if not records and model is not None:
+        return pa.table({name: pa.nulls(0) for name in list_columns(model)})
     return pa.Table.from_pylist(list_flat_rows(records))
 
 
-def export_arrow(records: Sequence[BaseModel], requested_schema: object = None) -> object:
+def export_arrow(
+    records: Sequence[BaseModel],
+    requested_schema: object = None,
+    model: type[BaseModel] | None = None,
+) -> object:
     """Export records as an Arrow stream in a PyCapsule, by whichever library there is.
+
+    Args:
+        records: the records.
+        requested_schema: what the reader would like, as the interface has it.
+        model: what they are, so that a table of none has columns, too.
 
     Raises:
         MissingLibraryError: there is none.
     """
     try:
-        return to_arrow(records).__arrow_c_stream__(requested_schema)
+        return to_arrow(records, model).__arrow_c_stream__(requested_schema)
     except MissingLibraryError as missing:
         try:
-            return to_polars(records).__arrow_c_stream__(requested_schema)
+            return to_polars(records, model).__arrow_c_stream__(requested_schema)
         except MissingLibraryError:
             raise missing from None
