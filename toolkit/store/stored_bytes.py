@@ -139,10 +139,25 @@ def compare_sums(
     counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
 ) -> list[str]:
     """List the accounts whose sums, of artifacts and of records, are not what they should be."""
+    return sorted(compute_shortfalls(counted, computed))
+
+
+def compute_shortfalls(
+    counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Compute what is missing in the sums of each account for which they are wrong.
+
+    >>> compute_shortfalls([("acc_a", 5, 7), ("acc_b", 1, 1)], [("acc_a", 5, 9)])
+    {'acc_a': (0, 2), 'acc_b': (-1, -1)}
+    """
     found = {account_id: tuple(sums) for account_id, *sums in counted}
     right = {account_id: tuple(sums) for account_id, *sums in computed}
-    return [
-        account_id
-        for account_id in sorted(found.keys() | right.keys())
-        if found.get(account_id, (0, 0)) != right.get(account_id, (0, 0))
-    ]
+    missing = {}
+    for account_id in sorted(found.keys() | right.keys()):
+        artifacts, records = found.get(account_id, (0, 0))
+        wanted_artifacts, wanted_records = right.get(account_id, (0, 0))
+        # The database's sums may be of a type of their own.
+        each = int(wanted_artifacts - artifacts), int(wanted_records - records)
+        if each != (0, 0):
+            missing[account_id] = each
+    return missing

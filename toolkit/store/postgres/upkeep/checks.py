@@ -31,11 +31,11 @@ from toolkit.store.postgres.upkeep.pruning import (
     is_named,
     list_unreferenced,
 )
+from toolkit.store.postgres.upkeep.recounting import correct_sums, find_shortfalls
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, check_not_later
-from toolkit.store.stored_bytes import COUNTED_SQL, build_recount, build_totals_query, compare_sums
 
 OLDEST_SERVER: Final = 13
 MAX_CLOCK_DIFFERENCE_S: Final = 2.0
@@ -97,13 +97,8 @@ def repair_postgres(url: str, place: BlobPlace) -> list[str]:
     """
     done = []
     with open_existing(url, newest=True) as connection:
-        with connection.transaction():
-            # Nobody adds to the sums while they are made anew.
-            connection.execute("LOCK TABLE stored_bytes IN EXCLUSIVE MODE")
-            if _find_miscounted(connection):
-                for statement in build_recount("postgresql"):
-                    connection.execute(statement.encode())
-                done.append("Counted again what accounts keep.")
+        if correct_sums(connection):
+            done.append("Counted again what accounts keep.")
         if not is_marked_as_copy(connection):
             check_artifact_place(connection, place)
             unnamed = list_unreferenced(connection, place)
@@ -163,12 +158,6 @@ def _is_notified(url: str) -> bool:
     return False
 
 
-def _find_miscounted(connection: "Connection[Any]") -> list[str]:
-    counted = connection.execute(COUNTED_SQL).fetchall()
-    totals = connection.execute(build_totals_query("postgresql").encode()).fetchall()
-    return compare_sums(counted, totals)
-
-
 def _check_rows(connection: "Connection[Any]") -> Iterator[DataDirIssue]:
     copy = is_marked_as_copy(connection)
     if copy:
@@ -177,9 +166,7 @@ def _check_rows(connection: "Connection[Any]") -> Iterator[DataDirIssue]:
             " GPU clouds is touched, until `toolkit serve --take-up`.",
             serious=False,
         )
-    with connection.transaction():
-        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        miscounted = _find_miscounted(connection)
+    miscounted = find_shortfalls(connection)
     if miscounted:
         yield DataDirIssue(
             f"What {len(miscounted)} accounts keep is not summed up right.",
