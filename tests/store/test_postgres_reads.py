@@ -185,6 +185,30 @@ async def test_a_read_that_takes_too_long_is_refused_alone(
     assert quick == (1,)
 
 
+async def test_a_read_that_hangs_leaves_nothing_on_the_server(
+    reads: PostgresReadConnection, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a table that somebody has locked, then reads of it are refused, and wait no longer."""
+    monkeypatch.setattr("toolkit.store.postgres.reads.READ_TIMEOUT_S", 1.0)
+    with (
+        psycopg.connect(postgres_url) as holder,
+        psycopg.connect(postgres_url, autocommit=True) as onlooker,
+    ):
+        holder.execute("CREATE TABLE held (n int)")
+        holder.commit()
+        holder.execute("LOCK TABLE held IN ACCESS EXCLUSIVE MODE")
+        for _ in range(3):  # as whoever asks does, again and again
+            watch = Watch()
+            with pytest.raises(ServiceError) as refused:
+                await reads.fetch_rows("SELECT n FROM held", {})
+            assert refused.value.retry_after
+            assert watch.measure_elapsed_s() < PATIENCE_S / 4
+        listed = onlooker.execute(f"{SESSIONS_SQL} AND state = 'active'".encode()).fetchall()
+        assert listed == []
+        assert len(onlooker.execute(SESSIONS_SQL.encode()).fetchall()) <= MAX_CONNECTIONS
+    assert await reads.fetch_rows("SELECT n FROM held", {}) == []
+
+
 @pytest.fixture
 async def heard(postgres_url: str) -> AsyncIterator[list[Sequence[str] | None]]:
     """All that a listener was told."""

@@ -1,11 +1,17 @@
-"""The writer's session of PostgreSQL: how its statements are planned and run."""
+"""Sessions of PostgreSQL that write: how their statements are planned, run and given up."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Final
 
 import psycopg
+import pytest
 
+from tests.support.timing import PATIENCE_S, wait_until_async
+from toolkit.contract.errors import ServiceError
 from toolkit.store import InsertRow, Store
 
+ACCOUNT: Final = {"id": "acc", "email": "a@x.org", "created_at": "", "doc": "{}"}
 NOTE_SQL = """
 CREATE TABLE noted (jit text);
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql
@@ -17,10 +23,72 @@ CREATE TRIGGER note AFTER INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION
 async def test_no_statement_is_compiled(tmp_path: Path, postgres_url: str) -> None:
     """Given a server that compiles what seems dear, then it does not for a row that is written."""
     store = await Store.open(tmp_path, database=postgres_url)
-    row = {"id": "acc", "email": "a@x.org", "created_at": "", "doc": "{}"}
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         assert connection.execute("SHOW jit").fetchone() == ("on",)
         connection.execute(NOTE_SQL)
-        await store.write([InsertRow("accounts", row)])
+        await store.write([InsertRow("accounts", ACCOUNT)])
         assert connection.execute("SELECT jit FROM noted").fetchall() == [("off",)]
     await store.close()
+
+
+# What writes there takes a minute, as long as somebody is in the way.
+SLOW_SQL = """
+CREATE TABLE obstacles (n int);
+INSERT INTO obstacles VALUES (1);
+CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF EXISTS (SELECT 1 FROM obstacles) THEN PERFORM pg_sleep(60); END IF; RETURN NULL;
+END $$;
+CREATE TRIGGER dawdle AFTER INSERT ON accounts FOR EACH STATEMENT EXECUTE FUNCTION dawdle();
+CREATE TRIGGER dawdle AFTER UPDATE ON roots FOR EACH STATEMENT EXECUTE FUNCTION dawdle();
+"""
+DAWDLING_SQL: Final = (
+    "SELECT xact_start FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+    " AND datname = current_database()"
+)
+
+
+@pytest.fixture
+async def slow_store(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Store]:
+    """A store with an open root, in a database in which some writes hang."""
+    monkeypatch.setattr("toolkit.store.postgres.connections.ANSWER_TIMEOUT_S", 1.0)
+    store = await Store.open(tmp_path, database=postgres_url)
+    await store.write([store.leases.build_root("run_a", "run", "acc")[0]])
+    with psycopg.connect(postgres_url, autocommit=True) as session:
+        session.execute(SLOW_SQL)
+    yield store
+    await store.close()
+
+
+async def test_a_small_change_that_hangs_leaves_nothing_on_the_server(
+    slow_store: Store, postgres_url: str
+) -> None:
+    """Given a change that hangs, then it is refused after some tries, and none of them goes on."""
+    with psycopg.connect(postgres_url, autocommit=True) as onlooker:
+        with pytest.raises(ServiceError) as refused:
+            await slow_store.leases.request_cancel("run_a")
+        assert refused.value.retry_after
+        assert onlooker.execute(DAWDLING_SQL).fetchall() == []
+        onlooker.execute("DELETE FROM obstacles")
+        await slow_store.leases.request_cancel("run_a")
+        (row,) = await slow_store.find_rows("roots")
+        assert row["cancel_requested"]
+
+
+async def test_a_write_that_hangs_is_tried_again(slow_store: Store, postgres_url: str) -> None:
+    """Given a write that the server gives up, then it is tried again, one at a time, and kept."""
+    with psycopg.connect(postgres_url, autocommit=True) as onlooker:
+        written = slow_store.write([InsertRow("accounts", ACCOUNT)], max_wait_s=PATIENCE_S)
+        tries: set[object] = set()
+
+        def count_tries() -> int:
+            found = onlooker.execute(DAWDLING_SQL).fetchall()
+            assert len(found) <= 1
+            tries.update(found)
+            return len(tries)
+
+        await wait_until_async(lambda: count_tries() == 2)
+        onlooker.execute("DELETE FROM obstacles")
+        await written
+    assert len(await slow_store.find_rows("accounts")) == 1

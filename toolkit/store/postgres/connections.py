@@ -28,6 +28,9 @@ NETWORK_OPTIONS: Final[dict[str, Any]] = {
 # Far longer than the longest statement of the store waits for a lock and takes.
 ANSWER_TIMEOUT_S: Final = 20.0
 CHECK_INTERVAL_S: Final = 0.1
+# The server gives a statement up before who waits for it closes the connection: it would not notice
+# that, and go on, while the next try has a session of its own.
+SERVER_PATIENCE_SHARE: Final = 0.8
 # More than there are statements, which are prepared at their first use.
 PREPARED_STATEMENTS: Final = 500
 _TRY_AGAIN: Final = (
@@ -58,6 +61,22 @@ def build_parameters(
         options = f"{given.get('options') or ''} {_READ_ONLY_OPTION}".strip()
         chosen |= {"target_session_attrs": "any", "options": options}
     return {**chosen, "application_name": application_name}
+
+
+def build_statement_timeout(patience_s: float) -> bytes:
+    """Build the statement that has a session's server give up what takes too long.
+
+    A shorter time that the database's address or its user has stays. It is a statement, and no
+    option that a connection is opened with, as poolers refuse those.
+
+    Args:
+        patience_s: how long an answer is waited for, in seconds.
+    """
+    most_ms = round(patience_s * SERVER_PATIENCE_SHARE * 1000)
+    return (
+        f"SELECT set_config('statement_timeout', '{most_ms}', false) FROM pg_settings"  # noqa: S608
+        f" WHERE name = 'statement_timeout' AND setting::bigint NOT BETWEEN 1 AND {most_ms}"
+    ).encode()
 
 
 class _ImpatientConnection(psycopg.Connection[TupleRow]):
@@ -94,8 +113,8 @@ def open_connection(
     Args:
         url: the database's address.
         application_name: what the server's lists of sessions show.
-        is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the connection is
-            closed when one does.
+        is_impatient: for statements that take no longer than `ANSWER_TIMEOUT_S`: the server gives
+            up one that is about to, and where it does not answer, the connection is closed.
         is_read_only: have the server refuse every write.
 
     Raises:
@@ -108,6 +127,12 @@ def open_connection(
     connection.prepared_max = PREPARED_STATEMENTS
     # Of one size, so that a statement does not have to be prepared for each.
     connection.adapters.register_dumper(int, Int8Dumper)
+    if is_impatient:
+        try:
+            connection.execute(build_statement_timeout(ANSWER_TIMEOUT_S), prepare=False)
+        except BaseException:
+            connection.close()
+            raise
     return connection
 
 

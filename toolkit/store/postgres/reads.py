@@ -19,6 +19,7 @@ from toolkit.store.dialects import DatabaseKind
 from toolkit.store.postgres.connections import (
     PREPARED_STATEMENTS,
     build_parameters,
+    build_statement_timeout,
     make_postgres_error,
     make_unreachable_error,
 )
@@ -156,10 +157,10 @@ class PostgresReadConnection:
             connection = await open_async_connection(self._parameters)
         except psycopg.Error as error:
             raise DatabaseUnreachable from error
-        return await self._run(connection, read)
+        return await self._run(connection, read, is_new=True)
 
     async def _run(
-        self, connection: AsyncConnection, read: PendingRead
+        self, connection: AsyncConnection, read: PendingRead, *, is_new: bool = False
     ) -> tuple[Sequence[str], list[tuple[Any, ...]]]:
         self._busy.add(connection)
         loop = asyncio.get_running_loop()
@@ -167,6 +168,9 @@ class PostgresReadConnection:
         limit = loop.call_later(READ_TIMEOUT_S, cut_connection, connection)
         is_whole = False
         try:
+            if is_new:
+                limiting = build_statement_timeout(READ_TIMEOUT_S)
+                await connection.execute(limiting, prepare=False)
             cursor = await connection.execute(read.sql.encode(), read.given)
             found = await cursor.fetchall()
             is_whole = True
