@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, literal_column, select, true
 
 from toolkit.store.dialects import DatabaseKind, compile_statement
-from toolkit.store.tables import artifacts, connections, events, metadata, roots
+from toolkit.store.tables import artifacts, connections, events, metadata, name_columns, roots
 
 # Without an offset, the dialect adds a parameter for it, which would have no value.
 ZERO_OFFSET: ColumnElement[int] = literal_column("0")
@@ -122,12 +122,30 @@ def build_last_events(kind: DatabaseKind, of: str) -> str:
     )
 
 
+# A step in an index for each owner, however many roots it has.
+ROOT_OWNERS_SQL: Final = (
+    "WITH RECURSIVE owners (owner) AS ("
+    "SELECT min(owner) FROM roots WHERE open = TRUE"
+    " UNION ALL SELECT"
+    " (SELECT min(roots.owner) FROM roots WHERE open = TRUE AND roots.owner > owners.owner)"
+    " FROM owners WHERE owners.owner IS NOT NULL"
+    ") SELECT owner FROM owners WHERE owner IS NOT NULL"
+)
+
+
 @cache
-def build_open_roots(kind: DatabaseKind) -> str:
-    """Build the query of the open roots that others hold, or nobody."""
-    others = (roots.c.owner.is_(None)) | (roots.c.owner != bindparam("owner"))
-    return compile_statement(
-        kind, select(roots).where(roots.c.open.is_(True), others).order_by(roots.c.id)
+def build_free_roots(kind: DatabaseKind) -> str:
+    """Build the query of a page of the open roots that an owner may take, oldest first.
+
+    The ids of owners that are known to be dead are a JSON list.
+    """
+    listed = "json_each(:of) AS wanted" if kind == "sqlite" else _LISTED_IDS
+    return (
+        f"SELECT {name_columns('roots')} FROM roots WHERE open = TRUE"  # noqa: S608 - our names
+        " AND (owner IS NULL OR owner <> :owner"
+        f" AND (lease_until < :at OR owner IN (SELECT wanted.value FROM {listed})))"
+        " AND (created_at, id) > (:after, :after_id)"
+        " ORDER BY created_at, id LIMIT :limit"
     )
 
 

@@ -1,7 +1,7 @@
 """Reads of rows and events: statements compiled once, run on the database's own driver."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from toolkit.store import read_statements as statements
@@ -179,9 +179,31 @@ class RowReader:
         found = await self._fetch(_JOB_OF_RUN_SQL, {"run_id": resource_id})
         return str(found[0]["id"]) if found else None
 
-    async def list_open_roots(self, owner: str) -> list[Row]:
-        """Return the open roots that others hold, or nobody, oldest first."""
-        return await self._fetch(statements.build_open_roots(self._kind), {"owner": owner})
+    async def list_root_owners(self) -> list[str]:
+        """Return the owners of open roots."""
+        return [str(row["owner"]) for row in await self._fetch(statements.ROOT_OWNERS_SQL, {})]
+
+    async def list_free_roots(
+        self, owner: str, at: float, dead: Iterable[str], after: Row | None, limit: int
+    ) -> list[Row]:
+        """Return a page of the open roots that an owner may take, oldest first.
+
+        Args:
+            owner: the owner's id; what it holds itself is not listed.
+            at: the time; leases that end before it have ended.
+            dead: the owners that are known to be dead, whenever their leases end.
+            after: the last root of the page before; none begins with the oldest.
+            limit: the greatest number.
+        """
+        given = {
+            "owner": owner,
+            "at": at,
+            "of": json.dumps(list(dead)),
+            "after": "" if after is None else after["created_at"],
+            "after_id": "" if after is None else after["id"],
+            "limit": limit,
+        }
+        return await self._fetch(statements.build_free_roots(self._kind), given)
 
     async def list_cancel_requests(self, owner: str) -> set[str]:
         """Return the ids of an owner's open roots that are to be cancelled."""

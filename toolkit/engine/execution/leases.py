@@ -9,7 +9,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
@@ -114,7 +113,8 @@ class LeaseManager:
     async def cancel(self, root_id: str) -> None:
         """Have a work item cancelled, here or by the process that has its lease."""
         if root_id not in self._running:
-            for lease in await self._core.store.leases.claim(1, partial(_has_id, root_id)):
+            lease = await self._core.store.leases.claim_root(root_id)
+            if lease is not None:
                 self.start(lease)
         task = self._running.get(root_id)
         if task is not None:
@@ -230,6 +230,8 @@ class LeaseManager:
         for lease in await self._core.store.leases.claim(CLAIM_BATCH_SIZE, self._is_ready):
             await self._readiness.record_status(lease, waiting=False)
             self.start(lease)
+        if not self._readiness.has_unnoted:
+            return
         # The record of what still has to wait says why; that is written once.
         for lease in await self._core.store.leases.claim(
             CLAIM_BATCH_SIZE, self._readiness.needs_notice
@@ -245,7 +247,3 @@ class LeaseManager:
             and work_item["kind"] in self._handlers
             and await self._readiness.is_ready(work_item)
         )
-
-
-async def _has_id(root_id: str, work_item: Row) -> bool:
-    return bool(work_item["id"] == root_id)

@@ -70,6 +70,11 @@ class Readiness:
         self._noted.discard(root_id)
         return True
 
+    @property
+    def has_unnoted(self) -> bool:
+        """Whether some work item had to wait when it was checked, and its record may not say so."""
+        return not self._noted.issuperset(self._waiting)
+
     async def needs_notice(self, work_item: Row) -> bool:
         """Tell whether a work item has to wait, and its record may not say so yet."""
         return work_item["id"] in self._waiting and work_item["id"] not in self._noted

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Final
 
 from sqlalchemy import Connection, TextClause, Update, false, or_, select, true
@@ -24,6 +24,10 @@ from toolkit.store.writing.writer import ChangeWriter
 RENEWED_BELOW: Final = 0.75
 # The share of a lease after which, without a renewal, it may have ended before a call does.
 STALE_AFTER: Final = 0.5
+# Of what is free to claim: somewhat more than is claimed at once, as others claim some of it. Each
+# further page is larger, as the database looks through all open roots for each.
+FIRST_PAGE_SIZE: Final = 256
+PAGE_GROWTH: Final = 4
 
 
 class LeaseStore:
@@ -95,6 +99,9 @@ class LeaseStore:
     ) -> list[Lease]:
         """Claim open roots that nobody works on any more, oldest first.
 
+        What others work on is not read, however much that is; nor is all that nobody does, unless
+        little of it is wanted.
+
         Args:
             limit: the greatest number.
             wanted: tells of each whether to claim it; all are, by default.
@@ -102,17 +109,36 @@ class LeaseStore:
         await self._release_doubtful()
         leases: list[Lease] = []
         at = await self._clock.read()
-        rows = await self._reader.list_open_roots(self._owner.id)
+        owners = await self._reader.list_root_owners()
+        dead = {owner for owner in owners if self._owner.is_stale(owner)}
+        rows: list[Row] = []
+        size = FIRST_PAGE_SIZE
+        while True:
+            after = rows[-1] if rows else None
+            rows = await self._reader.list_free_roots(self._owner.id, at, dead, after, size)
+            self._outages.note_answer()
+            for row in rows:
+                if len(leases) == limit:
+                    return leases
+                if not self._may_be_renewed(row, dead) and (wanted is None or await wanted(row)):
+                    lease = await self._take(row)
+                    leases += [] if lease is None else [lease]
+            if len(rows) < size:
+                return leases
+            size *= PAGE_GROWTH
+
+    async def claim_root(self, root_id: str) -> Lease | None:
+        """Claim an open root, if nobody works on it any more."""
+        await self._release_doubtful()
+        at = await self._clock.read()
+        row = await self._reader.get_row("roots", root_id)
         self._outages.note_answer()
-        for row in rows:
-            if len(leases) == limit:
-                break
-            if not self._is_free(row, at) or self._may_be_renewed(row):
-                continue
-            if wanted is None or await wanted(row):
-                lease = await self._take(row)
-                leases += [] if lease is None else [lease]
-        return leases
+        if row is None or not row["open"] or row["owner"] == self._owner.id:
+            return None
+        dead = {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
+        if not self._is_free(row, at) or self._may_be_renewed(row, dead):
+            return None
+        return await self._take(row)
 
     async def is_abandoned(self, root_id: str) -> bool:
         """Tell whether a root is open and nobody works on it."""
@@ -132,10 +158,10 @@ class LeaseStore:
         owner = row["owner"]
         return owner is None or row["lease_until"] < at or self._owner.is_stale(owner)
 
-    def _may_be_renewed(self, row: Row) -> bool:
-        """Tell whether a lease that has ended may be renewed in a moment."""
+    def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:
+        """Tell whether a lease that has ended may be renewed in a moment, as its owner lives."""
         owner = row["owner"]
-        return bool(self._outages.is_recent and owner and not self._owner.is_stale(owner))
+        return bool(self._outages.is_recent and owner and owner not in dead)
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.
