@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
+import psycopg
 import pytest
 from s3fs import S3FileSystem
 from typer.testing import CliRunner
@@ -265,3 +266,28 @@ def test_of_two_at_once_the_first_mark_stands(s3_url: str, s3_server: str, tmp_p
         assert place.read_mark() == "two b"
         assert list(place.list_entries()) == []
         place.close()
+
+
+def test_who_looks_for_too_long_holds_up_no_other_start(
+    deployment: Deployment,
+    s3_url: str,
+    postgres_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Given an engine that looks at storage that hangs, then others of that place start anyway.
+
+    One of another place is refused, and told who it waits for.
+    """
+    deployment.open("one", s3_url).close()
+    monkeypatch.setattr("toolkit.store.postgres.artifact_place.LOCK_WAIT_S", 0.2)
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("SELECT pg_advisory_lock(hashtextextended('toolkit artifacts', 0))")
+        session = f"session {holder.info.backend_pid} of the server"
+        with deployment.open("two", s3_url) as client:
+            assert session in caplog.text
+            kept = client.artifacts.upload(DATA)
+            assert client.artifacts.get(kept.id).content() == DATA
+        with deployment.refused("three", f"{s3_url}/deeper") as (told,):
+            assert session in told
+    deployment.open("two", s3_url).close()

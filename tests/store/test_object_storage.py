@@ -4,16 +4,21 @@ import asyncio
 import contextlib
 import hashlib
 import logging
+import os
+import socket
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, TcpRelay
+from tests.support.s3_server import ACCESS_KEY, SECRET_KEY, VARIABLES, TcpRelay
+from tests.support.timing import PATIENCE_S, Watch
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.settings import Settings, SettingsError
 from toolkit.store import FileSection
@@ -25,6 +30,9 @@ from toolkit.store.blobs import BlobStore, open_place
 DATA = b"0123456789" * 1_000
 DIGEST = hashlib.sha256(DATA).hexdigest()
 HOUR_S = 3_600.0
+CONNECTIONS: Final = 10  # as many as are made at once
+# Of the 30 s that a process is given to stop, and the two minutes that a call is tried for.
+MAX_STOP_S: Final = 20.0
 
 
 async def never() -> bool:
@@ -291,3 +299,47 @@ async def test_places_that_nothing_knows_are_refused_in_words(tmp_path: Path) ->
         with pytest.raises(RequestError, match="signs URLs"):
             await store.make_link(DIGEST, 60, {})
         await store.close()
+
+
+# Stops as soon as its input does, in the middle of uploads.
+_PROGRAM = """
+import sys
+import threading
+from pathlib import Path
+
+from toolkit import Client
+from toolkit.settings import Settings
+
+client = Client.local(settings=Settings(data_dir=Path(sys.argv[1]), sandbox=True,
+    artifact_url="s3://tests-1/a", artifact_endpoint_url=sys.argv[2]))
+for n in range(40):
+    data = bytes([n]) * 300_000
+    threading.Thread(target=client.artifacts.upload, args=(data,), daemon=True).start()
+sys.stdin.read()
+client.close()
+"""
+
+
+def test_storage_that_hangs_keeps_no_engine_from_stopping(tmp_path: Path) -> None:
+    """Given many calls of storage that says nothing, when an engine stops, then it waits for none.
+
+    It is its process that ends: no thread that hangs is waited for either.
+    """
+    with socket.create_server(("127.0.0.1", 0), backlog=100) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, str(tmp_path / "engine"), url],
+            stdin=subprocess.PIPE,
+            env={**os.environ, **VARIABLES},
+        )
+        assert process.stdin is not None
+        with contextlib.ExitStack() as heard:
+            for _ in range(CONNECTIONS):
+                heard.enter_context(silent.accept()[0])
+            watch = Watch()
+            process.stdin.close()
+            try:
+                assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
+            assert watch.measure_elapsed_s() < MAX_STOP_S

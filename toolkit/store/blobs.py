@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -13,12 +12,11 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.object_storage import ObjectStorage
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.blob_places.remote_threads import RemoteThreads
 from toolkit.store.content import Content
 from toolkit.store.sqlite.connections import make_unavailable_error
 
 MIN_THREAD_BYTES = 256 * 1024
-# Of calls that wait for object storage: one that hangs must not hold up what else uses threads.
-MAX_THREADS = 16
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -56,7 +54,7 @@ class BlobStore:
     def __init__(self, place: BlobPlace, *, synced: bool) -> None:
         self.place = place
         self._synced = synced
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = RemoteThreads()
 
     @property
     def chunk_bytes(self) -> int:
@@ -145,16 +143,12 @@ class BlobStore:
     async def _run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if not self.place.is_remote:
             return await asyncio.to_thread(call, *args, **kwargs)
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(MAX_THREADS, "artifact-storage")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, partial(call, *args, **kwargs))
+        return await self._threads.run(partial(call, *args, **kwargs))
 
     async def close(self) -> None:
         """Close its connections."""
-        if self._threads is not None:
-            await self._run(self.place.close)
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        if self.place.is_remote:
+            await self._threads.close(self.place.close)
 
 
 def make_lost_error() -> RequestError:

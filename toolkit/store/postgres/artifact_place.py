@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Self
 
-from psycopg import Connection, sql
+from psycopg import Connection, errors, sql
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
@@ -24,6 +24,13 @@ log = logging.getLogger(__name__)
 
 _LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit artifacts', 0))"
 _UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit artifacts', 0))"
+# Storage that does not answer holds up who has the lock for minutes, one engine after the other.
+LOCK_WAIT_S: Final = 10.0
+_HOLDER_SQL: Final = (
+    "SELECT pid, client_addr FROM pg_locks JOIN pg_stat_activity USING (pid)"
+    " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+    " AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('toolkit artifacts', 0)"
+)
 _READ_SQL: Final = "SELECT obj_description('artifacts'::regclass)"
 _WRITE_SQL: Final = "COMMENT ON TABLE artifacts IS {}"
 _SAMPLE_SQL: Final = (
@@ -141,8 +148,28 @@ def claim_artifact_place(
         what is to be told where this engine's folder is its own, and others have theirs.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when the place is not that of the database.
+        ServiceError: `UNAVAILABLE` when the place is not that of the database, or another engine
+            takes too long to find out whether its own is.
     """
+    try:
+        return _claim_place(connection, place, engine_id)
+    except errors.LockNotAvailable as error:
+        mark, holder = read_artifact_mark(connection), _describe_holder(connection)
+        if mark is None or mark.name != place.name or not place.is_remote:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"Whether the artifacts in {place.name} are this database's cannot be looked at:"
+                f" {holder} has been looking for more than {LOCK_WAIT_S:g} s.",
+                retry_after=LOCK_WAIT_S,
+            ) from error
+        log.warning(
+            "%s cannot be looked at now, as %s has been looking for more than %g s;"
+            " it is taken for the database's", place.name, holder, LOCK_WAIT_S,
+        )  # fmt: skip
+    return None
+
+
+def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> str | None:
     with _hold_lock(connection):
         mark = read_artifact_mark(connection)
         fit = find_fit(connection, place, mark)
@@ -220,12 +247,26 @@ def _write_mark(place: BlobPlace, mark: ArtifactMark, *, replace: bool) -> None:
 
 @contextmanager
 def _hold_lock(connection: "Connection[Any]") -> Iterator[None]:
-    connection.execute(_LOCK_SQL)
+    connection.execute(f"SET lock_timeout = {round(LOCK_WAIT_S * 1000)}".encode())
+    try:
+        connection.execute(_LOCK_SQL)
+    finally:
+        if not connection.closed:
+            connection.execute("RESET lock_timeout")
     try:
         yield
     finally:
         if not connection.closed:
             connection.execute(_UNLOCK_SQL)
+
+
+def _describe_holder(connection: "Connection[Any]") -> str:
+    """Describe the session that has the lock, for whoever may have to end it."""
+    found = connection.execute(_HOLDER_SQL).fetchone()
+    if found is None:
+        return "another engine"
+    pid, address = found
+    return f"the engine at {address or 'the socket'} (session {pid} of the server)"
 
 
 def has_engines(connection: "Connection[Any]", but: str = "") -> bool:
