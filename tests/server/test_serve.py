@@ -71,6 +71,42 @@ async def test_answers_are_sent_at_once(tmp_path: Path) -> None:
     assert median(took) < 0.03
 
 
+async def test_a_request_that_is_cut_off_at_the_end_is_told_so(tmp_path: Path) -> None:
+    """Given an upload that is not there in time, when the server ends, then its answer is ours."""
+    engine = await open_engine(Settings(data_dir=tmp_path / "data", sandbox=True))
+    ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    listener = bind_socket("127.0.0.1", 0)
+    port = listener.getsockname()[1]
+    serving = asyncio.create_task(
+        serve(engine, "127.0.0.1", listener, on_ready=ready.set_result, grace_s=1.0)
+    )
+    async with httpx.AsyncClient(base_url=await ready, trust_env=False) as client:
+        made = await client.post("/v1/account", json={"email": "ada@example.org"})
+    head = [
+        "POST /v1/artifacts HTTP/1.1",
+        "Host: service.test",
+        f"Authorization: Bearer {made.json()['data']['api_key']}",
+        "Content-Type: text/plain",
+        "Content-Length: 1000",
+        "Expect: 100-continue",
+    ]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write("".join(f"{line}\r\n" for line in [*head, ""]).encode())
+    assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
+    writer.write(b"a few bytes")
+    signal.raise_signal(signal.SIGTERM)
+    answer, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    await serving
+    status, *lines = answer.decode().lower().split("\r\n")
+    headers = dict(line.split(": ", 1) for line in lines)
+    assert status.startswith("http/1.1 503 ")
+    error = json.loads(body)["error"]
+    assert error["code"] == "UNAVAILABLE"
+    assert error["request_id"].lower() == headers["x-request-id"]
+    assert int(headers["retry-after"]) >= 1
+
+
 class Collector(BaseHTTPRequestHandler):
     """Takes spans, and remembers where they were sent."""
 

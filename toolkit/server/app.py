@@ -54,14 +54,23 @@ def build_endpoints(engine: Engine) -> Mapping[str, RequestEndpoint]:
     return {**endpoints, DOCUMENT_PATH: DocumentEndpoint()}
 
 
-def create_app(engine: Engine, observer: RequestObserver | None = None) -> RequestFrame:
+def create_app(
+    engine: Engine, observer: RequestObserver | None = None, *, is_last_word: bool = False
+) -> RequestFrame:
     """Create the ASGI app that serves `/v1` for an engine, on the engine's own loop.
 
     Args:
         engine: the engine that is served.
         observer: the observer of requests; none by default.
+        is_last_word: answer also requests that are cancelled, which only a server does that ends.
     """
-    return RequestFrame(answer_request, engine, PathTable(build_endpoints(engine)), observer)
+    return RequestFrame(
+        answer_request,
+        engine,
+        PathTable(build_endpoints(engine)),
+        observer,
+        is_last_word=is_last_word,
+    )
 
 
 async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:

@@ -74,3 +74,12 @@ def render_exception(error: Exception, request_id: str) -> Response:
 def make_draining_error() -> ServiceError:
     """Make the error of new work that comes during shutdown."""
     return ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
+
+
+def make_cut_off_error() -> ServiceError:
+    """Make the error of a request that a server ends in the middle of."""
+    return ServiceError(
+        ErrorCode.UNAVAILABLE,
+        "The service stopped before this was answered, and may have done it: ask again, with the"
+        " same `Idempotency-Key` if it had one.",
+    )

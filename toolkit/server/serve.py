@@ -59,7 +59,7 @@ def make_config(engine: Engine, grace_s: float, observer: RequestObserver | None
         observer: the observer of requests.
     """
     return uvicorn.Config(
-        create_app(engine, observer),
+        create_app(engine, observer, is_last_word=True),
         backlog=BACKLOG,
         # Its lines go where all others go, and each request has one already.
         log_config=None,

@@ -1,11 +1,13 @@
 """The frame around every request: what each needs, in one pass and not in layers."""
 
+import asyncio
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import Engine
-from toolkit.server.errors import make_draining_error, render_error
+from toolkit.server.errors import make_cut_off_error, make_draining_error, render_error
 from toolkit.server.http.paths import PathTable
 from toolkit.server.middleware.cors import make_cors_app
 from toolkit.server.middleware.limits import TimedBody, check_head
@@ -34,6 +36,8 @@ class RequestFrame:
         engine: the engine that is served.
         table: the paths that are served.
         observer: the observer of requests; none by default.
+        is_last_word: answer also requests that are cancelled, as a server does that ends; where it
+            is the caller who cancels, nobody would read that.
     """
 
     def __init__(
@@ -42,12 +46,15 @@ class RequestFrame:
         engine: Engine,
         table: PathTable[object],
         observer: RequestObserver | None = None,
+        *,
+        is_last_word: bool = False,
     ) -> None:
         self._app = app
         self._engine = engine
         self._settings = engine.settings
         self._table = table
         self._observer = observer
+        self._is_last_word = is_last_word
         self._origins = {origin.encode() for origin in engine.settings.cors_origins}
         self._cors_app = make_cors_app(self._answer, engine.settings.cors_origins)
 
@@ -89,7 +96,15 @@ class RequestFrame:
             return
         if method not in ("GET", "HEAD"):
             receive = scope["state"]["body"] = TimedBody(receive, self._settings.body_timeout_s)
-        await self._app(scope, receive, send)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not self._is_last_word or scope["state"].get("is_answered"):
+                raise
+            task.uncancel()
+            response = render_error(make_cut_off_error(), scope["state"]["request_id"])
+            await response(scope, receive, send)
 
 
 class _ResponseSender:
@@ -105,6 +120,7 @@ class _ResponseSender:
     async def __call__(self, message: Message) -> None:
         """Send one part."""
         if message["type"] == "http.response.start":
+            self._state["is_answered"] = True
             request_id = self._state["request_id"].encode()
             headers = [*message["headers"], (b"x-request-id", request_id), _NOSNIFF]
             body: TimedBody | None = self._state.get("body")
