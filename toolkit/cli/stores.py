@@ -29,7 +29,10 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON inst
 
 
 def make_settings(
-    data_dir: Path, database: str | None = None, artifact_url: str | None = None
+    data_dir: Path,
+    database: str | None = None,
+    artifact_url: str | None = None,
+    artifact_endpoint_url: str | None = None,
 ) -> "Settings":
     """Make the settings of a command; what it was not given is as set elsewhere.
 
@@ -39,7 +42,11 @@ def make_settings(
     from toolkit.settings import Settings
 
     warn_of_password(database)
-    given: dict[str, Any] = {"database": database, "artifact_url": artifact_url}
+    given: dict[str, Any] = {
+        "database": database,
+        "artifact_url": artifact_url,
+        "artifact_endpoint_url": artifact_endpoint_url,
+    }
     return Settings(
         data_dir=data_dir, **{name: value for name, value in given.items() if value is not None}
     )

@@ -22,7 +22,12 @@ T = TypeVar("T")
 
 
 def open_place(
-    data_dir: Path, url: str | None, *, endpoint_url: str | None = None, synced: bool = False
+    data_dir: Path,
+    url: str | None,
+    *,
+    endpoint_url: str | None = None,
+    aws_profile: str | None = None,
+    synced: bool = False,
 ) -> BlobPlace:
     """Open the place of a deployment's artifacts; nothing is connected to yet.
 
@@ -30,6 +35,7 @@ def open_place(
         data_dir: the data directory, in which they are without a URL.
         url: the operator's `artifact_url`: a folder, or a URL as fsspec spells it.
         endpoint_url: of a service that speaks S3.
+        aws_profile: whose credentials it takes; those of the environment by default.
         synced: whether a file is on the disk before it counts as stored.
     """
     if url is None:
@@ -40,7 +46,7 @@ def open_place(
     if scheme in ("file", "local"):
         text = unquote(urlsplit(url).path) if scheme == "file" else path
         return BlobFolder(Path(text.lstrip("/") if os.name == "nt" else text), synced=synced)
-    return ObjectStorage(url, endpoint_url=endpoint_url)
+    return ObjectStorage(url, endpoint_url=endpoint_url, aws_profile=aws_profile)
 
 
 class BlobStore:

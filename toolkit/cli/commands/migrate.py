@@ -1,6 +1,8 @@
 """`toolkit migrate`."""
 
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +15,26 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolkit.settings import Settings
+    from toolkit.store.blob_places.place import BlobPlace
+
+
+@dataclass(frozen=True, slots=True)
+class _Artifacts:
+    """What was asked for of artifacts' bytes; what was not, is as set elsewhere."""
+
+    target: str | None
+    from_endpoint_url: str | None
+    from_profile: str | None
+    may_be_lost: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The places of artifacts' bytes: where they have been or may be, and where they go."""
+
+    sources: "Sequence[BlobPlace]"
+    target: "BlobPlace"
+    url: str | None  # of the target; none where they go into the data directory
 
 
 def migrate(
@@ -30,8 +52,31 @@ def migrate(
     ] = None,
     artifacts: Annotated[
         str | None,
-        typer.Option(help="Where artifacts' bytes go, a folder or a URL; they stay by default."),
+        typer.Option(
+            help="Where artifacts' bytes go, a folder or a URL; TOOLKIT_ARTIFACT_URL by default,"
+            " without which they stay in the data directory."
+        ),
     ] = None,
+    from_endpoint_url: Annotated[
+        str | None,
+        typer.Option(
+            help="The endpoint of the S3 service that they come from, if it is another one than"
+            " TOOLKIT_ARTIFACT_ENDPOINT_URL."
+        ),
+    ] = None,
+    from_profile: Annotated[
+        str | None,
+        typer.Option(
+            help="The profile in ~/.aws with the credentials for where they come from, if those of"
+            " the environment are for where they go."
+        ),
+    ] = None,
+    without_lost: Annotated[
+        bool,
+        typer.Option(
+            "--without-lost", help="Go on though bytes are lost or damaged where they come from."
+        ),
+    ] = False,
     data_dir: DataDir = Path(".toolkit"),
     database: Database = None,
     as_json: AsJson = False,
@@ -42,35 +87,39 @@ def migrate(
     on where it was. All rows are compared and all bytes are read before an engine can open the
     database. Nothing is deleted: the directory's own database is state.db.moved from then on.
 
-    With --artifacts alone, the artifacts of a database move to another place, while no engine runs.
+    With --artifacts alone, the artifacts of a database move from TOOLKIT_ARTIFACT_URL to another
+    place, while no engine runs. In both moves they are looked for in the data directory, too.
     """
+    wanted = _Artifacts(artifacts, from_endpoint_url, from_profile, without_lost)
     if source is None and target is None and artifacts is not None:
-        _move_artifacts(make_settings(data_dir, database), artifacts, as_json=as_json)
+        _move_artifacts(make_settings(data_dir, database), wanted, as_json=as_json)
         return
     if source is None and target is None:
         _bring_up_to_date(data_dir, database, as_json=as_json)
         return
-    from toolkit.store.maintenance.moving import ArtifactPlaces, move_data_dir
-
     source = source or data_dir
-    settings = make_settings(source, target or database)
+    _move_data_dir(source, make_settings(source, target or database), wanted, as_json=as_json)
+
+
+def _move_data_dir(
+    source: Path, settings: "Settings", artifacts: _Artifacts, *, as_json: bool
+) -> None:
+    """Move a data directory into a database."""
+    from toolkit.store.maintenance.moving import move_data_dir
+
     url = settings.get_database_url()
     if url is None:
         raise typer.BadParameter("name the database, or set TOOLKIT_DATABASE", param_hint="--to")
-    places = ArtifactPlaces(
-        settings.artifact_url, artifacts or settings.artifact_url, settings.artifact_endpoint_url
-    )
-    moved = move_data_dir(source, url, places)
+    with _open_places(settings, artifacts, is_folder_first=True) as places:
+        moved = move_data_dir(
+            source, url, places.sources, places.target, may_be_lost=artifacts.may_be_lost
+        )
     if as_json:
         print_json(asdict(moved))
-    else:
-        typer.echo(
-            f"✓ {moved.rows} rows are there and alike, and {moved.artifacts} files of bytes."
-        )
-        _print_lost(moved.lost)
-        typer.echo(f"Serve it: {_explain_serving(source, places.target)}")
-    if moved.lost:
-        raise typer.Exit(1)
+        return
+    typer.echo(f"✓ {moved.rows} rows are there and alike, and {moved.artifacts} files of bytes.")
+    _print_lost(moved.lost)
+    typer.echo(f"Serve it: {_explain_serving(source, places.url)}")
 
 
 def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) -> None:
@@ -88,9 +137,8 @@ def _bring_up_to_date(data_dir: Path, database: str | None, *, as_json: bool) ->
         )
 
 
-def _move_artifacts(settings: "Settings", artifacts: str, *, as_json: bool) -> None:
+def _move_artifacts(settings: "Settings", artifacts: _Artifacts, *, as_json: bool) -> None:
     """Move the artifacts of a database to another place."""
-    from toolkit.store.blobs import open_place
     from toolkit.store.maintenance.databases import move_artifacts_of
 
     url = settings.get_database_url()
@@ -98,31 +146,59 @@ def _move_artifacts(settings: "Settings", artifacts: str, *, as_json: bool) -> N
         raise typer.BadParameter(
             "name the database, or set TOOLKIT_DATABASE", param_hint="--database"
         )
-    endpoint_url = settings.artifact_endpoint_url
-    new = make_settings(settings.data_dir, artifact_url=artifacts).artifact_url
-    places = (settings.artifact_url, new)
-    old, target = (
-        open_place(settings.data_dir, each, endpoint_url=endpoint_url, synced=True)
-        for each in places
-    )
-    try:
-        moved = move_artifacts_of(url, old, target)
-    finally:
-        old.close()
-        target.close()
+    with _open_places(settings, artifacts, is_folder_first=False) as places:
+        moved = move_artifacts_of(
+            url, places.sources, places.target, may_be_lost=artifacts.may_be_lost
+        )
     if as_json:
         print_json(asdict(moved))
-    else:
-        typer.echo(f"✓ {moved.artifacts} files of bytes are there, {moved.copied} of them copied.")
-        _print_lost(moved.lost)
-        typer.echo(f"Serve it with TOOLKIT_ARTIFACT_URL={new}.")
-    if moved.lost:
-        raise typer.Exit(1)
+        return
+    typer.echo(f"✓ {moved.artifacts} files of bytes are there, {moved.copied} of them copied.")
+    _print_lost(moved.lost)
+    typer.echo(f"Serve it with TOOLKIT_ARTIFACT_URL={places.url}.")
+
+
+@contextmanager
+def _open_places(
+    settings: "Settings", artifacts: _Artifacts, *, is_folder_first: bool
+) -> "Iterator[_Places]":
+    """Open the places of a move: the data directory's folder, the one that is set, and the target.
+
+    Args:
+        settings: with the place that is set, which may be the target already.
+        artifacts: what was asked for.
+        is_folder_first: whether the data directory's folder comes before the place that is set.
+    """
+    from toolkit.store.blobs import open_place
+
+    data_dir, endpoint_url = settings.data_dir, settings.artifact_endpoint_url
+    checked = make_settings(
+        data_dir, artifact_url=artifacts.target, artifact_endpoint_url=artifacts.from_endpoint_url
+    )
+    if settings.artifact_url is None and (artifacts.from_endpoint_url or artifacts.from_profile):
+        raise typer.BadParameter(
+            "name where artifacts come from by TOOLKIT_ARTIFACT_URL",
+            param_hint="--from-endpoint-url, --from-profile",
+        )
+    with ExitStack() as stack:
+        folder = stack.enter_context(closing(open_place(data_dir, None)))
+        sources = [folder]
+        if settings.artifact_url is not None:
+            place = open_place(
+                data_dir,
+                settings.artifact_url,
+                endpoint_url=checked.artifact_endpoint_url,
+                aws_profile=artifacts.from_profile,
+            )
+            sources.append(stack.enter_context(closing(place)))
+        target = open_place(data_dir, checked.artifact_url, endpoint_url=endpoint_url, synced=True)
+        stack.enter_context(closing(target))
+        yield _Places(sources if is_folder_first else sources[::-1], target, checked.artifact_url)
 
 
 def _print_lost(lost: "Sequence[str]") -> None:
     for digest in lost:
-        typer.echo(f"✗ bytes with SHA-256 {digest} were not in the store, or damaged")
+        typer.echo(f"✗ bytes with SHA-256 {digest} are lost, or damaged")
 
 
 def _explain_serving(source: Path, artifact_url: str | None) -> str:

@@ -81,16 +81,19 @@ class ObjectStorage:
     Args:
         url: the URL, as fsspec spells it; without secrets.
         endpoint_url: of a service that speaks S3, where it is not AWS.
+        aws_profile: whose credentials S3 takes; those of the environment by default.
     """
 
     is_default = False
     is_remote = True
     chunk_bytes = READ_BYTES
 
-    def __init__(self, url: str, *, endpoint_url: str | None = None) -> None:
+    def __init__(
+        self, url: str, *, endpoint_url: str | None = None, aws_profile: str | None = None
+    ) -> None:
         self._url = url.rstrip("/")
         self.name = re.sub("^s3a:", "s3:", self._url)
-        self._endpoint_url = endpoint_url
+        self._s3_options = {"endpoint_url": endpoint_url, "profile": aws_profile}
         self._lock = threading.Lock()
         self._opened: Any = None
         self._calls = RemoteCalls()
@@ -358,8 +361,8 @@ class ObjectStorage:
         options: dict[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
         if self._is_s3:
             options["config_kwargs"] = dict(_S3_CONFIG)
-            if self._endpoint_url is not None:
-                options["endpoint_url"] = self._endpoint_url
+            given = {name: text for name, text in self._s3_options.items() if text is not None}
+            options |= given
         try:
             from fsspec.core import url_to_fs
 

@@ -1,9 +1,10 @@
 """What an operator's commands do with a database of PostgreSQL, whose driver is an extra."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from toolkit.store.blob_places.copying import BlobCopy
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import find_database
 from toolkit.store.extras import needs_postgres
@@ -13,9 +14,6 @@ from toolkit.store.maintenance.prune import PruneResult
 from toolkit.store.read_connection import Row
 from toolkit.store.schema import SchemaVersion
 from toolkit.store.sqlite.database import migrate_data_dir
-
-if TYPE_CHECKING:
-    from toolkit.store.postgres.upkeep.artifact_moving import ArtifactMove
 
 
 def check_database(url: str) -> None:
@@ -125,17 +123,21 @@ def back_up_database(url: str, target: Path, place: BlobPlace) -> BackupResult:
     return back_up_postgres(url, target, place)
 
 
-def move_artifacts_of(url: str, source: BlobPlace, target: BlobPlace) -> "ArtifactMove":
+def move_artifacts_of(
+    url: str, sources: Sequence[BlobPlace], target: BlobPlace, *, may_be_lost: bool = False
+) -> BlobCopy:
     """Move the artifacts of a database to another place, which it remembers from then on.
 
     Args:
         url: its address; no engine has it open.
-        source: where they have been.
+        sources: where they have been, and then where else they may be.
         target: where they are from now on.
+        may_be_lost: whether some of them may be lost.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when one of them cannot be used, or an engine is running.
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, an engine is running, or bytes
+            are lost.
     """
     with needs_postgres():
         from toolkit.store.postgres.upkeep.artifact_moving import move_artifacts
-    return move_artifacts(url, source, target)
+    return move_artifacts(url, sources, target, may_be_lost=may_be_lost)

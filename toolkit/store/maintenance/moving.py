@@ -2,14 +2,14 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.copying import copy_blobs
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.blobs import open_place
 from toolkit.store.data_dir.location import COPY_NUMBER, find_database, is_copy
 from toolkit.store.data_dir.owners import find_active_owners
 from toolkit.store.data_dir.world import LIVE_WORLD, SANDBOX_WORLD
@@ -21,24 +21,8 @@ MOVED_NAME = "state.db.moved"
 _NAME_LENGTH = 16
 _ACCOUNTS_SQL = "SELECT min(id), min(created_at) FROM accounts"
 _FILES_SQL = (
-    "SELECT DISTINCT sha256, size_bytes FROM artifacts"
-    " WHERE NOT deleted AND content IS NULL ORDER BY sha256"
+    "SELECT DISTINCT sha256 FROM artifacts WHERE NOT deleted AND content IS NULL ORDER BY sha256"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactPlaces:
-    """The places of artifacts' bytes before and after a move; the same where they stay.
-
-    Attributes:
-        source: as `artifact_url` was.
-        target: as it is from then on.
-        endpoint_url: of a service that speaks S3.
-    """
-
-    source: str | None
-    target: str | None
-    endpoint_url: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +33,7 @@ class MoveResult:
         rows: how many there are, all of which were compared.
         copied: how many of them this call copied.
         artifacts: how many artifacts' bytes were read, and fit their SHA-256.
-        lost: the SHA-256 of bytes that a record refers to, and that were not there, or damaged.
+        lost: the SHA-256 of bytes that a record refers to, and that were in no place, or damaged.
     """
 
     rows: int
@@ -58,7 +42,14 @@ class MoveResult:
     lost: tuple[str, ...]
 
 
-def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResult:
+def move_data_dir(
+    data_dir: Path,
+    url: str,
+    sources: Sequence[BlobPlace],
+    target_place: BlobPlace,
+    *,
+    may_be_lost: bool = False,
+) -> MoveResult:
     """Move a data directory into a database, or go on with a move that was interrupted.
 
     Nothing is deleted. The directory's own database is set aside, so that what is stored in the
@@ -67,10 +58,13 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
     Args:
         data_dir: of the newest revision; nobody has it open.
         url: of a database without tables of the toolkit, or the one of the interrupted move.
-        places: those of its artifacts' bytes.
+        sources: where its artifacts' bytes may be.
+        target_place: where they are from then on.
+        may_be_lost: whether some of them may be lost.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when one of them cannot be used, or they differ afterwards.
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, they differ afterwards, or
+            bytes are lost, before which nothing is written to either database.
     """
     with needs_postgres():
         from toolkit.store.postgres.artifact_place import check_unclaimed, set_artifact_place
@@ -89,24 +83,24 @@ def move_data_dir(data_dir: Path, url: str, places: ArtifactPlaces) -> MoveResul
                 "It is a copy of another data directory, or was moved already: go on with it by"
                 " `toolkit serve --take-up` first.",
             )
+        move.check_free()
+        check_unclaimed(target, target_place)
+        digests = [str(row[0]) for row in source.execute(_FILES_SQL).fetchall()]
+        moved = copy_blobs(digests, sources, target_place, may_be_lost=may_be_lost)
         move.begin()
-        place = open_place(data_dir, places.target, endpoint_url=places.endpoint_url)
-        check_unclaimed(target, place)
-        digests, lost = _move_artifacts(data_dir, source, places)
         copied = move.copy_rows()
         rows = move.verify()
         (world,) = source.execute("PRAGMA application_id").fetchone()
         # Cut off from here on, it has open work that the database's engines go on with.
         source.execute(f"PRAGMA user_version = {COPY_NUMBER}")
         source.execute("COMMIT")
-        set_artifact_place(target, place)
-        place.close()
+        set_artifact_place(target, target_place)
         move.end(sandbox={SANDBOX_WORLD: True, LIVE_WORLD: False}.get(world))
     for suffix in ("", "-wal", "-shm"):
         file = database.with_name(database.name + suffix)
         if file.exists():
             file.replace(database.with_name(f"{MOVED_NAME}{suffix}"))
-    return MoveResult(rows, copied.total(), len(digests) - len(lost), tuple(lost))
+    return MoveResult(rows, copied.total(), moved.artifacts, moved.lost)
 
 
 @contextmanager
@@ -123,49 +117,3 @@ def _compute_name(source: sqlite3.Connection) -> str:
     """Compute a name of a directory that stays when it is marked as a copy."""
     facts = repr(source.execute(_ACCOUNTS_SQL).fetchone())
     return hashlib.sha256(facts.encode()).hexdigest()[:_NAME_LENGTH]
-
-
-def _move_artifacts(
-    data_dir: Path, source: sqlite3.Connection, places: ArtifactPlaces
-) -> tuple[list[str], list[str]]:
-    """Copy the bytes that are not there yet, and read all of them where they are from now on.
-
-    Returns:
-        the digests of all that are no part of their record, and of those that are lost.
-    """
-    old = open_place(data_dir, places.source, endpoint_url=places.endpoint_url)
-    new = old
-    if places.target != places.source:
-        new = open_place(data_dir, places.target, endpoint_url=places.endpoint_url, synced=True)
-    digests, lost = [], []
-    try:
-        for digest, size in source.execute(_FILES_SQL).fetchall():
-            digests.append(digest)
-            if new is not old and not _is_whole(new, digest, size):
-                data = _read_whole(old, digest)
-                if data is not None:
-                    new.write(digest, data)
-            if _read_whole(new, digest) is None:
-                lost.append(digest)
-    finally:
-        old.close()
-        new.close()
-    return digests, lost
-
-
-def _is_whole(place: BlobPlace, digest: str, size: int | None) -> bool:
-    try:
-        return place.find_size(digest) == size
-    except FileNotFoundError:
-        return False
-
-
-def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
-    """Read bytes; none where they are not there, or damaged."""
-    try:
-        data = place.read(sha256, 0, None)
-    except FileNotFoundError:
-        return None
-    if hashlib.sha256(data).hexdigest() != sha256:
-        return None
-    return data

@@ -31,7 +31,7 @@ _HOLDER_SQL: Final = (
     " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
     " AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('toolkit artifacts', 0)"
 )
-_READ_SQL: Final = "SELECT obj_description('artifacts'::regclass)"
+_READ_SQL: Final = "SELECT obj_description(to_regclass('artifacts'), 'pg_class')"
 _WRITE_SQL: Final = "COMMENT ON TABLE artifacts IS {}"
 _SAMPLE_SQL: Final = (
     "SELECT sha256 FROM artifacts WHERE content IS NULL AND deleted = FALSE LIMIT 5"
@@ -92,7 +92,7 @@ class PlaceFit(Enum):
 
 
 def read_artifact_mark(connection: "Connection[Any]") -> ArtifactMark | None:
-    """Read what a database remembers of the place of its artifacts."""
+    """Read what a database remembers of the place of its artifacts; one without tables, nothing."""
     (text,) = connection.execute(_READ_SQL).fetchone() or (None,)
     return ArtifactMark.parse(str(text or ""))
 

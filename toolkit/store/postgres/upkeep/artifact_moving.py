@@ -1,13 +1,13 @@
 """The move of a database's artifacts to another place, which it remembers from then on."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
 from psycopg import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.copying import BlobCopy, copy_blobs
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.content import compute_sha256
 from toolkit.store.postgres.artifact_place import (
     PlaceFit,
     find_fit,
@@ -24,22 +24,9 @@ _FILES_SQL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactMove:
-    """The result of a move of artifacts.
-
-    Attributes:
-        artifacts: how many artifacts' bytes are in the new place, and fit their SHA-256.
-        copied: how many of them this call copied.
-        lost: the SHA-256 of bytes that were in neither place, or damaged.
-    """
-
-    artifacts: int
-    copied: int
-    lost: tuple[str, ...]
-
-
-def move_artifacts(url: str, source: BlobPlace, target: BlobPlace) -> ArtifactMove:
+def move_artifacts(
+    url: str, sources: Sequence[BlobPlace], target: BlobPlace, *, may_be_lost: bool = False
+) -> BlobCopy:
     """Copy a database's artifacts to another place, read all of them there, and remember it.
 
     What is there already is not copied again, so that an interrupted move goes on, and a place that
@@ -47,11 +34,13 @@ def move_artifacts(url: str, source: BlobPlace, target: BlobPlace) -> ArtifactMo
 
     Args:
         url: of the database, which no engine has open.
-        source: where they have been.
+        sources: where they have been, and then where else they may be.
         target: where they are from now on.
+        may_be_lost: whether some of them may be lost.
 
     Raises:
-        ServiceError: `UNAVAILABLE` when one of them cannot be used, or an engine is running.
+        ServiceError: `UNAVAILABLE` when one of them cannot be used, an engine is running, or bytes
+            are lost, and the database goes on with the place that it had.
     """
     with open_existing(url, newest=True) as connection:
         if has_engines(connection):
@@ -60,20 +49,11 @@ def move_artifacts(url: str, source: BlobPlace, target: BlobPlace) -> ArtifactMo
                 "An engine has the database open: stop all of them, and wait some seconds after"
                 " one that was killed.",
             )
-        _check_places(connection, source, target)
+        _check_places(connection, sources[0], target)
         digests = [str(row[0]) for row in connection.execute(_FILES_SQL).fetchall()]
-        copied, lost = 0, []
-        for digest in digests:
-            if _read_whole(target, digest) is not None:
-                continue
-            data = _read_whole(source, digest)
-            if data is not None:
-                target.write(digest, data)
-                copied += 1
-            if data is None or _read_whole(target, digest) is None:
-                lost.append(digest)
+        moved = copy_blobs(digests, sources, target, may_be_lost=may_be_lost)
         set_artifact_place(connection, target, is_default=False)
-    return ArtifactMove(len(digests) - len(lost), copied, tuple(lost))
+    return moved
 
 
 def _check_places(connection: "Connection[Any]", source: BlobPlace, target: BlobPlace) -> None:
@@ -93,12 +73,3 @@ def _has_everything(connection: "Connection[Any]", place: BlobPlace) -> bool:
     there = {entry.digest for entry in place.list_entries()}
     digests = connection.execute(_FILES_SQL).fetchall()
     return all(str(row[0]) in there for row in digests)
-
-
-def _read_whole(place: BlobPlace, sha256: str) -> bytes | None:
-    """Read bytes; none where they are not there, or damaged."""
-    try:
-        data = place.read(sha256, 0, None)
-    except FileNotFoundError:
-        return None
-    return data if compute_sha256(data) == sha256 else None

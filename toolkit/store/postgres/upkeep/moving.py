@@ -56,20 +56,28 @@ class RowMove:
         """Tell whether the database is what an interrupted move from the same source left."""
         return read_postgres_revision(self._target) == self._revision
 
+    def check_free(self) -> None:
+        """Check that the database is empty, or that of this move; nothing is written.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` when the database is in use for something else.
+        """
+        if not self.is_begun and read_postgres_revision(self._target) is not None:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "The database has tables of the toolkit already: name an empty one, or the one that"
+                " a move of the same data directory was interrupted in.",
+            )
+
     def begin(self) -> None:
         """Make the tables, or see that they are those of this move.
 
         Raises:
             ServiceError: `UNAVAILABLE` when the database is in use for something else.
         """
+        self.check_free()
         if self.is_begun:
             return
-        if read_postgres_revision(self._target) is not None:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "The database has tables of the toolkit already: name an empty one, or the one that"
-                " a move of the same data directory was interrupted in.",
-            )
         with self._target.transaction():
             migrate_postgres_schema(self._target)
             self._target.execute("UPDATE alembic_version SET version_num = %s", (self._revision,))
