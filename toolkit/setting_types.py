@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, SecretStr
 
-_DISPATCH = re.compile(r"(dask|tls)://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):\d{1,5}")
+_SCHEDULER = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:]+\]):(\d{1,5})")
 _DATABASE = re.compile(r"postgres(ql)?://")
 _STRAY_PERCENT = re.compile("%(?![0-9A-Fa-f]{2})")
 _ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:\d{1,5})?|https?://\[[0-9a-f:]+\](:\d{1,5})?")
@@ -27,8 +27,19 @@ def _check_network(text: str) -> str:
     return text
 
 
+def is_scheduler(text: str) -> bool:
+    """Tell whether a text is the host and port of a scheduler.
+
+    >>> [is_scheduler(each) for each in ("10.0.0.7:8786", "[::1]:8786", "10.0.0.7", "a:99999")]
+    [True, True, False, False]
+    """
+    found = _SCHEDULER.fullmatch(text)
+    return found is not None and 0 < int(found[2]) < 65_536
+
+
 def _check_dispatch(text: str) -> str:
-    if not _DISPATCH.fullmatch(text):
+    scheme, _, rest = text.partition("://")
+    if scheme not in ("dask", "tls") or not is_scheduler(rest):
         raise ValueError(
             "is not the address of a Dask scheduler such as dask://10.0.0.7:8786, or"
             " tls://10.0.0.7:8786"

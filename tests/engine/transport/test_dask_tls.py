@@ -5,13 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.batch.conftest import write_notebook
 from tests.support.dask_cluster import DaskCluster, write_certificates
 from tests.support.recording_proxy import RecordingProxy
 from tests.support.worker_capability import load_work_registry
 from toolkit import Client, batch
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.cli import app
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.settings import Settings
 
 pytest.importorskip("distributed")
@@ -72,6 +74,45 @@ def test_certificates_are_looked_for_when_it_is_opened(
     lost = {**certificates, "key_file": tmp_path / "lost"}
     with pytest.raises(ServiceError, match="correct `dispatch_tls`"):
         open_client(tmp_path, 1, lost)
+
+
+def test_certificates_are_for_an_address_that_encrypts(
+    certificates: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given certificates and an address that encrypts nothing, then a line says how to write it."""
+    for name, path in certificates.items():
+        monkeypatch.setenv(f"TOOLKIT_DISPATCH_TLS__{name.upper()}", str(path))
+    with pytest.raises(RequestError) as refused:
+        Client.local(tmp_path / "data", sandbox=True, dispatch="dask://127.0.0.1:1")
+    write_notebook(tmp_path / "notebook.ipynb", "x: int = 1")
+    (tmp_path / "grid.yaml").write_text("x: [1]")
+    words = ["batch", str(tmp_path / "notebook.ipynb"), "--grid", str(tmp_path / "grid.yaml")]
+    words += ["--out", str(tmp_path / "out"), "--dask", "127.0.0.1:1"]
+    where = ["--sandbox", "--data-dir", str(tmp_path / "data")]
+    batched = CliRunner().invoke(app, [*words, *where]).exception
+    for error in (refused.value, batched):
+        assert isinstance(error, RequestError), error
+        assert error.code is ErrorCode.INVALID_REQUEST
+        assert "write tls://127.0.0.1:1" in error.message
+        assert "\n" not in error.message
+    words = ["serve", "--port", "0", "--dispatch", "dask://127.0.0.1:1"]
+    served = CliRunner().invoke(app, [*words, *where])
+    assert served.exit_code == 3
+    assert "write tls://127.0.0.1:1" in served.stderr
+
+
+def test_a_batch_needs_a_port(tmp_path: Path) -> None:
+    """Given what is no address of a scheduler, then a batch says so, and how one is written."""
+    write_notebook(tmp_path / "notebook.ipynb", "x: int = 1")
+    (tmp_path / "grid.yaml").write_text("x: [1]")
+    words = ["batch", str(tmp_path / "notebook.ipynb"), "--grid", str(tmp_path / "grid.yaml")]
+    words += ["--out", str(tmp_path / "out"), "--data-dir", str(tmp_path / "data"), "--sandbox"]
+    for wrong in ("foo", "dask://foo", "tcp://foo", "foo:99999", "http://foo:1", "tls://foo:x"):
+        error = CliRunner().invoke(app, [*words, "--dask", wrong]).exception
+        assert isinstance(error, RequestError), error
+        assert error.code is ErrorCode.INVALID_REQUEST
+        assert f"`{wrong}` is not the address of a Dask scheduler" in error.message
+        assert "\n" not in error.message
 
 
 def test_a_batch_runs_on_a_cluster_that_encrypts(

@@ -29,6 +29,7 @@ class DaskRowExecutor(Executor):
         address: of the scheduler: `host:port`, `tcp://…`, `dask://…` or `tls://…`.
 
     Raises:
+        RequestError: `INVALID_REQUEST` where it is no address, or does not go with certificates.
         ServiceError: `UNAVAILABLE` without the extra, without certificates, and when the scheduler
             does not answer for `scheduler_wait_s`.
     """

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 
 from distributed import Security
 
-from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.setting_types import TlsFiles
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.setting_types import TlsFiles, is_scheduler
 
 DASK_SCHEME = "dask://"
+TCP_SCHEME = "tcp://"
 TLS_SCHEME = "tls://"
 # Where Dask says, with a traceback, that connections and what was asked for by them are lost.
 _LOSS_LOGGERS = (
@@ -24,11 +25,20 @@ log = logging.getLogger(__name__)
 def to_dask_address(address: str) -> str:
     """Write the address of a scheduler as Dask has it.
 
+    Raises:
+        RequestError: `INVALID_REQUEST` where it is none.
+
     >>> to_dask_address("dask://10.0.0.7:8786"), to_dask_address("tls://10.0.0.7:8786")
     ('tcp://10.0.0.7:8786', 'tls://10.0.0.7:8786')
     """
-    host = address.partition("://")[2] or address
-    return f"{TLS_SCHEME if address.startswith(TLS_SCHEME) else 'tcp://'}{host}"
+    host = address.removeprefix(DASK_SCHEME).removeprefix(TCP_SCHEME).removeprefix(TLS_SCHEME)
+    if not is_scheduler(host):
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"`{address}` is not the address of a Dask scheduler: name its host and port, such as"
+            " 10.0.0.7:8786, or tls://10.0.0.7:8786 where it encrypts.",
+        )
+    return f"{TLS_SCHEME if address.startswith(TLS_SCHEME) else TCP_SCHEME}{host}"
 
 
 def make_security(address: str, files: TlsFiles | None) -> Security:
@@ -39,9 +49,10 @@ def make_security(address: str, files: TlsFiles | None) -> Security:
         files: where they are; none for those that Dask's own configuration names.
 
     Raises:
+        RequestError: `INVALID_REQUEST` where there are some, and the address encrypts nothing.
         ServiceError: `UNAVAILABLE` where an encrypted connection has none, or they cannot be read.
     """
-    given = {}
+    given: dict[str, str] = {}
     if files is not None:
         given = {
             "tls_ca_file": str(files.ca_file),
@@ -57,7 +68,15 @@ def make_security(address: str, files: TlsFiles | None) -> Security:
             f"The certificates for {address} cannot be used: correct `dispatch_tls`"
             f" ({error.strerror or error}).",
         ) from None
-    if address.startswith(TLS_SCHEME) and context is None:
+    is_encrypted = address.startswith(TLS_SCHEME)
+    if security.require_encryption and not is_encrypted:
+        host = address.removeprefix(TCP_SCHEME)
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "Certificates are given (`dispatch_tls`, or Dask's `require-encryption`), and"
+            f" {address} encrypts nothing: write {TLS_SCHEME}{host}, or give none.",
+        )
+    if is_encrypted and context is None:
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             f"{address} needs certificates: name their files in `dispatch_tls`, or in Dask's own"

@@ -12,6 +12,7 @@ def make_executor(settings: Settings) -> CpuExecutor:
     """Make the executor that the setting `dispatch` names; it starts nothing yet.
 
     Raises:
+        RequestError: `INVALID_REQUEST` with certificates for an address that encrypts nothing.
         ServiceError: `UNAVAILABLE` without the extra that it needs, or without certificates.
     """
     local = WorkerPool.of(settings)
