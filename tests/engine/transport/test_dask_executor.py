@@ -32,6 +32,7 @@ from toolkit.settings import Settings
 from toolkit.workers.serialization import NotSerializableError
 
 pytest.importorskip("distributed")
+GIB = 1024**3
 
 
 def make_executor(
@@ -200,6 +201,31 @@ def test_resources_choose_the_worker(
         assert passing.output["result"] != worker.pid
 
 
+def test_memory_chooses_the_worker_and_is_the_step_s_to_use(
+    cluster: DaskCluster, tmp_path: Path
+) -> None:
+    """Given a step that needs more memory than is the rule, a worker with so much lets it have it.
+
+    It is of those that offer so much, and not of those that offer less.
+    """
+    needy = replace(WORK, id="test.memory", resources={"memory": 2 * GIB})
+    registry = Registry.load(extra=[WORK, needy])
+    settings = Settings(dispatch=cluster.dispatch, cpu_memory_bytes=GIB // 2)
+    use = {"task": "use_memory", "args": [GIB]}
+    with (
+        Client.local(tmp_path, sandbox=True, registry=registry, settings=settings) as client,
+        start_worker(cluster.address, "--resources", f"memory={GIB}") as small,
+    ):
+        refused = client.runs.create("test.work", use).wait(check=False).record.error
+        assert refused is not None
+        assert "cpu_memory_bytes" in refused.message
+        waiting = client.runs.create("test.memory", {"task": "find_parent"})
+        wait_until(lambda: waiting.refresh().record.status_detail == "waiting_worker")
+        with start_worker(cluster.address, "--resources", f"memory={4 * GIB}") as large:
+            assert waiting.wait().output["result"] == large.pid != small.pid
+            assert client.runs.create("test.memory", use).wait().output["result"] == GIB
+
+
 async def test_a_step_waits_for_no_worker_for_ever(cluster: DaskCluster) -> None:
     """Given what no worker has, then a step fails after a while, and takes no place meanwhile."""
     waits: list[str | None] = []
@@ -295,7 +321,13 @@ def test_a_client_dispatches(cluster: DaskCluster, tmp_path: Path) -> None:
 
 def test_an_address_is_checked(tmp_path: Path) -> None:
     """Given what is no address of a Dask scheduler, then the engine is not opened."""
-    for wrong in ("tcp://127.0.0.1:8786", "dask://127.0.0.1", "dask://a:b", "ray://x:1"):
+    for wrong in (
+        "tcp://127.0.0.1:8786",
+        "dask://127.0.0.1",
+        "dask://a:b",
+        "dask://a:99999",
+        "ray://x:1",
+    ):
         with pytest.raises(RequestError) as caught:
             Client.local(tmp_path, sandbox=True, dispatch=wrong)
         assert caught.value.details[0].path == "dispatch"
