@@ -47,7 +47,7 @@ def run(
     progress: bool = True,
     dask: str | None = None,
     executor: str | ExecutorFactory | None = None,
-    host: str = "127.0.0.1",
+    host: str | None = None,
     base_url: str | None = None,
     data_dir: str | Path | None = None,
     sandbox: bool = False,
@@ -73,7 +73,7 @@ def run(
         executor: what makes a `concurrent.futures.Executor` on whose workers they run instead: a
             function, or its `module:name`.
         host: the address of this machine by which those workers reach the engine here, which all
-            of their `Client()`s ask.
+            of their `Client()`s ask; 127.0.0.1 by default, which needs workers on this machine.
         base_url: the server that they ask instead; by default that of the environment or profile.
         data_dir: the folder of the engine here; `./.toolkit` by default.
         sandbox: whether its vendors are simulated.

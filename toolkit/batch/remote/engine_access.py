@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 
+from toolkit.batch.remote.engine_host import EngineHost
 from toolkit.batch.remote.executors import EngineChoice
 from toolkit.client import Client
 from toolkit.contract.account import MAX_OVERLAP_S
@@ -15,7 +16,8 @@ from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.engine import Engine
 from toolkit.local import start_engine
-from toolkit.profiles.resolution import API_KEY_VARIABLE, BASE_URL_VARIABLE, names_server
+from toolkit.profiles.resolution import API_KEY_VARIABLE, BASE_URL_VARIABLE
+from toolkit.settings import Settings
 
 STOP_TIMEOUT_S = 10.0
 KEY_NAME = "toolkit batch"
@@ -24,16 +26,20 @@ Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask
 
 
 @contextmanager
-def open_access(choice: EngineChoice) -> Iterator[Access]:
+def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Access]:
     """Open the engine of a batch, and yield what tells the variables by which notebooks ask it.
 
     They get a key of their own, which may read and write, and ends with the batch.
 
+    Args:
+        choice: the engine.
+        host: its addresses, if it is one of this process.
+
     Raises:
         ServiceError: `UNAVAILABLE` when it cannot be opened, served or reached.
     """
-    if _is_own(choice):
-        with _serve_own(choice) as (url, key):
+    if host is not None:
+        with _serve_own(choice, host) as (url, key):
             variables = {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: key}
             yield lambda: variables
         return
@@ -45,12 +51,6 @@ def open_access(choice: EngineChoice) -> Iterator[Access]:
             yield lambda: {BASE_URL_VARIABLE: url, API_KEY_VARIABLE: keys.get()}
         finally:
             keys.take_back()
-
-
-def _is_own(choice: EngineChoice) -> bool:
-    """Tell whether it is an engine of this process."""
-    local = choice.data_dir is not None or choice.sandbox
-    return local or not names_server(choice.base_url, None)
 
 
 class LentKeys:
@@ -89,7 +89,7 @@ class LentKeys:
 
 
 @contextmanager
-def _serve_own(choice: EngineChoice) -> Iterator[tuple[str, str]]:
+def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, str]]:
     """Serve an engine of this process; yield its address, and a key that ends with the process."""
     if find_spec("uvicorn") is None:
         raise ServiceError(
@@ -100,13 +100,20 @@ def _serve_own(choice: EngineChoice) -> Iterator[tuple[str, str]]:
     from toolkit.server.listening import bind_socket
     from toolkit.server.serve import serve_beside
 
-    listener = bind_socket(choice.host, 0)
-    url = f"http://{_quote_host(choice.host)}:{listener.getsockname()[1]}"
+    listener = bind_socket(host.listens, 0)
+    port = listener.getsockname()[1]
+    url = f"http://{_quote_host(host.told)}:{port}"
+    if not host.is_loopback:
+        print(
+            f"The batch's engine listens on {_quote_host(host.listens)}:{port}, beyond this"
+            f" machine: workers ask it at {url}, by a key, until the batch ends.",
+            file=sys.stderr,
+        )
     try:
         thread, _ = start_engine(
             choice.data_dir,
             sandbox=choice.sandbox,
-            settings=None,
+            settings=Settings(closed_signup=True),  # it is its owner's and the notebooks' alone
             registry=None,
             faults=None,
             cassette=None,

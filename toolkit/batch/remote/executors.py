@@ -4,13 +4,14 @@ import os
 import sys
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.profiles.resolution import names_server
 from toolkit.workers.serialization import find_function
 
 ExecutorFactory = Callable[[], Executor]
@@ -44,13 +45,21 @@ class EngineChoice:
             names, or else for an engine of this process.
         data_dir: the folder of that engine; `./.toolkit` by default.
         sandbox: whether its vendors are simulated.
-        host: the address of this machine that workers reach it by.
+        host: the address of this machine that workers reach it by; loopback by default.
+        scheduler: the address of the Dask scheduler whose workers these are, if they are.
     """
 
     base_url: str | None = None
     data_dir: Path | None = None
     sandbox: bool = False
-    host: str = "127.0.0.1"
+    host: str | None = None
+    scheduler: str | None = None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is an engine of this process."""
+        local = self.data_dir is not None or self.sandbox
+        return local or not names_server(self.base_url, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +83,7 @@ def choose_workers(
             ErrorCode.INVALID_REQUEST, "Notebooks run on Dask or by an executor: name one of them."
         )
     if dask is not None:
-        return RemoteWorkers(partial(DaskRowExecutor, dask), engine)
+        return RemoteWorkers(partial(DaskRowExecutor, dask), replace(engine, scheduler=dask))
     if executor is None:
         return None
     factory = load_factory(executor) if isinstance(executor, str) else executor

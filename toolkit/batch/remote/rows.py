@@ -18,6 +18,7 @@ from toolkit.batch.options import BatchOptions
 from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.dispatch import RowDispatcher, make_batch_id
 from toolkit.batch.remote.engine_access import open_access
+from toolkit.batch.remote.engine_host import choose_engine_host
 from toolkit.batch.remote.executors import RemoteWorkers
 from toolkit.batch.remote.row import RowRequest
 from toolkit.batch.table import RowOutcome
@@ -33,6 +34,8 @@ def run_remote_jobs(
     add: Callable[[NotebookJob, RowOutcome], None],
 ) -> None:
     """Run the remaining jobs on workers elsewhere, which all ask one engine."""
+    # What workers would not reach is told before there are any.
+    host = choose_engine_host(remote.engine) if remote.engine.is_own else None
     batch_id = make_batch_id()
     text = nbformat.writes(template.notebook)
 
@@ -73,7 +76,7 @@ def run_remote_jobs(
     # The workers first: they get ready while the engine is opened.
     with (
         RowDispatcher(open_executor, make_request, batch_id, batch.workers, keep) as dispatcher,
-        open_access(remote.engine) as access,
+        open_access(remote.engine, host) as access,
         closing(dispatcher),  # before the engine that its notebooks ask
     ):
         dispatcher.run(jobs, access)

@@ -44,8 +44,12 @@ def batch(
         ),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="The address by which those workers reach the engine here.")
-    ] = "127.0.0.1",
+        str | None,
+        typer.Option(
+            help="The address by which those workers reach the engine here, which listens there;"
+            " 127.0.0.1 by default."
+        ),
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option(help="The server that they ask instead; TOOLKIT_BASE_URL.")
     ] = None,
