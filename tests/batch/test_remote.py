@@ -115,6 +115,36 @@ def test_a_lost_worker_s_notebook_is_resumed_and_nothing_is_paid_twice(
     assert "sk_live_" not in "".join(one.read_text() for one in (tmp_path / "out").iterdir())
 
 
+# One kills its worker each time, some others kill theirs once, as a machine does that is out of
+# memory.
+KILL_WORKERS = """
+import os, signal
+from pathlib import Path
+marker = Path(folder, f"lost-{x}")
+if x == 7 or (x in (3, 14) and not marker.exists()):
+    marker.write_text("lost")
+    stat = Path(f"/proc/{os.getppid()}/stat").read_text()
+    os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+    signal.pause()
+"""
+
+
+def test_one_that_kills_its_workers_is_the_only_one_that_fails(
+    notebook: Write, tmp_path: Path
+) -> None:
+    """Given a pool that breaks again and again, then the notebook that breaks it alone fails."""
+    path = notebook("x: int = 1\nfolder = ''", KILL_WORKERS)
+    grid = f"x: {list(range(20))}\nfolder: {tmp_path}"
+    running = start_command(path, grid, "--executor", PROCESSES, "--json")
+    out, err = running.communicate(timeout=PATIENCE_S)
+    assert running.returncode == 1, err
+    (failed,) = [row for row in json.loads(out)["rows"] if row["status"] != "completed"]
+    assert failed["parameters"]["x"] == 7
+    assert "Its worker was lost 3 times that it ran" in failed["error"]
+    assert "\n" not in failed["error"]
+    assert {one.name for one in tmp_path.glob("lost-*")} == {"lost-3", "lost-7", "lost-14"}
+
+
 def test_one_engine_has_one_cache_and_its_key_is_stored_nowhere(
     cluster: DaskCluster, notebook: Write, tmp_path: Path
 ) -> None:

@@ -4,7 +4,7 @@ import json
 import secrets
 import sys
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
@@ -24,14 +24,16 @@ from toolkit.batch.remote.dask_rows import DaskRowExecutor
 from toolkit.batch.remote.engine_access import Access
 from toolkit.batch.remote.executors import ExecutorFactory
 from toolkit.batch.remote.row import RowAnswer, RowRequest
+from toolkit.batch.remote.row_queue import MAX_ATTEMPTS, RowQueue
 from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
 
-MAX_ATTEMPTS = 3
 MAX_ROWS_UNDER_WAY = 1_000
 POLL_INTERVAL_S = 0.2
-LOST_EXECUTOR = (BrokenExecutor, CancelledError, OSError)
+LOST_EXECUTOR = (BrokenExecutor, CancelledError)
+# Dask's own, by name, as it need not be installed: all that several workers ran as they were lost.
+KILLED_WORKER = "KilledWorker"
 
 OnDone = Callable[[NotebookJob, ExecutedNotebook | str], None]
 MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
@@ -67,9 +69,10 @@ class RowDispatcher:
         self._batch_id = batch_id
         self._limit = min(limit or MAX_ROWS_UNDER_WAY, MAX_ROWS_UNDER_WAY)
         self._add = add
-        self._attempts: Counter[str] = Counter()
         self._refusals = 0  # by executors, one after the other
+        self._losses = 0  # of executors, since a notebook came to an end
         self._under_way: dict[Any, NotebookJob] = {}
+        self._begun: set[Any] = set()  # of those, as far as the executor tells
         self._executor: Executor | None = None
 
     def __enter__(self) -> Self:
@@ -83,9 +86,13 @@ class RowDispatcher:
         """Close the executor without waiting for what it still does."""
         executor, self._executor = self._executor, None
         with suppress(Exception):  # it may be broken
-            shutdown = getattr(executor, "shutdown", None)  # submitit's has none
-            if shutdown is not None:
-                shutdown(wait=False, cancel_futures=True)
+            shutdown = getattr(executor, "shutdown", self._cancel_all)  # submitit's has none
+            shutdown(wait=False, cancel_futures=True)
+
+    def _cancel_all(self, **_: bool) -> None:
+        for future in self._under_way:
+            with suppress(Exception):  # it may have ended meanwhile
+                future.cancel()
 
     def run(self, jobs: Sequence[NotebookJob], access: Access) -> None:
         """Run all notebooks.
@@ -95,17 +102,32 @@ class RowDispatcher:
             access: tells the variables by which they ask the engine.
 
         Raises:
-            ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit, or there
-                is none for `worker_wait_s`.
+            ServiceError: `UNAVAILABLE` where a worker has another version of the toolkit, there is
+                none for `worker_wait_s`, or executors are lost, one after the other.
         """
-        waiting = deque(jobs)
-        while waiting or self._under_way:
+        rows = RowQueue(jobs, self._limit)
+        while rows or self._under_way:
+            refusal = self._hand_out(rows, access)
+            if isinstance(self._executor, DaskRowExecutor):
+                self._executor.check_workers()
+            lost = self._collect(rows) or refusal
+            if lost is not None:
+                self._take_back(rows, lost)
+                self.close()
+                self._executor = self._factory()
+
+    def _hand_out(self, rows: RowQueue, access: Access) -> Exception | None:
+        """Hand out as many as may be under way; return why the executor takes no more, if so.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` where executors take nothing, one after the other.
+        """
+        while (job := rows.take(len(self._under_way))) is not None:
             try:
-                while waiting and len(self._under_way) < self._limit:
-                    self._submit(waiting[0], access())
-                    waiting.popleft()
-                    self._refusals = 0
-            except (*LOST_EXECUTOR, RuntimeError) as error:
+                self._submit(job, access())
+                self._refusals = 0
+            except (*LOST_EXECUTOR, OSError, RuntimeError) as error:
+                rows.give_back([job])
                 # It takes no more. Who gives it nothing for ever is told.
                 self._refusals += 1
                 if self._refusals >= MAX_ATTEMPTS:
@@ -113,12 +135,8 @@ class RowDispatcher:
                         ErrorCode.UNAVAILABLE,
                         f"The executor takes no notebooks ({_to_line(error)}).",
                     ) from None
-                self._replace(waiting)
-                continue
-            if isinstance(self._executor, DaskRowExecutor):
-                self._executor.check_workers()
-            if self._collect(waiting):
-                self._replace(waiting)
+                return error
+        return None
 
     def _submit(self, job: NotebookJob, variables: Mapping[str, str]) -> None:
         # The same in each attempt: what an earlier one asked for is not asked for again.
@@ -127,50 +145,93 @@ class RowDispatcher:
         executor = cast("Executor", self._executor)
         self._under_way[executor.submit(run_row, request.to_json())] = job
 
-    def _collect(self, waiting: deque[NotebookJob]) -> bool:
-        """Take what has ended; return whether the executor was lost."""
-        lost, again = False, Counter[str]()
+    def _collect(self, rows: RowQueue) -> Exception | None:
+        """Take what has ended; return how the executor was lost, if it was."""
+        # Those of submitit do not tell.
+        running = {one for one in self._under_way if getattr(one, "running", bool)()}
+        self._begun = running | (self._begun & self._under_way.keys())
+        again, killed = Counter[str](), []
+        lost: Exception | None = None
         for future in _wait_for_any(list(self._under_way)):
-            job = self._under_way.pop(future)
             try:
                 answer = RowAnswer(**json.loads(future.result()))
-            except Exception as error:  # the executor's: a notebook's own is in the answer
-                again.update(self._lose(job, error, waiting))
-                lost = lost or isinstance(error, LOST_EXECUTOR)
+            except LOST_EXECUTOR as error:
+                lost = error
                 continue
+            except Exception as error:  # the executor's: a notebook's own is in the answer
+                job = self._under_way.pop(future)
+                if type(error).__name__ == KILLED_WORKER and not rows.is_alone:
+                    killed.append(job)
+                    again[_to_line(error)] += 1
+                else:
+                    again.update(self._blame(rows, job, error))
+                continue
+            job = self._under_way.pop(future)
             if answer.refusal is not None:
                 raise ServiceError(ErrorCode.UNAVAILABLE, answer.refusal)
             if not answer.notebook:  # it was cancelled, as a scheduler does that is lost
-                again.update(self._lose(job, CancelledError(), waiting))
+                again.update(self._blame(rows, job, CancelledError()))
                 continue
+            self._losses = 0
             notebook = nbformat.reads(answer.notebook, as_version=4)
             self._add(job, ExecutedNotebook(notebook, answer.error, answer.seconds))
-        for reason, count in again.items():
-            print(f"Workers were lost ({reason}); notebooks run again: {count}.", file=sys.stderr)
+        if killed:
+            rows.suspect(killed)
+        _tell_losses(again)
         return lost
 
-    def _lose(
-        self, job: NotebookJob, error: BaseException, waiting: deque[NotebookJob]
-    ) -> list[str]:
-        """Have a notebook whose worker was lost run again, or fail after some attempts.
+    def _take_back(self, rows: RowQueue, lost: Exception) -> None:
+        """Take back what a lost executor had, to be run again.
+
+        A scheduler that is lost is nobody's fault. Of a pool that broke, none is to blame that had
+        not begun; and of those that had, only one that was alone.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` where that makes no progress.
+        """
+        reason, jobs = _to_line(lost), list(self._under_way.values())
+        begun = [job for future, job in self._under_way.items() if future in self._begun]
+        idle = [job for future, job in self._under_way.items() if future not in self._begun]
+        self._under_way, self._begun = {}, set()
+        if not jobs:
+            return
+        if not isinstance(lost, BrokenExecutor):
+            self._losses += 1
+            if self._losses >= MAX_ATTEMPTS:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"The executor was lost {MAX_ATTEMPTS} times before a notebook came to its end"
+                    f" ({reason}): see to it, and run the batch again, which goes on from here.",
+                )
+            rows.give_back(jobs)
+        elif len(jobs) == 1:
+            _tell_losses(Counter(self._blame(rows, jobs[0], lost)))
+            return
+        elif begun:
+            rows.give_back(idle)
+            rows.suspect(begun)
+        else:  # it does not tell: all may have begun
+            rows.suspect(jobs)
+        _tell_losses(Counter({reason: len(jobs)}))
+
+    def _blame(self, rows: RowQueue, job: NotebookJob, error: BaseException) -> list[str]:
+        """Have a notebook that lost its worker run again, or fail after some attempts.
 
         Returns:
             the reason, if it is run again.
         """
-        self._attempts[job.fingerprint] += 1
-        reason = _to_line(error)
-        if self._attempts[job.fingerprint] >= MAX_ATTEMPTS:
-            self._add(job, f"Its worker was lost {MAX_ATTEMPTS} times ({reason})")
-            return []
-        waiting.append(job)
-        return [reason]
+        reason, is_certain = _to_line(error), type(error).__name__ == KILLED_WORKER
+        if rows.blame(job, is_certain=is_certain):
+            return [reason]
+        self._losses = 0
+        times = "each time" if is_certain else f"{MAX_ATTEMPTS} times"
+        self._add(job, f"Its worker was lost {times} that it ran ({reason})")
+        return []
 
-    def _replace(self, waiting: deque[NotebookJob]) -> None:
-        """Make another executor, which gets what the lost one had."""
-        waiting.extend(self._under_way.values())
-        self._under_way.clear()
-        self.close()
-        self._executor = self._factory()
+
+def _tell_losses(again: Counter[str]) -> None:
+    for reason, count in again.items():
+        print(f"Workers were lost ({reason}); notebooks run again: {count}.", file=sys.stderr)
 
 
 def _wait_for_any(futures: list[Any]) -> list[Any]:

@@ -1,0 +1,80 @@
+"""The order in which a batch's notebooks are handed out, and who of them has killed a worker."""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from toolkit.batch.notebook_job import NotebookJob
+
+MAX_ATTEMPTS: Final = 3
+MAX_SUSPECTS_TOGETHER: Final = 16
+
+
+class RowQueue:
+    """The notebooks that are still to be run.
+
+    Who loses a worker does not tell which notebook did it: a pool that breaks loses all that it was
+    given. Those that had begun are set aside, while the others go on, and are run again at the end:
+    some at once, half as many each time that a worker is lost again, and at last one alone, which
+    is then to blame.
+
+    Args:
+        jobs: all of them.
+        limit: how many may be under way.
+    """
+
+    def __init__(self, jobs: Iterable[NotebookJob], limit: int) -> None:
+        self._waiting = deque(jobs)
+        self._suspects: deque[NotebookJob] = deque()
+        self._limit = limit
+        self._group = 0  # how many suspects may be under way; none where others are
+        self._attempts: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting or self._suspects)
+
+    def take(self, under_way: int) -> NotebookJob | None:
+        """Take the next notebook; none where it has to wait for those that are under way."""
+        if self._group and not self._suspects and not under_way:
+            self._group = 0
+        if not self._group and self._waiting:
+            return self._waiting.popleft() if under_way < self._limit else None
+        if not self._suspects or (not self._group and under_way):
+            return None
+        if not self._group:
+            self._group = self._compute_group(len(self._suspects))
+        return self._suspects.popleft() if under_way < self._group else None
+
+    def give_back(self, jobs: Sequence[NotebookJob]) -> None:
+        """Take back what an executor did not run, through no fault of theirs."""
+        (self._suspects if self._group else self._waiting).extendleft(reversed(jobs))
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the one that is under way is a suspect that is run by itself."""
+        return self._group == 1
+
+    def blame(self, job: NotebookJob, *, is_certain: bool = False) -> bool:
+        """Blame a notebook for the loss of its worker; return whether it is run again.
+
+        Args:
+            job: the notebook.
+            is_certain: whether it was run often enough to be given up.
+        """
+        self._attempts[job.fingerprint] += 1
+        if self._attempts[job.fingerprint] < MAX_ATTEMPTS and not is_certain:
+            self._suspects.appendleft(job)
+            return True
+        if self._group:
+            self._group = self._compute_group(len(self._suspects))
+        return False
+
+    def suspect(self, jobs: Sequence[NotebookJob]) -> None:
+        """Have those run again by themselves that were under way as a worker was lost."""
+        self._suspects.extendleft(reversed(jobs))
+        if self._group:
+            self._group = self._compute_group(min(self._group, len(jobs)))
+
+    def _compute_group(self, among: int) -> int:
+        """Compute how many suspects are run at once, of those among whom the one is."""
+        return max(1, min(among // 2, self._limit, MAX_SUSPECTS_TOGETHER))
