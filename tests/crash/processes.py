@@ -61,14 +61,19 @@ class CloudProcess:
         wait_until(answered, "the cloud answers all calls")
         return calls
 
-    def environment(self) -> dict[str, str]:
-        """The settings of a server whose vendors are here."""
-        urls = {f"TOOLKIT_VENDORS__{name}": self.url + path for name, path in BASE_URLS.items()}
+    def environment(self, engine: str = "") -> dict[str, str]:
+        """The settings of a server whose vendors are here.
+
+        Args:
+            engine: a first word of the paths that it calls, for clouds that tell servers apart.
+        """
+        url = f"{self.url}/{engine}" if engine else self.url
+        urls = {f"TOOLKIT_VENDORS__{name}": url + path for name, path in BASE_URLS.items()}
         # Callers here look around without a pause.
         often = {"TOOLKIT_RATE_LIMIT_PER_S": "100000", "TOOLKIT_RATE_LIMIT_BURST": "100000"}
         # The log is of the work; and what is served may be a copy, to be gone on with.
         alone = {"TOOLKIT_CONNECTION_TEST_S": "0", "TOOLKIT_TAKE_UP": "true"}
-        return {**urls, **often, **alone, "TOOLKIT_ENCYCLOPEDIA_URL": f"{self.url}/encyclopedia"}
+        return {**urls, **often, **alone, "TOOLKIT_ENCYCLOPEDIA_URL": f"{url}/encyclopedia"}
 
     def close(self) -> None:
         """Let go of the connection."""

@@ -2,6 +2,7 @@
 
 `TOOLKIT_CRASH_FAULTS` is how often something fails, `TOOLKIT_CRASH_SEED` repeats what a failure has
 printed (the work and the faults; what the engines are doing at that instant is the machine's).
+However few the faults are, an engine is killed, and the database is killed or restarted.
 """
 
 from collections.abc import Callable, Iterator
@@ -42,10 +43,12 @@ def test_faults_lose_nothing_and_repeat_only_what_was_in_flight(
     """Given busy engines, when anything fails at any time, then all that was promised holds.
 
     What was acknowledged is there, what was shown as completed stays and is not called again, a
-    provider is called again only for what was in flight, money is equal to the last digit, limits
-    hold as the provider sees them, and everything comes to its end.
+    provider is called again only for what the very engine that failed had in flight, money is equal
+    to the last digit, limits hold as the provider sees them, and everything comes to its end.
     """
     found = run_trial(deployment, FAULTS, Random(0))
+    assert found.counts["kill_engine"] > 0
+    assert found.counts["restart_database"] + found.counts["kill_database"] > 0
     tell(f"{dict(found.counts)}, wrong: {len(found.wrong)}")
     assert not found.wrong, "\n".join(found.wrong)
     assert found.counts["billed"] > FAULTS, "too little was going on to tell anything"

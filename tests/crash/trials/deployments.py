@@ -11,10 +11,9 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
@@ -23,6 +22,8 @@ import httpx
 from tests._postgres import PostgresCluster
 from tests.crash.callers import Ledger, record_kill
 from tests.crash.processes import CloudProcess, ForkServerClient, ServerProcess
+from tests.crash.trials.strikes import Strike
+from tests.crash.trials.vendor_ledger import ENGINE_PREFIX
 from tests.support.network_link import NetworkLink
 from tests.support.ports import free_port
 from tests.support.timing import wait_until
@@ -34,22 +35,9 @@ DELAY_S = 0.2
 MAX_CALLS = 4
 REQUESTS_PER_MINUTE = 240
 MAX_QUEUED = 24
-
-
-@dataclass(frozen=True)
-class Strike:
-    """A fault, by the monotonic clock.
-
-    Attributes:
-        kind: what it was.
-        at, over: from when to when it struck.
-        mended: until when what it struck may have been held up.
-    """
-
-    kind: str
-    at: float
-    over: float
-    mended: float
+# A fault strikes at once, and returns which engines it hit: none where it is what all share.
+Fault = Callable[[], frozenset[str]]
+ALL: frozenset[str] = frozenset()
 
 
 def make_limits() -> dict[str, str]:
@@ -81,12 +69,29 @@ class TrialDeployment(ABC):
         self.strikes: list[Strike] = []
         self._random = random
         self._mending: dict[str, threading.Timer] = {}
-        self._mended_at = 0.0
-        self._deck: list[Callable[[], None]] = []
+        self._striking = Strike("nothing", 0.0)
 
     @abstractmethod
-    def list_faults(self) -> Iterable[Callable[[], None]]:
+    def list_faults(self) -> Iterable[Fault]:
         """List what can fail, the more often the more likely it is."""
+
+    @abstractmethod
+    def list_certain(self) -> Iterable[Container[Fault]]:
+        """List of what something fails in each trial, however few faults it has."""
+
+    def draw_faults(self, count: int) -> list[Fault]:
+        """Draw what is to fail, in this order."""
+        drawn: list[Fault] = []
+        while len(drawn) < count:
+            deck = list(self.list_faults())
+            self._random.shuffle(deck)
+            for some in self.list_certain():
+                first = next(n for n, fault in enumerate(deck) if fault in some)
+                deck.insert(0, deck.pop(first))
+            drawn += deck
+        drawn = drawn[:count]
+        self._random.shuffle(drawn)
+        return drawn
 
     @abstractmethod
     def supervise(self) -> None:
@@ -104,18 +109,21 @@ class TrialDeployment(ABC):
     def close(self) -> None:
         """End all of it."""
 
-    def fail(self) -> None:
+    def fail(self, fault: Fault) -> None:
         """Have something fail at once, which is mended a moment later."""
-        if not self._deck:
-            self._deck = list(self.list_faults())
-            self._random.shuffle(self._deck)
-        fault = self._deck.pop()
-        at, began = datetime.now(UTC), time.monotonic()
-        fault()
-        over = time.monotonic()
-        mended = max(over, self._mended_at)
-        self.strikes.append(Strike(fault.__name__.lstrip("_"), began, over, mended))
-        record_kill(self.cloud, self.ledger, at, mended - over)
+        strike = self._striking = Strike(fault.__name__.lstrip("_"), time.monotonic())
+        self.strikes.append(strike)
+        strike.engines = fault()
+        strike.over = time.monotonic()
+        if not strike.lasts:
+            strike.mended = strike.over
+        at = datetime.now(UTC) - timedelta(seconds=strike.over - strike.at)
+        record_kill(self.cloud, self.ledger, at, max(0.0, strike.mended - strike.over))
+
+    def begin(self, what: str) -> None:
+        """Begin to strike something, once it is mended if it failed before."""
+        self.wait_until_mended(what)
+        self._striking.at = time.monotonic()
 
     def wait_until_mended(self, what: str) -> None:
         """Wait until something that failed before is mended."""
@@ -124,9 +132,16 @@ class TrialDeployment(ABC):
 
     def mend_later(self, what: str, mend: Callable[[], object], after_s: float = 0.0) -> None:
         """Have something mended after a moment, or after so many seconds."""
+        strike = self._striking
+        strike.lasts = True
         after_s = after_s or self._random.uniform(0.2, 1.5)
-        self._mended_at = time.monotonic() + after_s
-        timer = threading.Timer(after_s, mend)
+        strike.mended = time.monotonic() + after_s
+
+        def mend_it() -> None:
+            mend()
+            strike.mended = time.monotonic()
+
+        timer = threading.Timer(after_s, mend_it)
         self._mending[what] = timer
         timer.start()
 
@@ -144,6 +159,11 @@ class TrialDeployment(ABC):
         except AssertionError:
             print(self.describe())
             raise
+
+
+def name_engine(number: int) -> frozenset[str]:
+    """Name an engine as the vendor's ledger does."""
+    return frozenset({f"{ENGINE_PREFIX}{number}"})
 
 
 def is_answering(url: str) -> bool:
@@ -183,11 +203,13 @@ class PostgresDeployment(TrialDeployment):
         url = self._url.replace(f":{self._cluster.port}/", f":{self._links[number].port}/")
         shared = {"TOOLKIT_DATABASE": url, "TOOLKIT_ARTIFACT_URL": str(self._folder / "artifacts")}
         data_dir = self._folder / f"data{number}"
+        (name,) = name_engine(number)
+        vendors = self.cloud.environment(name)
         return self._fork_server.serve(
-            data_dir, port=self._ports[number], **make_limits(), **shared
+            data_dir, port=self._ports[number], **make_limits(), **vendors, **shared
         )
 
-    def list_faults(self) -> Iterable[Callable[[], None]]:
+    def list_faults(self) -> Iterable[Fault]:
         """List what can fail."""
         return (
             *[self._kill_engine] * 5,
@@ -202,21 +224,27 @@ class PostgresDeployment(TrialDeployment):
             self._slow_network,
         )
 
+    def list_certain(self) -> Iterable[Container[Fault]]:
+        """List of what something fails in each trial."""
+        return (self._kill_engine,), (self._restart_database, self._kill_database)
+
     def _draw_engine(self) -> int:
         return self._random.randrange(len(self._engines))
 
-    def _kill_engine(self) -> None:
+    def _kill_engine(self) -> frozenset[str]:
         number = self._draw_engine()
         self._engines[number].kill()
         wait_until(lambda: self._engines[number].poll_exit_code() is not None)
         self.supervise()
+        return name_engine(number)
 
-    def _freeze_engine(self) -> None:
+    def _freeze_engine(self) -> frozenset[str]:
         number = self._draw_engine()
-        self.wait_until_mended(f"engine {number}")
+        self.begin(f"engine {number}")
         engine = self._engines[number]
         engine.kill(signal.SIGSTOP)
         self.mend_later(f"engine {number}", lambda: engine.kill(signal.SIGCONT), FREEZE_S)
+        return name_engine(number)
 
     def supervise(self) -> None:
         """Start each engine again that has ended.
@@ -227,42 +255,49 @@ class PostgresDeployment(TrialDeployment):
             if engine.poll_exit_code() is not None:
                 self._engines[number] = self._serve(number)
 
-    def _restart_database(self) -> None:
-        self.wait_until_mended("database")
-        self._cluster.stop(signal.SIGINT)
-        self.mend_later("database", self._cluster.start)
+    def _restart_database(self) -> frozenset[str]:
+        return self._stop_database(signal.SIGINT)
 
-    def _kill_database(self) -> None:
-        self.wait_until_mended("database")
-        self._cluster.stop(signal.SIGQUIT)
-        self.mend_later("database", self._cluster.start)
+    def _kill_database(self) -> frozenset[str]:
+        return self._stop_database(signal.SIGQUIT)
 
-    def _freeze_database(self) -> None:
-        self.wait_until_mended("database")
+    def _stop_database(self, how: signal.Signals) -> frozenset[str]:
+        self.begin("database")
+        self._striking.is_instant = False
+        self._cluster.stop(how)
+        self.mend_later("database", self._cluster.start)
+        return ALL
+
+    def _freeze_database(self) -> frozenset[str]:
+        self.begin("database")
+        self._striking.is_instant = False
         frozen = ExitStack()
         frozen.enter_context(self._cluster.hang())
         self.mend_later("database", frozen.close, FREEZE_S)
+        return ALL
 
-    def _disturb_link(self, disturb: Callable[[NetworkLink], None]) -> None:
+    def _disturb_link(self, disturb: Callable[[NetworkLink], None]) -> frozenset[str]:
         number = self._draw_engine()
-        self.wait_until_mended(f"link {number}")
+        self.begin(f"link {number}")
+        self._striking.is_instant = False
         disturb(self._links[number])
         self.mend_later(f"link {number}", self._links[number].heal)
+        return name_engine(number)
 
-    def _cut_network(self) -> None:
-        self._disturb_link(NetworkLink.cut)
+    def _cut_network(self) -> frozenset[str]:
+        return self._disturb_link(NetworkLink.cut)
 
-    def _hold_network(self) -> None:
-        self._disturb_link(NetworkLink.hold)
+    def _hold_network(self) -> frozenset[str]:
+        return self._disturb_link(NetworkLink.hold)
 
-    def _lose_requests(self) -> None:
-        self._disturb_link(lambda link: link.hold("there"))
+    def _lose_requests(self) -> frozenset[str]:
+        return self._disturb_link(lambda link: link.hold("there"))
 
-    def _lose_answers(self) -> None:
-        self._disturb_link(lambda link: link.hold("back"))
+    def _lose_answers(self) -> frozenset[str]:
+        return self._disturb_link(lambda link: link.hold("back"))
 
-    def _slow_network(self) -> None:
-        self._disturb_link(lambda link: link.slow_down(DELAY_S))
+    def _slow_network(self) -> frozenset[str]:
+        return self._disturb_link(lambda link: link.slow_down(DELAY_S))
 
     def is_ready(self) -> bool:
         """Tell whether all engines answer."""
@@ -313,9 +348,13 @@ class WorkersDeployment(TrialDeployment):
             stderr=self._log,
         )
 
-    def list_faults(self) -> Iterable[Callable[[], None]]:
+    def list_faults(self) -> Iterable[Fault]:
         """List what can fail."""
         return (*[self._kill_worker] * 5, self._freeze_worker, self._lock_database, self._kill_all)
+
+    def list_certain(self) -> Iterable[Container[Fault]]:
+        """List of what something fails in each trial."""
+        return (self._kill_worker,), (self._kill_all,)
 
     def _list_workers(self) -> list[int]:
         path = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
@@ -331,12 +370,13 @@ class WorkersDeployment(TrialDeployment):
             os.kill(pid, number)
         return pid
 
-    def _kill_worker(self) -> None:
+    def _kill_worker(self) -> frozenset[str]:
         pid = self._signal_worker(signal.SIGKILL)
         wait_until(lambda: pid not in self._list_workers())
+        return frozenset({str(pid)})
 
-    def _freeze_worker(self) -> None:
-        self.wait_until_mended("worker")
+    def _freeze_worker(self) -> frozenset[str]:
+        self.begin("worker")
         pid = self._signal_worker(signal.SIGSTOP)
 
         def thaw() -> None:
@@ -344,20 +384,24 @@ class WorkersDeployment(TrialDeployment):
                 os.kill(pid, signal.SIGCONT)
 
         self.mend_later("worker", thaw, FREEZE_S)
+        return frozenset({str(pid)})
 
-    def _lock_database(self) -> None:
+    def _lock_database(self) -> frozenset[str]:
         """Hold the database as a shell does that is left in mid-transaction."""
-        self.wait_until_mended("database")
+        self.begin("database")
+        self._striking.is_instant = False
         holder = sqlite3.connect(
             self.data_dir / "state.db", timeout=60, isolation_level=None, check_same_thread=False
         )
         holder.execute("BEGIN IMMEDIATE")
         self.mend_later("database", holder.close, FREEZE_S)
+        return ALL
 
-    def _kill_all(self) -> None:
+    def _kill_all(self) -> frozenset[str]:
         self._process.kill()
         self._process.wait()
         self.supervise()
+        return ALL
 
     def supervise(self) -> None:
         """Start what looks after the workers again, if it has ended."""

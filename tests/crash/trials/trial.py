@@ -41,9 +41,9 @@ def run_trial(deployment: TrialDeployment, faults: int, random: Random) -> Promi
     try:
         caller.sign_up("minimax")
         caller.sign_up("openai")
-        for _ in range(faults):
+        for fault in deployment.draw_faults(faults):
             _keep_busy(caller, deployment, random)
-            deployment.fail()
+            deployment.fail(fault)
         _keep_busy(caller, deployment, random)
         deployment.wait_until_healed()
         caller.wait_for_all()

@@ -17,8 +17,9 @@ import httpx
 from tests.crash.callers import Ledger
 from tests.crash.processes import Record
 from tests.crash.promise_checks import PromiseIssues
-from tests.crash.trials.deployments import MAX_CALLS, REQUESTS_PER_MINUTE, Strike
+from tests.crash.trials.deployments import MAX_CALLS, REQUESTS_PER_MINUTE
 from tests.crash.trials.roaming_caller import DAY_USD, RoamingCaller
+from tests.crash.trials.strikes import Strike, find_done
 from tests.crash.trials.vendor_ledger import LEDGER_PATH
 
 # US dollars for a million tokens in and out, by the vendors' price lists of November 2026.
@@ -29,10 +30,8 @@ TOKEN_PRICES = {
 CHARACTER_PRICES = {"speech-2.8-turbo": Decimal(60)}  # for a million
 MILLION = Decimal(1_000_000)
 MODEL_SUFFIX = "-sandbox"
-# So long an answer may have been there when its engine was struck, and not yet be written down: of
-# what is no text, it is looked at first by a process that may have to be started.
-UNWRITTEN_S = 1.0
-UNCHECKED_S = 6.0
+# What is no text is looked at first, by a process that may have to be started.
+CHECKED_S = 1.5
 WINDOW_S = 10.0
 # Calls reach a vendor a little sooner or later than they were let in, and as many as may be in
 # flight go at once when a database is back whose answer they waited for.
@@ -50,6 +49,7 @@ class BilledCall:
         ids: what the vendor calls it.
         usd: what it is billed.
         is_speech: whether a text is spoken.
+        engine: whose call it was; empty where its process was dead before that could be seen.
     """
 
     vendor: str
@@ -60,6 +60,7 @@ class BilledCall:
     ids: frozenset[str]
     usd: Decimal
     is_speech: bool
+    engine: str
 
 
 def read_ledger(url: str) -> list[BilledCall]:
@@ -80,6 +81,7 @@ def read_ledger(url: str) -> list[BilledCall]:
                 frozenset(ids | {one.removeprefix("req_") for one in ids}),
                 compute_price(entry),
                 "characters" in entry,
+                entry["engine"],
             )
         )
     return calls
@@ -144,41 +146,44 @@ def _check_job(job: Record, bill: dict[str, Decimal], found: PromiseIssues) -> D
     return spent
 
 
-def find_unwritten_since(strike: Strike, unwritten_s: float, strikes: Sequence[Strike]) -> float:
-    """Find since when answers may not have been written down as something was struck.
+def is_cut_off(call: BilledCall, strikes: Iterable[Strike]) -> bool:
+    """Tell whether the engine that made a call was struck while the call was in flight.
 
-    What failed before may have held them up: who is frozen in the middle of a transaction has the
-    database locked for all others.
+    In flight is what has begun, and whose answer may not have been written down.
     """
-    since = strike.at - unwritten_s
-    for earlier in sorted(strikes, key=lambda one: one.at, reverse=True):
-        if earlier.at < strike.at and earlier.mended >= since:
-            since = min(since, earlier.at - unwritten_s)
-    return since
+    strikes = list(strikes)
+    done = find_done(call.engine, call.ended, CHECKED_S if call.is_speech else 0.0, strikes)
+    return any(strike.cuts_off(call.engine, call.began, done) for strike in strikes)
 
 
 def check_repeats(
     calls: Sequence[BilledCall], strikes: Sequence[Strike], found: PromiseIssues
 ) -> None:
-    """What was called again had a call in flight as something failed, by the vendor's own clock."""
+    """What was called again had been in flight at an engine that was struck, as that was."""
     same: defaultdict[str, list[BilledCall]] = defaultdict(list)
     for call in calls:
         same[call.asked].append(call)
     for repeated in same.values():
         for first, again in pairwise(repeated):
             found.counts["paid_again"] += 1
-            unwritten_s = UNCHECKED_S if first.is_speech else UNWRITTEN_S
-            if not any(
-                first.began <= strike.mended
-                and first.ended >= find_unwritten_since(strike, unwritten_s, strikes)
-                for strike in strikes
-            ):
-                nearest = min(strikes, key=lambda one: abs(one.at - first.began))
-                found.wrong.append(
-                    f"paid twice, and not in flight as anything failed: {first.asked[-80:]}:"
-                    f" {first.ended - nearest.at:+.2f} s from {nearest.kind}, and again"
-                    f" {again.began - first.ended:.2f} s later"
-                )
+            if not is_cut_off(first, (one for one in strikes if one.at <= again.began)):
+                found.wrong.append(_describe_repeat(first, again, strikes))
+    # Of the others a repeated call would have been found.
+    found.counts["may_repeat"] += sum(is_cut_off(call, strikes) for call in calls)
+
+
+def _describe_repeat(first: BilledCall, again: BilledCall, strikes: Iterable[Strike]) -> str:
+    began = first.began
+    since = [
+        f"{one.kind} of {sorted(one.engines) or 'all'} from {one.at - began:+.2f}"
+        f" to {one.mended - began:+.2f} s"
+        for one in strikes
+    ]
+    return (
+        f"paid twice, and not in flight at an engine that was struck: {first.asked[-80:]} by"
+        f" {first.engine} until {first.ended - began:+.2f} s, again by {again.engine} from"
+        f" {again.began - began:+.2f} to {again.ended - began:+.2f} s; {since}"
+    )
 
 
 def check_limits(
@@ -187,12 +192,13 @@ def check_limits(
     """No connection had more calls in flight, or a minute, than all engines together may make."""
     most = 0
     for call in calls:
+        before = [strike for strike in strikes if strike.at <= call.began]
         together = [
             one for one in calls if one.vendor == call.vendor and one.began <= call.began < one.left
         ]
         # What an engine had in flight that was struck goes on at the vendor, as nobody can end it.
         orphans = sum(
-            any(one.began <= strike.over and strike.at <= one.ended for strike in strikes)
+            any(strike.cuts_off(one.engine, one.began, one.ended) for strike in before)
             for one in together
         )
         most = max(most, len(together))

@@ -2,6 +2,9 @@
 
 `python -m tests.crash.trials.vendor_ledger --port 9000`. It is what a vendor would write its bill
 by, in a process that survives; nothing that an engine believes is in it. `GET /_ledger` shows it.
+
+An engine is told from others by the first word of the path that it calls, as in `/engine-1/openai`,
+which its settings give it; or by its process, where several have the same settings.
 """
 
 import argparse
@@ -13,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from tests.crash.trials.connection_owners import ConnectionOwners
 from toolkit.sandbox import create_app
 
 Message = MutableMapping[str, Any]
@@ -21,6 +25,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 LEDGER_PATH = "/_ledger"
+ENGINE_PREFIX = "engine-"
 ID_HEADERS = (b"x-request-id", b"request-id", b"trace-id")
 
 
@@ -31,10 +36,12 @@ class LedgerKeeper:
 
     Args:
         app: the cloud.
+        port: where it is served.
     """
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: App, port: int) -> None:
         self._app = app
+        self._owners = ConnectionOwners(port)
         self._entries: list[dict[str, Any]] = []
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -47,8 +54,11 @@ class LedgerKeeper:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        began = time.monotonic()
+        engine, scope = self._split_engine(scope)
         vendor, _, path = scope["path"].lstrip("/").partition("/")
-        entry: dict[str, Any] = {"vendor": vendor, "path": f"/{path}", "began": time.monotonic()}
+        entry: dict[str, Any] = {"vendor": vendor, "path": f"/{path}", "began": began}
+        entry["engine"] = engine
         self._entries.append(entry)
         asked, answered = bytearray(), bytearray()
         watching: list[asyncio.Task[None]] = []
@@ -82,6 +92,16 @@ class LedgerKeeper:
             entry |= {"ended": time.monotonic(), "asked": asked.decode("utf-8", "replace")}
             entry |= _read_meters(bytes(answered))
 
+    def _split_engine(
+        self, scope: MutableMapping[str, Any]
+    ) -> tuple[str, MutableMapping[str, Any]]:
+        """Tell which engine asks, and what the cloud is asked for."""
+        engine, _, rest = scope["path"].removeprefix("/").partition("/")
+        if not engine.startswith(ENGINE_PREFIX):
+            return self._owners.find_owner(scope["client"][1]), scope
+        raw = scope["raw_path"].removeprefix(f"/{engine}".encode())
+        return engine, {**scope, "path": f"/{rest}", "raw_path": raw}
+
 
 def _read_meters(answered: bytes) -> dict[str, Any]:
     """Read what an answer says that it was metered by."""
@@ -107,7 +127,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--latency-ms", type=float, required=True)
     given = parser.parse_args()
-    app: Any = LedgerKeeper(create_app(latency_ms=given.latency_ms))
+    app: Any = LedgerKeeper(create_app(latency_ms=given.latency_ms), given.port)
     uvicorn.run(app, host="127.0.0.1", port=given.port, log_level="warning")
 
 
