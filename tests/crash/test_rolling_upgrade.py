@@ -60,14 +60,8 @@ CHAIN = 20
 
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
-    """A folder with the version before."""
-    git = which("git")
-    asked = [git or "git", "-C", str(ROOT), "archive", EARLIER, "toolkit"]
-    found = subprocess.run(asked, capture_output=True, check=False) if git else None
-    if found is None or found.returncode != 0:
-        pytest.skip("the history of this repository is not here")
-    with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
-        archive.extractall(tmp_path / "earlier", filter="data")
+    """A folder with the version before, which every clone has that is no shallow one."""
+    extract_version(ROOT, EARLIER, tmp_path / "earlier")
     return tmp_path / "earlier"
 
 
@@ -83,6 +77,27 @@ def later(tmp_path: Path) -> Path:
     assert schema.count(mine) == 1
     (store / "schema.py").write_text(schema.replace(mine, f'HEAD_REVISION = "{LATER}"'))
     return folder
+
+
+def extract_version(repository: Path, commit: str, folder: Path) -> None:
+    """Extract the package as it was at a commit.
+
+    The test is skipped where there is no history to look in, or only the end of it; where it should
+    be there and is not, it fails.
+    """
+    git = which("git")
+    if git is None or not (repository / ".git").exists():
+        pytest.skip("there is no git, or this is no repository of it")
+
+    def ask(*command: str) -> "subprocess.CompletedProcess[bytes]":
+        return subprocess.run([git, "-C", str(repository), *command], capture_output=True)
+
+    found = ask("archive", commit, "toolkit")
+    if found.returncode != 0 and ask("rev-parse", "--is-shallow-repository").stdout == b"true\n":
+        pytest.skip(f"this clone is shallow: `git fetch --unshallow` brings commit {commit}")
+    assert found.returncode == 0, f"commit {commit} is not in the history: {found.stderr.decode()}"
+    with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
+        archive.extractall(folder, filter="data")
 
 
 class RollingEngine:
@@ -300,3 +315,28 @@ async def count_workflows(folder: Path, url: str) -> int:
         return len(await store.find_rows("workflows"))
     finally:
         await store.close()
+
+
+@pytest.mark.skipif(which("git") is None, reason="git is not installed")
+@pytest.mark.parametrize("kind", ["none", "shallow", "whole"])
+def test_a_version_is_missed_only_where_history_was_left_out(kind: str, tmp_path: Path) -> None:
+    """Given a folder without the commit, then who needs it fails where the history is whole."""
+    repository = tmp_path / "clone"
+    repository.mkdir()
+    if kind != "none":
+        depth = ["--depth", "1"] if kind == "shallow" else ["--single-branch"]
+        make_history(tmp_path / "origin")
+        source = f"file://{tmp_path / 'origin'}"
+        subprocess.run(["git", "clone", "-q", *depth, source, str(repository)], check=True)
+    with pytest.raises(AssertionError if kind == "whole" else pytest.skip.Exception):
+        extract_version(repository, EARLIER, tmp_path / "version")
+    assert not (tmp_path / "version").exists()
+
+
+def make_history(folder: Path) -> None:
+    """Make a repository of two commits, none of which is ours."""
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    for message in ("one", "two"):
+        commit = ["commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", message]
+        subprocess.run(["git", "-C", str(folder), *who, *commit], check=True)
