@@ -3,7 +3,9 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,30 @@ def test_a_stranger_puts_up_the_parts(tmp_path: Path, postgres: PostgresCluster)
     engines = "".join((tmp_path / "srv" / f"{name}.log").read_text() for name in ("one", "two"))
     assert "Traceback" not in done.answers + done.errors + engines
     assert "rehearsal" not in logs, "the database's password"
+
+
+def test_an_image_holds_nothing_else_of_a_clone(tmp_path: Path) -> None:
+    """Given what an image is made of, then the package is built of that alone.
+
+    What else lies in a clone is sent to no builder: keys beside the compose file, data, history.
+    """
+    built = (DEPLOY / "Containerfile").read_text("utf-8")
+    copied = [name for line in re.findall(r"^COPY (.+) \S+$", built, re.M) for name in line.split()]
+    lines = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    rules = [line for line in lines if not line.startswith("#")]
+    assert rules[0] == "*"
+    assert sorted(rule[1:] for rule in rules if rule.startswith("!")) == sorted(copied)
+    for name in copied:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (shutil.copytree if (ROOT / name).is_dir() else shutil.copy)(ROOT / name, tmp_path / name)
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel"],
+        cwd=tmp_path, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert {"toolkit/__init__.py", "toolkit/notebook/01_social_card.ipynb"} <= set(
+        zipfile.ZipFile(wheel).namelist()
+    )
 
 
 def list_metrics() -> set[str]:

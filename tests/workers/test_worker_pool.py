@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +108,19 @@ async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
     assert await do(pool, os.getpid) != first  # nobody sees that one died while it was idle
 
 
-async def test_a_late_signal_of_a_pipe_ends_nobody(tmp_path: Path) -> None:
-    """Given a worker at work, then more in the pipe it is asked through does not end it.
+def send_more(pid: int) -> None:
+    """Write to the pipe that a worker is asked through: a kernel may tell of that too late."""
+    Path(f"/proc/{pid}/fd/0").write_bytes(b"more")
 
-    A kernel tells of what was written after the reader may have read it and begun.
-    """
+
+def stop(pid: int) -> None:
+    """Do to a worker what stopping a service does to each of its processes."""
+    os.kill(pid, signal.SIGTERM)
+
+
+@pytest.mark.parametrize("disturb", [send_more, stop])
+async def test_a_signal_ends_no_work(tmp_path: Path, disturb: Callable[[int], None]) -> None:
+    """Given a worker at work, then neither a signal to all processes nor one of a pipe ends it."""
     os.mkfifo(tmp_path / "gate")
     worker = WorkerProcess(0)
     asked = asyncio.create_task(
@@ -125,7 +133,8 @@ async def test_a_late_signal_of_a_pipe_ends_nobody(tmp_path: Path) -> None:
         )
     )
     with await asyncio.to_thread((tmp_path / "gate").open, "wb") as gate:  # it is at work
-        Path(f"/proc/{worker.pid}/fd/0").write_bytes(b"more")
+        assert worker.pid is not None
+        disturb(worker.pid)
         gate.write(b"open")
     assert (await asked) == {"value": None}
     worker.kill()

@@ -35,6 +35,9 @@ def main() -> None:
     os.dup2(nothing, 0)
     os.dup2(2, 1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Who stops a service may signal all its processes: the parent says when a step is to end. Not
+    # ignored but handled, as what a step starts would ignore it, too.
+    signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     _limit_resources(int(sys.argv[1]))
     _lower_priority()
     _die_with_parent(int(sys.argv[2]))
