@@ -48,7 +48,8 @@ def serve(
     take_up: Annotated[
         bool,
         typer.Option(
-            "--take-up", help="Go on with what was left lying in a copy of a data directory, too."
+            "--take-up",
+            help="Go on with what was left lying in a copy of a data directory or database, too.",
         ),
     ] = False,
     closed_signup: Annotated[
