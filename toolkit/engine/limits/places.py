@@ -106,6 +106,7 @@ class SharedPlaces:
         self._semaphore = semaphore
         self._deployment = deployment
         self._share = PlaceShare(0, 0, is_contended=False)
+        self._asked_for = 0  # places, as last told to the others
         # The most places that were wanted at once since the last tick, and since the one before.
         self._peak = self._earlier_peak = 0
         self._asking: asyncio.Task[None] | None = None
@@ -116,6 +117,7 @@ class SharedPlaces:
     def set_limit(self, limit: int) -> None:
         """Set how many places there are, for all engines."""
         self._limit = limit
+        self._asked_for = min(self._asked_for, self._share.held)  # of another number
         if not self._is_shared:
             self._semaphore.set_limit(limit)
 
@@ -173,8 +175,15 @@ class SharedPlaces:
         """Pause before the others are asked again: longer where this engine has its share."""
         for _ in range(CONTENT_INTERVALS):
             await asyncio.sleep(RETRY_INTERVAL_S)
-            if self._share.held < max(1, self._share.fair) or self._is_to_shrink():
+            if self._may_get_more() or self._is_to_shrink():
                 break
+
+    def _may_get_more(self) -> bool:
+        """Tell whether more places might be had at once than this engine holds."""
+        held = self._share.held
+        # It holds all that it asked for, and wants more by now.
+        has_new_wish = held >= self._asked_for < self._find_wanted()
+        return held < max(1, self._share.fair) or has_new_wish
 
     async def _exchange(self) -> None:
         """Give back what is not needed, and take what is and may be had."""
@@ -183,6 +192,7 @@ class SharedPlaces:
         semaphore.set_limit(min(semaphore.limit, target))
         kept = max(semaphore.limit, semaphore.used_count)
         wanted = self._find_wanted() if self._share.is_contended else target
+        self._asked_for = wanted
         change = partial(self._claim, kept, semaphore.used_count, wanted)
         try:
             share = await self._deployment.change_row(self._row_id, change)
