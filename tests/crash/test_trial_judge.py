@@ -84,7 +84,7 @@ def test_what_was_in_flight_at_the_struck_engine_may_be_called_again(
         pytest.param(make_call(0.0), kill(WRITTEN_S, MINE), id="it was written down by then"),
         pytest.param(make_call(0.0), cut(WRITTEN_S, frozenset()), id="so it was for all"),
         pytest.param(
-            make_call(0.0, is_speech=True), kill(4.0, MINE), id="the sound was kept by then"
+            make_call(0.0, is_speech=True), kill(4.9, MINE), id="the sound was kept by then"
         ),
         pytest.param(make_call(0.0), kill(-1.0, MINE), id="it was called by who came after"),
         pytest.param(make_call(3.5), freeze(0.0, MINE), id="it was called after standing still"),

@@ -378,10 +378,14 @@ class WorkersDeployment(TrialDeployment):
     def _freeze_worker(self) -> frozenset[str]:
         self.begin("worker")
         pid = self._signal_worker(signal.SIGSTOP)
+        # Another process may have the id by then; and one whose parent is killed meanwhile stands
+        # still with the database locked, if nobody has it go on.
+        process = os.pidfd_open(pid)
 
         def thaw() -> None:
-            if pid in self._list_workers():
-                os.kill(pid, signal.SIGCONT)
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(process, signal.SIGCONT)
+            os.close(process)
 
         self.mend_later("worker", thaw, FREEZE_S)
         return frozenset({str(pid)})

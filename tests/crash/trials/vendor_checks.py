@@ -30,8 +30,9 @@ TOKEN_PRICES = {
 CHARACTER_PRICES = {"speech-2.8-turbo": Decimal(60)}  # for a million
 MILLION = Decimal(1_000_000)
 MODEL_SUFFIX = "-sandbox"
-# What is no text is looked at first, by a process that may have to be started.
-CHECKED_S = 1.5
+# What is no text is looked at first, by a process that may have to be started: some take 2.6 seconds
+# on a busy machine.
+CHECKED_S = 4.0
 WINDOW_S = 10.0
 # Calls reach a vendor a little sooner or later than they were let in, and as many as may be in
 # flight go at once when a database is back whose answer they waited for.
@@ -174,16 +175,20 @@ def check_repeats(
 
 def _describe_repeat(first: BilledCall, again: BilledCall, strikes: Iterable[Strike]) -> str:
     began = first.began
-    since = [
-        f"{one.kind} of {sorted(one.engines) or 'all'} from {one.at - began:+.2f}"
-        f" to {one.mended - began:+.2f} s"
-        for one in strikes
-    ]
     return (
         f"paid twice, and not in flight at an engine that was struck: {first.asked[-80:]} by"
         f" {first.engine} until {first.ended - began:+.2f} s, again by {again.engine} from"
-        f" {again.began - began:+.2f} to {again.ended - began:+.2f} s; {since}"
+        f" {again.began - began:+.2f} to {again.ended - began:+.2f} s;"
+        f" {_describe_strikes(strikes, began)}"
     )
+
+
+def _describe_strikes(strikes: Iterable[Strike], since: float) -> list[str]:
+    return [
+        f"{one.kind} of {sorted(one.engines) or 'all'} from {one.at - since:+.2f}"
+        f" to {one.mended - since:+.2f} s"
+        for one in strikes
+    ]
 
 
 def check_limits(
@@ -203,10 +208,13 @@ def check_limits(
         )
         most = max(most, len(together))
         if len(together) - orphans > MAX_CALLS:
-            since = [f"{call.began - one.at:.2f} s after {one.kind}" for one in strikes]
+            spans = [
+                f"{one.engine} from {one.began - call.began:+.3f} to {one.left - call.began:+.3f} s"
+                for one in together
+            ]
             found.wrong.append(
                 f"{len(together)} calls of {call.vendor} were in flight, {orphans} of them of who"
-                f" was struck: {since}"
+                f" was struck: {spans}; {_describe_strikes(strikes, call.began)}"
             )
     paced = [call.began for call in calls if call.vendor == "openai"]
     allowed = REQUESTS_PER_MINUTE / 60 * WINDOW_S + MAX_EARLY_CALLS
