@@ -46,7 +46,8 @@ class Strike:
             done: when its answer was written down at the latest.
         """
         if not engine:
-            return not self.lasts and abs(began - self.at) <= ON_ITS_WAY_S
+            earliest, latest = self.at - ON_ITS_WAY_S, self.over + ON_ITS_WAY_S
+            return not self.lasts and earliest <= began <= latest
         until = self.over if self.is_instant else self.mended
         return self.hits(engine) and began <= until + ON_ITS_WAY_S and done >= self.at
 

@@ -30,7 +30,7 @@ TOKEN_PRICES = {
 CHARACTER_PRICES = {"speech-2.8-turbo": Decimal(60)}  # for a million
 MILLION = Decimal(1_000_000)
 MODEL_SUFFIX = "-sandbox"
-# What is no text is looked at first, by a process that may have to be started: some take 2.6 seconds
+# What is no text is looked at first, by a process that may have to be started: up to 2.6 seconds
 # on a busy machine.
 CHECKED_S = 4.0
 WINDOW_S = 10.0

@@ -82,6 +82,8 @@ class LedgerKeeper:
                 entry["ids"] = ids
             else:
                 answered.extend(message.get("body", b""))
+                if not message.get("more_body"):  # from here on its engine may call anew
+                    entry.setdefault("left", time.monotonic())
             await send(message)
 
         try:
