@@ -462,6 +462,24 @@ async def test_a_locked_database_is_unavailable_and_then_works_again(
     assert len(await store.find_rows("jobs")) == 1
 
 
+async def test_a_store_that_closes_waits_for_no_lock_for_long(
+    store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a result that waits for a locked database, when the store closes, then it is refused.
+
+    Else it would wait for as long as a database takes to be there again.
+    """
+    monkeypatch.setattr("toolkit.store.writing.writer.LAST_WAIT_S", 0.1)
+    held = await acquire_lease(store)
+    write_lock.take()
+    writing = asyncio.ensure_future(store.write([job("a")], lease=held))
+    await yield_turns(5)
+    await store.close()
+    with pytest.raises(ServiceError) as refused:
+        await writing
+    assert refused.value.code is ErrorCode.UNAVAILABLE
+
+
 async def test_what_is_written_under_a_lease_has_no_gaps(
     store: Store, write_lock: WriteLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

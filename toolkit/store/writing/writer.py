@@ -1,6 +1,7 @@
 """The one writer: groups all submissions of one turn of the loop into one transaction."""
 
 import asyncio
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +44,9 @@ LOOP_TRIES, LEAST_PAUSE_S, MOST_PAUSE_S = 20, 0.0005, 0.0015
 # How long to wait in the thread then, again and again: submissions that have waited too long are
 # refused in between.
 THREAD_WAIT_MS = 100
-# How long a request waits for a locked database, and how long the result of work, which was paid.
-REQUEST_WAIT_S, WORK_WAIT_S = 5.0, 60.0
+# How long a request waits for a database that is locked or away, and how long the result of work,
+# which was paid: longer than a database takes to fail over. An engine that ends waits less.
+REQUEST_WAIT_S, WORK_WAIT_S, LAST_WAIT_S = 5.0, 600.0, 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ class ChangeWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolkit-writer")
         self._writing: asyncio.Task[None] | None = None
         self._scheduled = False
+        self._ends_at = math.inf  # by the loop's clock: when nothing waits any longer
         self._lingering: asyncio.TimerHandle | None = None
         # How many are likely to submit more once they are told: as many as lately.
         self._expected = 0
@@ -247,9 +250,10 @@ class ChangeWriter:
     def _refuse_overdue(self, group: SubmissionGroup) -> None:
         """Refuse the submissions that have waited too long for a locked database."""
         at = asyncio.get_running_loop().time()
-        late = [s for s in group.submissions if s.deadline <= at]
-        kept = [s for s in group.submissions if s.deadline > at]
-        late += self.backlog.pop_where(lambda s: s.deadline <= at)
+        latest = math.inf if at >= self._ends_at else at
+        late = [s for s in group.submissions if s.deadline <= latest]
+        kept = [s for s in group.submissions if s.deadline > latest]
+        late += self.backlog.pop_where(lambda s: s.deadline <= latest)
         if not late:
             return
         error = StoreUnavailableError(
@@ -281,7 +285,11 @@ class ChangeWriter:
             self._on_commit(events)
 
     async def drain(self) -> None:
-        """Wait until everything submitted is written, then end the thread."""
+        """Wait until everything submitted is written, then end the thread.
+
+        What cannot be written for `LAST_WAIT_S` is refused.
+        """
+        self._ends_at = asyncio.get_running_loop().time() + LAST_WAIT_S
         with suppress(ServiceError):
             await self.submit((), None)  # done after all that came before it
         if self._writing is not None:
