@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 # A request that was sent may reach the vendor so much later, on a busy machine.
 ON_ITS_WAY_S = 0.2
-# So long an answer may take to be written down while nothing fails: a hundredth take 0.25 seconds on
-# a machine that has time, and tests run beside others.
+# So long an answer may take to be written down while nothing fails: a hundredth take 0.25 seconds,
+# and more where other tests run beside.
 WRITTEN_S = 1.0
 
 
