@@ -20,7 +20,8 @@ from toolkit.settings import Settings
 # What a person makes up, and nobody can offer: by the name of the parameter.
 FREE = {
     "allow_env", "allow_secret", "answer", "artifact_url", "artifacts", "base_url", "cors_origin",
-    "dask", "data_center", "database", "dispatch", "email", "executor", "fields", "first", "host",
+    "dask", "data_center", "database", "dispatch", "email", "executor", "fields", "first",
+    "from_endpoint_url", "from_profile", "host",
     "image", "issue", "last", "member", "members", "metrics_host",
     "month", "name", "node_id", "note", "objective", "older_than", "otel_endpoint", "preload", "q",
     "secret_ref", "since", "tag", "target", "topic", "trust_proxy", "until", "url", "version",

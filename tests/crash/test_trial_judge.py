@@ -72,7 +72,7 @@ def test_what_was_in_flight_at_the_struck_engine_may_be_called_again(
     first: BilledCall, strike: Strike
 ) -> None:
     """Given an engine that is struck with a call in flight, then another may call again."""
-    assert not find_wrong(first, make_call(5.0, "engine-1"), strike)
+    assert not find_wrong(first, make_call(7.0, "engine-1"), strike)
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,17 @@ def test_what_was_in_flight_at_the_struck_engine_may_be_called_again(
         pytest.param(make_call(0.0), kill(WRITTEN_S, MINE), id="it was written down by then"),
         pytest.param(make_call(0.0), cut(WRITTEN_S, frozenset()), id="so it was for all"),
         pytest.param(
-            make_call(0.0, is_speech=True), kill(4.9, MINE), id="the sound was kept by then"
+            make_call(0.0, is_speech=True), kill(6.0, MINE), id="the sound was kept by then"
         ),
         pytest.param(make_call(0.0), kill(-1.0, MINE), id="it was called by who came after"),
         pytest.param(make_call(3.5), freeze(0.0, MINE), id="it was called after standing still"),
         pytest.param(make_call(0.0, ""), cut(0.0, frozenset()), id="nobody died as it was called"),
-        pytest.param(make_call(0.0), kill(6.0, MINE), id="it was called again before"),
+        pytest.param(make_call(0.0), kill(8.0, MINE), id="it was called again before"),
     ],
 )
 def test_what_was_not_in_flight_there_is_found(first: BilledCall, strike: Strike) -> None:
     """Given a call that no strike had cut off, when it is made again, then that is wrong."""
-    (wrong,) = find_wrong(first, make_call(5.0, "engine-1"), strike)
+    (wrong,) = find_wrong(first, make_call(7.0, "engine-1"), strike)
     assert "paid twice" in wrong
 
 
@@ -103,7 +103,7 @@ def test_what_holds_an_answer_up_keeps_it_in_flight() -> None:
 
     What another engine's network holds up is waited for once, and not until the next such thing.
     """
-    again, late = make_call(5.0, "engine-1"), kill(1.2, MINE)
+    again, late = make_call(7.0, "engine-1"), kill(1.2, MINE)
     assert not find_wrong(make_call(0.0), again, cut(0.3, MINE), late)
     assert not find_wrong(make_call(0.0), again, cut(0.3, OTHER), late)
     assert find_wrong(make_call(0.0), again, late)

@@ -30,6 +30,7 @@ TOKEN_PRICES = {
 CHARACTER_PRICES = {"speech-2.8-turbo": Decimal(60)}  # for a million
 MILLION = Decimal(1_000_000)
 MODEL_SUFFIX = "-sandbox"
+NOT_SENT = "could not be reached."  # so ends the message of an attempt that never left
 # What is no text is looked at first, by a process that may have to be started: up to 2.6 seconds
 # on a busy machine.
 CHECKED_S = 4.0
@@ -140,6 +141,10 @@ def _check_job(job: Record, bill: dict[str, Decimal], found: PromiseIssues) -> D
             billed = bill.get((attempt["vendor_request_id"] or "").removeprefix("req_"))
             if cost != billed:
                 found.wrong.append(f"{job['id']} says ${cost}, and was billed ${billed}")
+        elif (attempt["error"] or {}).get("message", "").endswith(NOT_SENT):
+            # As on a connection that the vendor closed while the engine stood still.
+            if cost:
+                found.wrong.append(f"{job['id']} paid for what was not sent: {attempt}")
         elif cost != to_decimal(attempt["reservation_usd"]):
             found.wrong.append(f"{job['id']} has an attempt without an answer: {attempt}")
     if spent != to_decimal(job["cost_incurred_usd"]):

@@ -19,7 +19,7 @@ from toolkit.workers.dask_plugin import StepCancelPlugin
 CONNECT_TIMEOUT_S = 5.0
 CLOSE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
-RUNNING_STATUS = "running"  # of Dask's client
+RUNNING_STATUS, CLOSED_STATUS = "running", "closed"  # of Dask's client
 
 log = logging.getLogger(__name__)
 
@@ -184,6 +184,10 @@ async def cancel_quietly(client: Client, future: Any) -> None:
 
 async def close_quietly(client: Client) -> None:
     """Close a client, whether its scheduler is there or not."""
-    with suppress(Exception):
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
-            await client.close()
+    try:
+        with suppress(Exception):
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await client.close()
+    finally:
+        # Else it would try once more as it is deleted, when its loop may be closed.
+        client.status = CLOSED_STATUS
