@@ -1,13 +1,21 @@
 """What a dead engine held of an allowance: released or spent, once its work is taken up."""
 
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support.timing import yield_turns
+from tests.support.write_lock import WriteLock
 from toolkit.contract.base import now
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.money.abandoned_holds import make_hold_id, release_abandoned_holds
+from toolkit.engine.money.allowance import Allowances, make_account_limit
+from toolkit.engine.money.budget import reserve
 from toolkit.store import AddSpending, InsertRow, Lease, Store
 
 AT = "2026-11-20T08:00:00.000Z"
@@ -25,6 +33,42 @@ def make_job(job_id: str, attempts: int) -> InsertRow:
     row = {"id": job_id, "account_id": "acc", "root_id": "run_a", "status": "running"}
     more = {"capability": job.capability, "created_at": AT, "doc": job.to_json()}
     return InsertRow("jobs", {**row, **more})
+
+
+async def test_a_hold_is_released_where_its_work_is_cancelled_as_it_is_taken(
+    tmp_path: Path, find_url: Callable[[Path], str | None]
+) -> None:
+    """Given a cancel while a hold is being written, then nothing stays held, nor counts as spent."""
+    store = await Store.open(tmp_path, database=find_url(tmp_path))
+    lock = WriteLock(tmp_path, find_url(tmp_path))
+    try:
+        inserted, lease = store.leases.build_root("run_a", "run", "acc")
+        await store.write([inserted])
+        lock.take()
+        holding = asyncio.create_task(
+            Allowances(store).hold(
+                lease,
+                ("job_a", 1),
+                [make_account_limit("acc", 1.0)],
+                Decimal("0.25"),
+                await reserve([], Decimal("0.25")),
+                partial(store.write, lease=lease),
+            )
+        )
+        await yield_turns(5)
+        for _ in range(2):  # as a deadline may end what a person has cancelled
+            holding.cancel()
+            await yield_turns(5)
+        lock.release()
+        with pytest.raises(asyncio.CancelledError):
+            await holding
+        await store.write([], lease=lease)  # after all that was submitted before
+        assert await store.list_reservations("run_a") == []
+        (spending,) = await store.find_rows("spending")
+        assert spending["nano"] == 0
+    finally:
+        lock.close()
+        await store.close()
 
 
 @pytest.mark.parametrize(("recorded", "spent"), [(0, 0), (1, 7)])

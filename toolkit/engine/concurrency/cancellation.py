@@ -1,23 +1,28 @@
 """Cancels that come before the work could record its own end."""
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable
+from typing import TypeVar
 
 T = TypeVar("T")
 
 
-async def finish_before_cancel(step: Coroutine[Any, Any, T]) -> T:
+async def finish_before_cancel(step: Awaitable[T]) -> T:
     """Finish a short step of the current task even where the task is cancelled meanwhile.
 
-    The cancel comes again as soon as the task next waits for something.
+    The cancel comes again as soon as the task next waits for something, also where the step fails.
     """
     under_way = asyncio.ensure_future(step)
-    try:
-        return await asyncio.shield(under_way)
-    except asyncio.CancelledError:
-        finished = await under_way
-        current = asyncio.current_task()
-        if current is not None:
+    current, cancels = asyncio.current_task(), 0
+    while not under_way.done():
+        try:
+            await asyncio.shield(under_way)
+        except asyncio.CancelledError:
+            cancels += not under_way.cancelled()
+        except Exception:
+            break  # it is told below
+    if current is not None:
+        for _ in range(cancels):
+            current.uncancel()  # the same cancel, not one more: a time limit counts its own
             current.cancel()
-        return finished
+    return under_way.result()

@@ -14,6 +14,7 @@ from toolkit.contract.account import ApiKey
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
+from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.money.abandoned_holds import is_resolved_at_takeover, make_hold_id
 from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.money.budget import Reservation
@@ -176,6 +177,8 @@ class Allowances:
             if limits:
                 taken = await self._take(lease, call, limits, amount)
                 held.on_settle = partial(self._settle, taken, record)
+                # A cancel that came as it was written comes here, where it is given back.
+                await asyncio.sleep(0)
         except BaseException:
             held.settle(ZERO_USD)
             raise
@@ -227,8 +230,10 @@ class Allowances:
                 AddSpending(one.row_id, limit.allowance_id, nano, limit.nano_usd),
                 InsertRow("reservations", self._make_row(one)),
             ]
+        writing = self._store.write(changes, lease=lease, conditional=True)
         try:
-            await self._store.write(changes, lease=lease, conditional=True)
+            # Else nobody would know of what was taken, and it would stay so.
+            await finish_before_cancel(writing)
         except OverLimit:
             return None
         return taken
