@@ -38,7 +38,7 @@ def make_job(job_id: str, attempts: int) -> InsertRow:
 async def test_a_hold_is_released_where_its_work_is_cancelled_as_it_is_taken(
     tmp_path: Path, find_url: Callable[[Path], str | None]
 ) -> None:
-    """Given a cancel while a hold is being written, then nothing stays held, nor counts as spent."""
+    """Given a cancel while a hold is written, then nothing stays held, nor counts as spent."""
     store = await Store.open(tmp_path, database=find_url(tmp_path))
     lock = WriteLock(tmp_path, find_url(tmp_path))
     try:
