@@ -265,3 +265,55 @@ def get_name(task: "asyncio.Task[Any]") -> str:
 def is_served(client: Client) -> bool:
     """Whether a client's engine is in another place."""
     return client.access.data_dir is None
+
+
+class ScriptedTask:
+    """A service that has one task, which is blocked as soon as the main thread has looked at it.
+
+    Attributes:
+        asked: what others than the main thread asked for, in order.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self._looked, self.finished = threading.Event(), threading.Event()
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        """Answer a request."""
+        what = request.url.path.rpartition("/")[2]
+        if threading.current_thread() is threading.main_thread():
+            if what != "events" and self.asked:
+                self._looked.set()
+            return self._answer(what, is_blocked=False)
+        self.asked.append(what)
+        hold = self._looked if self.asked.count("events") == 1 else self.finished
+        if what == "events":
+            assert hold.wait(PATIENCE_S)
+        return self._answer(what, is_blocked=hold is self._looked or what != "events")
+
+    def _answer(self, what: str, *, is_blocked: bool) -> httpx.Response:
+        at = "2026-11-24T00:00:00.000Z"
+        event = {"n": 1, "resource_id": "tsk_1", "type": "task.blocked", "at": at, "data": {}}
+        items = [event] if is_blocked else []
+        status = "blocked" if is_blocked else "planning"
+        task = {"id": "tsk_1", "objective": "Something", "status": status, "created_at": at}
+        data = {"items": items, "count": len(items)} if what == "events" else task
+        return httpx.Response(200, json={"id": "tsk_1", "data": data})
+
+
+def test_who_begins_to_look_as_something_happens_is_told_at_once() -> None:
+    """Given one who looks, when another begins to as work is blocked, then it is read for both.
+
+    Else the second would wait for what happens next, which may be nothing.
+    """
+    service = ScriptedTask()
+    with Client("http://a.test", "key", transport=httpx.MockTransport(service)) as client:
+        task = client.tasks.get("tsk_1")
+        looking = task.follow(beyond_end=True)
+        looking.take(0)
+        wait_until(lambda: service.asked, "the reader asks")
+        task.wait()
+        assert task.status == "blocked"
+        assert service.asked[:3] == ["events", "tsk_1", "tsk_1"]
+        looking.close()
+        service.finished.set()

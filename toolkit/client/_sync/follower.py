@@ -184,6 +184,9 @@ class Follower:
     def _tell_record(self, turn: int, record: BaseModel, found: Sequence[Event]) -> bool:
         """Tell of a record that was read after some events; return whether the work is over."""
         self._tell(turn, record, also_late=False)
+        while self._has_late(turn):  # nothing more may happen that they would be told by
+            record = self._read_record(turn)
+            self._tell(turn, record, also_late=False)
         if getattr(record, "status", "") not in FINAL_STATUSES:
             return False
         if found and found[-1].terminal:
@@ -191,6 +194,11 @@ class Follower:
         last = self._http.request_events(self._path, self._after, 0)
         self._tell_events(turn, last)
         return not last
+
+    def _has_late(self, turn: int) -> bool:
+        """Tell whether some began to look after the record that was read last was asked for."""
+        with self._reader.guard:
+            return turn == self._turn and any(one in self._late for one in list(self._looking))
 
     def _begin_texts(self) -> None:
         """Take what a stream tells first of each text as its beginning."""
