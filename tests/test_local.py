@@ -1,6 +1,7 @@
 """The embedded engine: in a running loop, twice on one directory, left and taken up again."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import time
@@ -156,3 +157,13 @@ def test_a_directory_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> 
     with pytest.raises(ServiceError) as refused:
         Client.local(tmp_path / "file" / "data", sandbox=True)
     assert refused.value.code.name == "UNAVAILABLE"
+
+
+def test_a_stream_that_is_left_lying_ends_in_silence(tmp_path: Path) -> None:
+    """Given a stream that nobody reads on, when its engine has closed, then no fault is told."""
+    with Client.local(tmp_path, sandbox=True) as client:
+        run = client.runs.create("llm.generate", {"objective": "A verse on tides"}, stream=True)
+        pieces = run.stream()
+        next(pieces)
+    del pieces  # which has Python close it
+    gc.collect()

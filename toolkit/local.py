@@ -281,7 +281,8 @@ class LoopChannel:
             while (item := self._thread.call(_read_next(items, deadline))) is not None:
                 yield item
         finally:
-            self._thread.call(_close_stream(items))
+            with suppress(ServiceError):  # the engine is closed, and its streams with it
+                self._thread.call(_close_stream(items))
 
 
 class AsyncLoopChannel:
