@@ -198,6 +198,7 @@ def test_an_answer_that_comes_late_ends_no_later_wait(
         transport = LateAnswers(asked.id)
         with Client(server.url, read_key(signed_up), transport=transport) as client:
             task = client.tasks.get(asked.id).resume(answer="Whatever you like")
+            wait_until(lambda: signed_up.tasks.get(asked.id).status == "blocked", "it asks again")
             transport.is_armed = True
             looking = task.follow(beyond_end=True)
             looking.take(0)
