@@ -48,7 +48,7 @@ def pay(resource: str) -> list[Change]:
 
 async def count(store: Store, resource: str) -> tuple[list[int], int]:
     """Return the numbers of a resource's events, and what was spent in all."""
-    events = await store.list_events(resource, after=0)
+    events = await store.list_events(resource, after=0, limit=1_000_000)
     spent, _ = await store.get_spending("day")
     return [event["n"] for event in events], spent
 
@@ -164,6 +164,7 @@ async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) 
     Its numbers of transactions that left no trace on the disk are given to others after a crash.
     """
     cluster = start_cluster(restart_after_crash="on")
+    stores: list[Store] = []
     try:
         url, chance = cluster.create_database(), random.Random(seed)
         stores = [await Store.open(tmp_path / str(n), database=url) for n in range(3)]
@@ -187,7 +188,7 @@ async def test_a_server_that_is_killed_loses_nothing(tmp_path: Path, seed: int) 
             numbers, spent = await count(stores[n], f"run_{n}")
             assert numbers == [*range(1, counts[n] + 1)]
             assert spent == sum(counts)
+    finally:
         for each in stores:
             await each.close()
-    finally:
         cluster.remove()
