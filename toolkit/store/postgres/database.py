@@ -26,6 +26,7 @@ from toolkit.store.postgres.notices import build_work_notice
 from toolkit.store.postgres.opening import open_postgres
 from toolkit.store.postgres.reads import PostgresReadConnection
 from toolkit.store.postgres.schema import migrate_postgres_schema
+from toolkit.store.postgres.silent_sessions import SilentSessions
 from toolkit.store.postgres.writing.transactions import (
     begin_postgres_transaction,
     create_postgres_engine,
@@ -67,6 +68,7 @@ class PostgresDatabase:
         self.writes = self._writes = writes
         self.reads = self._reads = PostgresReadConnection(url, self._name)
         self.clock = PostgresClock(self._reads)
+        self._silent_sessions = SilentSessions(self._reads)
 
     @classmethod
     async def open(
@@ -118,6 +120,7 @@ class PostgresDatabase:
         """Begin to listen for the notices of other engines."""
         self._listener = CommitListener(self._url, self._name, self.owner.id, wake, note_work)
         self._listener.start()
+        self._silent_sessions.start()
 
     def build_work_notice(self, root_id: str) -> TextClause | None:
         """Build the statement that tells other engines of a work item."""
@@ -143,6 +146,7 @@ class PostgresDatabase:
         self._is_closed = True
         if self._listener is not None:
             await self._listener.close()
+        await self._silent_sessions.close()
         await self._reads.close()
         self._writes.close()
         self._engine.dispose()

@@ -1,0 +1,63 @@
+"""An end to the sessions of engines that stand still in a transaction, whose locks others need."""
+
+import asyncio
+import logging
+from typing import Final
+
+from toolkit.contract.errors import ServiceError
+from toolkit.store.read_connection import ReadConnection
+
+log = logging.getLogger(__name__)
+# Longer than a busy machine keeps an engine from its next statement, and shorter than leases are.
+SILENT_S: Final = 5.0
+LOOK_INTERVAL_S: Final = 2.0
+# PostgreSQL's own limit (`idle_in_transaction_session_timeout`) does not count in the middle of a
+# pipeline, where the server waits for the next statement as well.
+_END_SILENT_SQL: Final = (
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
+    " AND starts_with(application_name, 'toolkit ')"
+    " AND xact_start IS NOT NULL AND wait_event = 'ClientRead'"
+    " AND greatest(query_start, state_change)"
+    " < clock_timestamp() - make_interval(secs => :silent_s)"
+)
+
+
+class SilentSessions:
+    """The sessions, of any engine, whose next statement does not come; each engine looks for them.
+
+    A process that is stopped, or whose machine is gone without a word, has its connections open:
+    what it had locked would stay so for hours, and nobody could take its work up. An engine that
+    goes on finds its session ended, as after a cut of the network.
+
+    Args:
+        reads: of the database.
+    """
+
+    def __init__(self, reads: ReadConnection) -> None:
+        self._reads = reads
+        self._looking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to look for them, on the running event loop."""
+        self._looking = asyncio.get_running_loop().create_task(self._look_on())
+
+    async def close(self) -> None:
+        """Look no longer."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL_S)
+            try:
+                found = await self._reads.fetch_values(_END_SILENT_SQL, {"silent_s": SILENT_S})
+            except ServiceError as error:
+                log.debug("no look for silent sessions: %s", error)
+                continue
+            if found and found[0]:
+                log.warning(
+                    "ended %d of the database's sessions, whose engine stood still for %g s in a"
+                    " transaction", found[0], SILENT_S,
+                )  # fmt: skip
