@@ -7,8 +7,7 @@ token that is new with each place, and the place's name. The place's part is a m
 
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, Self
@@ -18,19 +17,14 @@ from psycopg import Connection, errors, sql
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.place import MARK_NAME, BlobPlace
 from toolkit.store.limits.limit_store import ENGINE_LIFE_S, ENGINE_PREFIX
+from toolkit.store.postgres.advisory_locks import describe_holder, hold_lock
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 
 log = logging.getLogger(__name__)
 
-_LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit artifacts', 0))"
-_UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit artifacts', 0))"
+_LOCK: Final = "artifacts"
 # Storage that does not answer holds up who has the lock for minutes, one engine after the other.
 LOCK_WAIT_S: Final = 10.0
-_HOLDER_SQL: Final = (
-    "SELECT pid, client_addr FROM pg_locks JOIN pg_stat_activity USING (pid)"
-    " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
-    " AND ((classid::bigint << 32) | objid::bigint) = hashtextextended('toolkit artifacts', 0)"
-)
 _READ_SQL: Final = "SELECT obj_description(to_regclass('artifacts'), 'pg_class')"
 _WRITE_SQL: Final = "COMMENT ON TABLE artifacts IS {}"
 _SAMPLE_SQL: Final = (
@@ -154,7 +148,7 @@ def claim_artifact_place(
     try:
         return _claim_place(connection, place, engine_id)
     except errors.LockNotAvailable as error:
-        mark, holder = read_artifact_mark(connection), _describe_holder(connection)
+        mark, holder = read_artifact_mark(connection), describe_holder(connection, _LOCK)
         if mark is None or mark.name != place.name or not place.is_remote:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE,
@@ -170,7 +164,7 @@ def claim_artifact_place(
 
 
 def _claim_place(connection: "Connection[Any]", place: BlobPlace, engine_id: str) -> str | None:
-    with _hold_lock(connection):
+    with hold_lock(connection, _LOCK, timeout_s=LOCK_WAIT_S):
         mark = read_artifact_mark(connection)
         fit = find_fit(connection, place, mark)
         if fit is PlaceFit.UNMARKED and mark is not None:
@@ -243,30 +237,6 @@ def _write_mark(place: BlobPlace, mark: ArtifactMark, *, replace: bool) -> None:
         log.warning("%s could not be marked as the database's: %s", place.name, error)
     if found and found.split()[0] != mark.database:
         raise make_foreign_error(place)
-
-
-@contextmanager
-def _hold_lock(connection: "Connection[Any]") -> Iterator[None]:
-    connection.execute(f"SET lock_timeout = {round(LOCK_WAIT_S * 1000)}".encode())
-    try:
-        connection.execute(_LOCK_SQL)
-    finally:
-        if not connection.closed:
-            connection.execute("RESET lock_timeout")
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.execute(_UNLOCK_SQL)
-
-
-def _describe_holder(connection: "Connection[Any]") -> str:
-    """Describe the session that has the lock, for whoever may have to end it."""
-    found = connection.execute(_HOLDER_SQL).fetchone()
-    if found is None:
-        return "another engine"
-    pid, address = found
-    return f"the engine at {address or 'the socket'} (session {pid} of the server)"
 
 
 def has_engines(connection: "Connection[Any]", but: str = "") -> bool:

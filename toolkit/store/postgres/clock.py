@@ -4,6 +4,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Float, literal_column
 
+from toolkit.store.postgres.connections import IS_ENGINE_SQL
 from toolkit.store.postgres.writing.statements import CLOCK_SQL
 from toolkit.store.read_connection import ReadConnection
 
@@ -11,9 +12,8 @@ _READ_SQL: Final = f"SELECT {CLOCK_SQL}"
 # Of transactions that are under way, and where there are none, of this statement: one that begins
 # while it runs is later. Those of engines alone, as a dump may take hours, and writes nothing.
 _HORIZON_SQL: Final = (
-    "SELECT extract(epoch FROM coalesce(min(xact_start), statement_timestamp()))::float8"
-    " FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    " AND starts_with(application_name, 'toolkit ')"
+    "SELECT extract(epoch FROM coalesce(min(xact_start), statement_timestamp()))::float8"  # noqa: S608 - our condition
+    f" FROM pg_stat_activity WHERE {IS_ENGINE_SQL}"
 )
 
 

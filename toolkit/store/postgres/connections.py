@@ -33,6 +33,12 @@ CHECK_INTERVAL_S: Final = 0.1
 SERVER_PATIENCE_SHARE: Final = 0.8
 # More than there are statements, which are prepared at their first use.
 PREPARED_STATEMENTS: Final = 500
+# Of a row of `pg_stat_activity`: whether it is another session, of an engine. Those have names of
+# two words and more; who opens a database is "toolkit" alone, and a command one word, too.
+IS_ENGINE_SQL: Final = (
+    "datname = current_database() AND pid <> pg_backend_pid()"
+    " AND starts_with(application_name, 'toolkit ')"
+)
 _TRY_AGAIN: Final = (
     errors.DeadlockDetected,
     errors.SerializationFailure,

@@ -11,8 +11,9 @@ import psycopg
 from psycopg import errors, sql
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.postgres.advisory_locks import take_lock
 
-_LOCK_SQL: Final = "SELECT pg_advisory_xact_lock(hashtextextended('toolkit mark', 0))"
+_LOCK: Final = "mark"
 _READ_SQL: Final = "SELECT obj_description('configuration'::regclass)"
 _WRITE_SQL: Final = "COMMENT ON TABLE configuration IS {}"
 _CLUSTER_SQL: Final = "SELECT system_identifier::text FROM pg_control_system()"
@@ -39,7 +40,7 @@ def claim_mark(
     """
     place = _read_place(connection)
     with connection.transaction():
-        connection.execute(_LOCK_SQL)
+        take_lock(connection, _LOCK)
         kept = _fetch_text(connection, _READ_SQL).split()
         world, home = kept if len(kept) == 2 else (_UNKNOWN, _UNKNOWN)
         wanted = world if sandbox is None else _WORLDS[sandbox]

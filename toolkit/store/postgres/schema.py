@@ -12,7 +12,8 @@ from sqlalchemy import StaticPool, create_engine
 
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
 from toolkit.store.dialects import get_dialect
-from toolkit.store.postgres.connections import translate_postgres_errors
+from toolkit.store.postgres.advisory_locks import hold_lock
+from toolkit.store.postgres.connections import IS_ENGINE_SQL, translate_postgres_errors
 from toolkit.store.postgres.triggers import build_triggers
 from toolkit.store.schema import (
     HEAD_REVISION,
@@ -29,14 +30,9 @@ from toolkit.store.schema import (
 from toolkit.store.writing.write_connection import DatabaseLocked
 
 # Of all who open the same database at once, one makes the tables.
-_LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit schema', 0))"
-_UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit schema', 0))"
+_LOCK: Final = "schema"
 _VERSION_TABLE: Final = "SELECT to_regclass('alembic_version')"
-# Engines' sessions have names of two words and more; who opens a database, "toolkit" alone.
-_ENGINES_SQL: Final = (
-    "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-    " AND starts_with(application_name, 'toolkit ') AND pid <> pg_backend_pid())"
-)
+_ENGINES_SQL: Final = f"SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE {IS_ENGINE_SQL})"  # noqa: S608 - our condition
 # Who waits for a table has all others wait who come later, so it gives way, and tries again.
 LOCK_TIMEOUT_MS: Final = 1_000
 TRIES: Final = 10
@@ -60,8 +56,7 @@ def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
     current = read_postgres_version(connection)
     if current is not None and is_up_to_date(current):
         return current
-    connection.execute(_LOCK_SQL)
-    try:
+    with hold_lock(connection, _LOCK):
         current = read_postgres_version(connection)  # another engine may have been first
         if current is None:
             _create_tables(connection)
@@ -70,14 +65,11 @@ def migrate_postgres_schema(connection: "Connection[Any]") -> SchemaVersion:
         else:
             check_not_in_use(current, lambda: _has_engines(connection))
             _run_missing(connection)
-    finally:
-        if not connection.closed:
-            connection.execute(_UNLOCK_SQL)
     return SchemaVersion(HEAD_REVISION, OLDEST_REVISION)
 
 
 def _has_engines(connection: "Connection[Any]") -> bool:
-    (found,) = connection.execute(_ENGINES_SQL).fetchone() or (False,)
+    (found,) = connection.execute(_ENGINES_SQL.encode()).fetchone() or (False,)
     return bool(found)
 
 

@@ -5,6 +5,7 @@ import logging
 from typing import Final
 
 from toolkit.contract.errors import ServiceError
+from toolkit.store.postgres.connections import IS_ENGINE_SQL
 from toolkit.store.read_connection import ReadConnection
 
 log = logging.getLogger(__name__)
@@ -14,9 +15,8 @@ LOOK_INTERVAL_S: Final = 2.0
 # PostgreSQL's own limit (`idle_in_transaction_session_timeout`) does not count in the middle of a
 # pipeline, where the server waits for the next statement as well.
 _END_SILENT_SQL: Final = (
-    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND usename = current_user AND pid <> pg_backend_pid()"
-    " AND starts_with(application_name, 'toolkit ')"
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"  # noqa: S608 - our condition
+    f" WHERE {IS_ENGINE_SQL} AND usename = current_user"
     " AND xact_start IS NOT NULL AND wait_event = 'ClientRead'"
     " AND greatest(query_start, state_change)"
     " < clock_timestamp() - make_interval(secs => :silent_s)"

@@ -5,17 +5,16 @@ lacks is found as of one moment, and then added to whatever the sum has become: 
 written meanwhile have been counted by their own triggers.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final
 
 from psycopg import Connection
 
+from toolkit.store.postgres.advisory_locks import hold_lock
 from toolkit.store.stored_bytes import COUNTED_SQL, build_totals_query, compute_shortfalls
 
 # Two repairs at once would find the same shortfalls, and each would add them.
-_LOCK_SQL: Final = "SELECT pg_advisory_lock(hashtextextended('toolkit recount', 0))"
-_UNLOCK_SQL: Final = "SELECT pg_advisory_unlock(hashtextextended('toolkit recount', 0))"
+_LOCK: Final = "recount"
 _ADD_SQL: Final = (
     "INSERT INTO stored_bytes AS kept (id, artifacts, records) VALUES (%s, %s, %s)"
     " ON CONFLICT (id) DO UPDATE SET artifacts = kept.artifacts + excluded.artifacts,"
@@ -48,20 +47,10 @@ def correct_sums(connection: "Connection[Any]") -> bool:
         psycopg.errors.LockNotAvailable: somebody has a sum locked for long; what was corrected
             until then stays so, and the others may be tried again.
     """
-    with _hold_lock(connection):
+    with hold_lock(connection, _LOCK):
         shortfalls = find_shortfalls(connection)
         for account_id, missing in sorted(shortfalls.items()):
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}".encode())
                 connection.execute(_ADD_SQL, (account_id, *missing))
     return bool(shortfalls)
-
-
-@contextmanager
-def _hold_lock(connection: "Connection[Any]") -> Iterator[None]:
-    connection.execute(_LOCK_SQL)
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.execute(_UNLOCK_SQL)
