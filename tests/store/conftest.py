@@ -1,8 +1,14 @@
 """What tests of the store share."""
 
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.support.database_pool import BOTH_DATABASES
+from toolkit import Client
+from toolkit.settings import Settings
+from toolkit.store import Store
 
 
 @pytest.fixture(params=BOTH_DATABASES)
@@ -12,3 +18,22 @@ def url(request: pytest.FixtureRequest) -> str | None:
         return None
     found: str = request.getfixturevalue("postgres_url")
     return found
+
+
+@pytest.fixture
+async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, Store]]:
+    """Two stores on one database."""
+    first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
+    yield first, second
+    for each in (first, second):
+        await each.close()
+
+
+@pytest.fixture
+def database(
+    settings: Settings, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Client]:
+    """An engine with a database of PostgreSQL that the environment names."""
+    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
+    with Client.local(settings.data_dir, sandbox=True) as client:
+        yield client

@@ -1,11 +1,9 @@
 """Claims of work that nobody works on, beside much that others do, in a database of either kind."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
-import pytest
-
+from tests.store.roots import acquire
 from tests.support.s3_server import TcpRelay
 from toolkit.store import Lease, Row, Store, UpdateRow
 
@@ -13,22 +11,6 @@ MANY: Final = 2_000
 PLAIN: Final = "sslmode=disable&gssencmode=disable"
 # Far less than all rows take, which are some 150 bytes each.
 LITTLE_BYTES: Final = 20_000
-
-
-@pytest.fixture
-async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, Store]]:
-    """Two stores on one database."""
-    first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
-    yield first, second
-    for each in (first, second):
-        await each.close()
-
-
-async def acquire(store: Store, *names: str, kind: str = "run") -> list[Lease]:
-    """Make roots that a store holds."""
-    made = [store.leases.build_root(name, kind, "acc") for name in names]
-    await store.write([inserted for inserted, _ in made])
-    return [lease for _, lease in made]
 
 
 async def release(store: Store, *leases: Lease) -> None:

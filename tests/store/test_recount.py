@@ -1,6 +1,5 @@
 """`toolkit doctor --repair` of what accounts keep, beside an engine on a database of PostgreSQL."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
@@ -30,15 +29,11 @@ WRONG: Final = (
 
 
 @pytest.fixture
-def database(
-    settings: Settings, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Client]:
-    """An engine with a database that the environment names, and some work in it."""
-    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
-    with Client.local(settings.data_dir, sandbox=True) as client:
-        client.artifacts.upload(b"leaf" * 50)
-        client.runs.create("llm.generate", ASKED).wait(progress=False)
-        yield client
+def database(database: Client) -> Client:
+    """An engine with some work in its database."""
+    database.artifacts.upload(b"leaf" * 50)
+    database.runs.create("llm.generate", ASKED).wait(progress=False)
+    return database
 
 
 def diagnose(settings: Settings, *options: str) -> str:

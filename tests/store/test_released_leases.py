@@ -1,36 +1,20 @@
 """Leases that are released while others wait for the work, in a database of either kind."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
 import psycopg
 import pytest
 
+from tests.store.roots import acquire
 from tests.support.clock import LeaseClock
 from tests.support.timing import wait_until_async
-from toolkit.store import AppendEvent, InsertRow, Lease, Store
+from toolkit.store import AppendEvent, InsertRow, Store
 from toolkit.store.writing.event_numbers import EventNumbers
 
 WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
 AT = "2026-11-23T08:00:00.000Z"
-
-
-@pytest.fixture
-async def stores(tmp_path: Path, url: str | None) -> AsyncIterator[tuple[Store, Store]]:
-    """Two stores on one database."""
-    first, second = [await Store.open(tmp_path, database=url) for _ in range(2)]
-    yield first, second
-    for each in (first, second):
-        await each.close()
-
-
-async def acquire(store: Store, *names: str) -> list[Lease]:
-    """Make roots that a store holds."""
-    made = [store.leases.build_root(name, "run", "acc") for name in names]
-    await store.write([inserted for inserted, _ in made])
-    return [lease for _, lease in made]
 
 
 def plan(name: str) -> InsertRow:

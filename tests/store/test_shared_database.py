@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
+from tests.store.roots import acquire
 from tests.support.timing import PATIENCE_S, check_stays, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
@@ -47,13 +48,6 @@ def execute(postgres_url: str) -> Callable[..., Sequence[tuple[Any, ...]]]:
             return cursor.fetchall() if cursor.description else []
 
     return run
-
-
-async def acquire(store: Store, *names: str) -> list[Lease]:
-    """Make roots that a store holds."""
-    made = [store.leases.build_root(name, "run", "acc") for name in names]
-    await store.write([inserted for inserted, _ in made])
-    return [lease for _, lease in made]
 
 
 def plan(name: str) -> InsertRow:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.store.roots import acquire
 from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit.store import AppendEvent, InsertRow, Lease, LeaseLost, Store, UpdateRow
 from toolkit.store.postgres import silent_sessions
@@ -105,8 +106,7 @@ async def test_who_stands_still_keeps_no_work(
     with monkeypatch.context() as patched:
         stand(patched, standing)
         first = await Store.open(tmp_path / "one", database=postgres_url, lease_s=LEASE_S)
-        made, lease = first.leases.build_root("run_a", "run", "acc")
-        await first.write([made])
+        (lease,) = await acquire(first, "run_a")
         await first.write([UpdateRow("roots", "run_a", {"lease_until": 0.0})], lease=lease)
         second = await Store.open(tmp_path / "two", database=postgres_url, lease_s=LEASE_S)
         standing.is_armed = True

@@ -208,16 +208,6 @@ def test_what_no_record_names_is_found(kept: Kept) -> None:
     assert (code, f"`{artifact.id}` are not there; restore" in told) == (1, True)
 
 
-@pytest.fixture
-def database(
-    settings: Settings, postgres_url: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Client]:
-    """An engine with a database that the environment names."""
-    monkeypatch.setenv("TOOLKIT_DATABASE", postgres_url)
-    with Client.local(settings.data_dir, sandbox=True) as client:
-        yield client
-
-
 def test_prune_leaves_what_is_in_use(
     database: Client, postgres: PostgresCluster, postgres_url: str, settings: Settings
 ) -> None:
