@@ -81,3 +81,26 @@ def test_a_stop_has_the_time_that_it_takes() -> None:
     """Given requests and calls that take as long as they may, then nothing kills the engine."""
     compose_s = int(SERVICES["engine"]["stop_grace_period"].removesuffix("s"))
     assert compose_s >= 2 * GRACE_S + 5, "requests end first, and then calls"
+
+
+def test_the_containers_are_set_up_by_what_there_is() -> None:
+    """Given the compose file, then its settings, options and variables are known ones."""
+    settings = {f"TOOLKIT_{name.upper()}" for name in Settings.model_fields}
+    assert set(re.findall(r"TOOLKIT_\w+", FILE)) <= settings
+    serve = get_command(app).commands["serve"]  # type: ignore[attr-defined]
+    options = {name for param in serve.params for name in (*param.opts, *param.secondary_opts)}
+    words = shlex.split(str(SERVICES["engine"]["command"]))
+    assert words[:2] == ["toolkit", "serve"]
+    assert {word for word in words if word.startswith("--")} <= options
+    page = PAGE.read_text(encoding="utf-8")
+    made = re.search(r"for name in ([A-Z_ ]+); do echo \"\$\{name\}_PASSWORD", page)
+    assert made is not None
+    documented = {f"{name}_PASSWORD" for name in made[1].split()}
+    assert set(re.findall(r"(?<!\$)\$\{(\w+)", FILE)) == documented
+
+
+def test_containers_that_end_are_started_again() -> None:
+    """Given the compose file, then one service builds the image, and all servers restart."""
+    assert [name for name, each in SERVICES.items() if "build" in each] == ["scheduler"]
+    lasting = {name for name, each in SERVICES.items() if each.get("restart") == "unless-stopped"}
+    assert lasting == set(SERVICES) - {"bucket"}

@@ -1,31 +1,19 @@
-"""The page on several machines: every command is typed on one; what is watched is measured."""
+"""The page on several machines: every command is typed on one, and each alert has its line."""
 
-import json
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
-from typing import Any
-
-import pytest
-import yaml
-from typer.main import get_command
 
 from tests._postgres import PostgresCluster
 from tests.support.code_blocks import ROOT, find_blocks
 from tests.support.ports import free_port
 from tests.support.rehearsal import type_commands
-from toolkit.cli import app
-from toolkit.observability.metrics import MetricsObserver
-from toolkit.settings import Settings
 
 PAGE = ROOT / "docs" / "deploy.md"
 DEPLOY = ROOT / "docs" / "deploy"
-METRIC = re.compile(r"toolkit_[a-z_]+")
-PARTS = re.compile(r"_(bucket|sum|count|created)$")
 
 
 def rehearse(folder: Path) -> str:
@@ -84,91 +72,6 @@ def test_an_image_holds_nothing_else_of_a_clone(tmp_path: Path) -> None:
     assert {"toolkit/__init__.py", "toolkit/notebook/01_social_card.ipynb"} <= set(
         zipfile.ZipFile(wheel).namelist()
     )
-
-
-def list_metrics() -> set[str]:
-    """The names of all metrics that a server has."""
-    observer = MetricsObserver()
-    text = {family.name for family in observer.registry.collect()}
-    return text | {f"{name}_total" for name in text}
-
-
-@pytest.mark.parametrize("name", ["dashboard.json", "alerts.yaml"])
-def test_what_is_watched_is_measured(name: str) -> None:
-    """Given the dashboard and the alerts, then each metric that they name is there."""
-    text = (DEPLOY / name).read_text(encoding="utf-8")
-    if name.endswith(".json"):
-        panels = json.loads(text)["panels"]
-        text = "\n".join(target["expr"] for panel in panels for target in panel["targets"])
-    named = {PARTS.sub("", each) for each in METRIC.findall(text)}
-    assert len(named) >= 6
-    assert named <= list_metrics()
-
-
-LABELLED = re.compile(r"^\| `(toolkit_\w+)` \|([^|]*)\|", re.M)
-SCRAPED = {"instance", "job", "le"}  # labels that Prometheus or a histogram adds
-
-
-def load_yaml(path: Path) -> Any:
-    """What a file of YAML says."""
-    return yaml.load(path.read_text("utf-8"), Loader=yaml.SafeLoader)
-
-
-def list_expressions() -> list[str]:
-    """The queries of the dashboard and the alerts."""
-    panels = json.loads((DEPLOY / "dashboard.json").read_text("utf-8"))["panels"]
-    shown = [target["expr"] for panel in panels for target in panel["targets"]]
-    groups = load_yaml(DEPLOY / "alerts.yaml")["groups"]
-    return shown + [rule["expr"] for group in groups for rule in group["rules"]]
-
-
-def test_what_is_watched_has_the_labels() -> None:
-    """Given a query, then its metrics have the labels that it goes by.
-
-    The page on metrics, which tests/observability holds against those of a busy server, lists them.
-    """
-    page = (ROOT / "docs" / "observability.md").read_text("utf-8")
-    labels = {name: set(re.findall(r"`(\w+)`", row)) for name, row in LABELLED.findall(page)}
-    checked = 0
-    for query in list_expressions():
-        used = {each for by in re.findall(r"by \(([^)]*)\)", query) for each in by.split(", ")}
-        used |= set(re.findall(r"[{,]\s*(\w+)\s*(?:=~|!~|!=|=)", query))
-        for metric in METRIC.findall(query):
-            known = labels[metric] if metric in labels else labels[PARTS.sub("", metric)]
-            assert used <= known | SCRAPED, query
-            checked += len(used)
-    assert checked > 20
-
-
-def read_compose() -> tuple[str, dict[str, dict[str, object]]]:
-    """The compose file: its text, and its services."""
-    path = DEPLOY / "compose.yaml"
-    return path.read_text("utf-8"), load_yaml(path)["services"]
-
-
-def test_the_containers_are_set_up_by_what_there_is() -> None:
-    """Given the compose file, then its settings, options and variables are known ones."""
-    text, services = read_compose()
-    settings = {f"TOOLKIT_{name.upper()}" for name in Settings.model_fields}
-    assert set(re.findall(r"TOOLKIT_\w+", text)) <= settings
-    serve = get_command(app).commands["serve"]  # type: ignore[attr-defined]
-    options = {name for param in serve.params for name in (*param.opts, *param.secondary_opts)}
-    words = shlex.split(str(services["engine"]["command"]))
-    assert words[:2] == ["toolkit", "serve"]
-    assert {word for word in words if word.startswith("--")} <= options
-    page = PAGE.read_text("utf-8")
-    made = re.search(r"for name in ([A-Z_ ]+); do echo \"\$\{name\}_PASSWORD", page)
-    assert made is not None
-    documented = {f"{name}_PASSWORD" for name in made[1].split()}
-    assert set(re.findall(r"(?<!\$)\$\{(\w+)", text)) == documented
-
-
-def test_containers_that_end_are_started_again() -> None:
-    """Given the compose file, then one service builds the image, and all servers restart."""
-    _, services = read_compose()
-    assert [name for name, each in services.items() if "build" in each] == ["scheduler"]
-    lasting = {name for name, each in services.items() if each.get("restart") == "unless-stopped"}
-    assert lasting == set(services) - {"bucket"}
 
 
 def test_each_alert_says_what_to_do() -> None:
