@@ -139,13 +139,13 @@ def compare_sums(
     counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
 ) -> list[str]:
     """List the accounts whose sums, of artifacts and of records, are not what they should be."""
-    return sorted(compute_shortfalls(counted, computed))
+    return list(compute_shortfalls(counted, computed))
 
 
 def compute_shortfalls(
     counted: Iterable[tuple[str, int, int]], computed: Iterable[tuple[str, int, int]]
 ) -> dict[str, tuple[int, int]]:
-    """Compute what is missing in the sums of each account for which they are wrong.
+    """Compute what is missing in the sums of each account for which they are wrong, by its id.
 
     >>> compute_shortfalls([("acc_a", 5, 7), ("acc_b", 1, 1)], [("acc_a", 5, 9)])
     {'acc_a': (0, 2), 'acc_b': (-1, -1)}

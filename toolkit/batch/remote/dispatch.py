@@ -32,8 +32,6 @@ from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
 MAX_ROWS_UNDER_WAY = 1_000
 POLL_INTERVAL_S = 0.2
 LOST_EXECUTOR = (BrokenExecutor, CancelledError)
-# Dask's own, by name, as it need not be installed: all that several workers ran as they were lost.
-KILLED_WORKER = "KilledWorker"
 
 OnDone = Callable[[NotebookJob, ExecutedNotebook | str], None]
 MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
@@ -160,7 +158,7 @@ class RowDispatcher:
                 continue
             except Exception as error:  # the executor's: a notebook's own is in the answer
                 job = self._under_way.pop(future)
-                if type(error).__name__ == KILLED_WORKER and not rows.is_alone:
+                if _is_killed_worker(error) and not rows.is_alone:
                     killed.append(job)
                     again[_to_line(error)] += 1
                 else:
@@ -220,13 +218,18 @@ class RowDispatcher:
         Returns:
             the reason, if it is run again.
         """
-        reason, is_certain = _to_line(error), type(error).__name__ == KILLED_WORKER
+        reason, is_certain = _to_line(error), _is_killed_worker(error)
         if rows.blame(job, is_certain=is_certain):
             return [reason]
         self._losses = 0
         times = "each time" if is_certain else f"{MAX_ATTEMPTS} times"
         self._add(job, f"Its worker was lost {times} that it ran ({reason})")
         return []
+
+
+def _is_killed_worker(error: BaseException) -> bool:
+    """Tell whether it is Dask's own error of what several workers ran as they were lost."""
+    return type(error).__name__ == "KilledWorker"  # by name, as Dask need not be installed
 
 
 def _tell_losses(again: Counter[str]) -> None:

@@ -49,7 +49,7 @@ def correct_sums(connection: "Connection[Any]") -> bool:
     """
     with hold_lock(connection, _LOCK):
         shortfalls = find_shortfalls(connection)
-        for account_id, missing in sorted(shortfalls.items()):
+        for account_id, missing in shortfalls.items():
             with connection.transaction():
                 connection.execute(f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}".encode())
                 connection.execute(_ADD_SQL, (account_id, *missing))
