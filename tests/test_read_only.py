@@ -110,3 +110,16 @@ async def test_the_server_itself_refuses_to_write(postgres_url: str) -> None:
             await reads.fetch_rows("CREATE TABLE t (id text)", {})
     finally:
         await reads.close()
+
+
+def test_bills_each_account_by_its_own_id(rows: Run, settings: Settings) -> None:
+    """Given pods of two accounts, then `--read-only` bills each of them under its own id."""
+    with Client.local(settings.data_dir, sandbox=True) as client:
+        pods = [client.compute.create(name, "NVIDIA GeForce RTX 4090") for name in "ab"]
+        mine = client.account.get().id
+    toolkit("account", "create", "ada@example.org", "--data-dir", settings.data_dir)
+    ((ada,),) = rows("SELECT id FROM accounts WHERE email = 'ada@example.org'")
+    rows(f"UPDATE compute SET account_id = '{ada}' WHERE id = '{pods[0].id}'")
+    with Client.local(settings.data_dir, read_only=True) as client:
+        bill = client.billing.get(by_account=True).record
+    assert {line.account_id for line in bill.lines if line.pod_hours} == {mine, ada}

@@ -16,7 +16,7 @@ from sqlalchemy import Boolean, Float, Integer, LargeBinary
 
 from tests.support.database_pool import BOTH_DATABASES
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST
+from toolkit.store import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFLOW_LIST, AccountScope
 from toolkit.store.configuration_version import DECISIVE_COLUMNS, READ_VERSION_SQL
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.postgres.reads import spell_parameters
@@ -345,13 +345,13 @@ async def test_every_filter(work: TriedDatabase) -> None:
     reader = RowReader(work)
     for listed, given, expected in FILTERS:
         wanted = WorkFilter(**given)  # type: ignore[arg-type]
-        query = make_list_query(work.kind, listed, "a", wanted, None)
+        query = make_list_query(work.kind, listed, AccountScope("a"), wanted, None)
         rows, edge = await reader.list_work(query, query.highest, 50)
         found = " ".join(str(row["listed_id"]).rpartition("_")[2] for row in rows)
         assert (found, edge) == (expected, query.lowest), (listed.prefix, given)
         assert [row["id"] for row in (await reader.list_work(query, query.highest, 1))[0]] == [
             row["id"] for row in rows[:1]
         ]
-    query = make_list_query(work.kind, RUN_LIST, "a", WorkFilter(), "run_2")
+    query = make_list_query(work.kind, RUN_LIST, AccountScope("a"), WorkFilter(), "run_2")
     ((row,), _) = await reader.list_work(query, query.highest, 50)
     assert (row["listed_id"], row["tags"], row["note"]) == ("run_1", '["t", "u"]', "n")

@@ -9,8 +9,9 @@ import pytest
 from toolkit.contract.agents import Agent
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.storage import Storage
-from toolkit.store import Repository, Store
+from toolkit.store import AccountScope, Repository, Store
 
+ADA, GRACE = AccountScope("acc_ada"), AccountScope("acc_grace")
 AT = datetime(2026, 11, 20, 8, tzinfo=UTC)
 
 
@@ -42,21 +43,21 @@ async def insert_agents(store: Store, agents: Repository[Agent], account: str, *
 async def test_a_record_is_its_accounts_alone(store: Store, agents: Repository[Agent]) -> None:
     """Given another account's record, then it is neither read, found nor listed."""
     await insert_agents(store, agents, "acc_ada", 1)
-    assert await agents.get("acc_ada", "agt_1") == make_agent(1)
-    assert await agents.find("acc_grace", "agt_1") is None
-    assert await agents.find_row("acc_grace", "agt_1", "named") is None
-    assert await agents.find_rows("acc_grace") == []
-    assert await agents.list("acc_grace", 10, None) == []
+    assert await agents.get(ADA, "agt_1") == make_agent(1)
+    assert await agents.find(GRACE, "agt_1") is None
+    assert await agents.find_row(GRACE, "agt_1", "named") is None
+    assert await agents.find_rows(GRACE) == []
+    assert await agents.list(GRACE, 10, None) == []
     with pytest.raises(RequestError, match="agt_1") as refused:
-        await agents.get("acc_grace", "agt_1")
+        await agents.get(GRACE, "agt_1")
     assert refused.value.code is ErrorCode.NOT_FOUND
 
 
 async def test_a_page_begins_below_an_id(store: Store, agents: Repository[Agent]) -> None:
     """Given many records, then a page has the newest of them below an id."""
     await insert_agents(store, agents, "acc_ada", 1, 2, 3, 4)
-    assert [one.id for one in await agents.list("acc_ada", 2, "agt_4")] == ["agt_3", "agt_2"]
-    assert [row["id"] for row in await agents.list_rows("acc_ada", 1, None)] == ["agt_4"]
+    assert [one.id for one in await agents.list(ADA, 2, "agt_4")] == ["agt_3", "agt_2"]
+    assert [row["id"] for row in await agents.list_rows(ADA, 1, None)] == ["agt_4"]
 
 
 async def test_what_a_column_hides(store: Store, agents: Repository[Agent]) -> None:
@@ -64,9 +65,9 @@ async def test_what_a_column_hides(store: Store, agents: Repository[Agent]) -> N
     await insert_agents(store, agents, "acc_ada", 1, 2)
     gone = make_agent(1).model_copy(update={"deleted": True})
     await store.write([agents.make_update(gone, deleted=True)])
-    assert await agents.find("acc_ada", "agt_1") is None
-    assert [one.id for one in await agents.list("acc_ada", 10, None)] == ["agt_2"]
-    assert [row["id"] for row in await agents.find_rows("acc_ada")] == ["agt_2"]
+    assert await agents.find(ADA, "agt_1") is None
+    assert [one.id for one in await agents.list(ADA, 10, None)] == ["agt_2"]
+    assert [row["id"] for row in await agents.find_rows(ADA)] == ["agt_2"]
     row = await store.get_row("agents", "agt_1")
     assert row is not None
     assert agents.read(row) == gone
@@ -86,6 +87,6 @@ async def test_what_a_status_hides(store: Store) -> None:
             status=status,
         )
         await store.write([volumes.make_insert("acc_ada", one, status=status, **columns)])
-    assert await volumes.find("acc_ada", "sto_deleted") is None
-    assert (await volumes.get("acc_ada", "sto_ready")).size_gb == 20
-    assert [one.id for one in await volumes.list("acc_ada", 10, None)] == ["sto_ready"]
+    assert await volumes.find(ADA, "sto_deleted") is None
+    assert (await volumes.get(ADA, "sto_ready")).size_gb == 20
+    assert [one.id for one in await volumes.list(ADA, 10, None)] == ["sto_ready"]

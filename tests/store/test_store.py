@@ -26,6 +26,7 @@ from tests.support.timing import PATIENCE_S, Watch, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.store import (
+    AccountScope,
     AppendEvent,
     Change,
     Conflict,
@@ -514,10 +515,10 @@ async def test_full_durability_commits_in_the_writer_thread(tmp_path: Path) -> N
 async def test_pages_go_down_from_the_newest(store: Store) -> None:
     """Given rows, then a page starts below the id it is told."""
     await store.write([job(name) for name in "abcde"])
-    first = await store.list_page("jobs", "acc", limit=2)
-    second = await store.list_page("jobs", "acc", limit=2, before=first[-1]["id"])
+    first = await store.list_page("jobs", AccountScope("acc"), limit=2)
+    second = await store.list_page("jobs", AccountScope("acc"), limit=2, before=first[-1]["id"])
     assert [row["node_id"] for row in (*first, *second)] == ["e", "d", "c", "b"]
-    assert await store.list_page("jobs", "nobody", limit=2) == []
+    assert await store.list_page("jobs", AccountScope("nobody"), limit=2) == []
 
 
 async def test_numbers_go_on_when_they_are_not_remembered_any_more(

@@ -13,7 +13,7 @@ from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import AddSpending, InsertRow, ReadOnlyStore, Store
+from toolkit.store import AccountScope, AddSpending, InsertRow, ReadOnlyStore, Store
 from toolkit.store.schema import HEAD_REVISION, OLDEST_REVISION
 from toolkit.store.tables import metadata
 from toolkit.store.work_lists import RUN_LIST
@@ -83,7 +83,7 @@ async def use(store: Store, number: int) -> None:
     assert (await store.get_spending("day"))[0] == number
     (shared,) = await store.list_shared_connections("acc_a")
     assert shared["id"] == "prv_a"
-    (run,) = await store.list_work(RUN_LIST, "acc_a", WorkFilter(), 10, None)
+    (run,) = await store.list_work(RUN_LIST, AccountScope("acc_a"), WorkFilter(), 10, None)
     assert run["id"] == "job_a"
     (row,) = await store.find_rows("jobs", account_id="acc_a")
     assert row["root_id"] == JOB["root_id"]

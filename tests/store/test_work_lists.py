@@ -17,7 +17,7 @@ from tests.support.database_pool import ON_POSTGRESQL
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
-from toolkit.store import RUN_LIST, Change, InsertRow, Store, UpdateRow
+from toolkit.store import RUN_LIST, AccountScope, Change, InsertRow, Store, UpdateRow
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.stored_bytes import COUNTED_SQL, build_totals_query, compare_sums
 from toolkit.store.work_lists import SLICE_ROWS
@@ -55,7 +55,7 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
 
 async def _find(store: Store, limit: int = 200, **filters: object) -> list[int]:
     wanted = WorkFilter(**filters)  # type: ignore[arg-type]
-    rows = await store.list_work(RUN_LIST, "acc", wanted, limit, None)
+    rows = await store.list_work(RUN_LIST, AccountScope("acc"), wanted, limit, None)
     return [int(json.loads(row["doc"])["input"]["n"]) for row in rows]
 
 

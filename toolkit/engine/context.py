@@ -33,7 +33,7 @@ from toolkit.engine.text_streams import TextStreams
 from toolkit.engine.transport.driver import MAX_FUNCTION_THREADS
 from toolkit.functions import FunctionTable
 from toolkit.plugins import Capability, Model, Vendor
-from toolkit.store import ConfigurationCache, Row, Store
+from toolkit.store import AccountScope, ConfigurationCache, ReadScope, Row, Store
 
 log = logging.getLogger(__name__)
 
@@ -99,9 +99,9 @@ class EngineContext(ProviderContext):
         return Annotations(self.store)
 
     async def find_providers(
-        self, account_id: str, capability: Capability, options: Options
+        self, scope: ReadScope, capability: Capability, options: Options
     ) -> ProviderPool:
-        """Find the vendors, models and connections for a capability and an account, as of now.
+        """Find the vendors, models and connections for a capability and a scope, as of now.
 
         At an endpoint or a pod that the options name, its vendor is asked by the connection that
         rented it, unless they pin another one; never by one that is only shared with the account.
@@ -109,10 +109,10 @@ class EngineContext(ProviderContext):
         Raises:
             RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
         """
-        known = await self._connections.find(account_id)
+        known = await self._connections.find(scope)
         if options.endpoint_id is None and options.compute_id is None:
             return known.find_pool(capability.name, partial(self._make_pool, capability))
-        place = await self._find_place(account_id, options)
+        place = await self._find_place(scope, options)
         pool = self._exclude_lent(known.by_provider, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
         if place is not None and not pinned:
@@ -151,27 +151,27 @@ class EngineContext(ProviderContext):
         gates = [self.gates.get_gate(one) for some in connections.values() for one in some]
         return ConnectionSet(connections, gates, has_statistics=not self.is_reproducible)
 
-    async def find_connections(self, account_id: str) -> dict[str, Connection]:
+    async def find_connections(self, scope: ReadScope) -> dict[str, Connection]:
         """Find the connection of each vendor that an account would use; its own, newest first."""
-        return {p: pool[0] for p, pool in (await self.list_connections(account_id)).items()}
+        return {p: pool[0] for p, pool in (await self.list_connections(scope)).items()}
 
-    async def list_connections(self, account_id: str) -> Mapping[str, Sequence[Connection]]:
+    async def list_connections(self, scope: ReadScope) -> Mapping[str, Sequence[Connection]]:
         """List the connections to each vendor that an account may use.
 
         Its own come before those that are shared with it, and the newest of each first.
         """
-        return (await self._connections.find(account_id)).by_provider
+        return (await self._connections.find(scope)).by_provider
 
     @cached_property
-    def _connections(self) -> ConfigurationCache[str, ConnectionSet]:
+    def _connections(self) -> ConfigurationCache[ReadScope, ConnectionSet]:
         return ConfigurationCache(self.store, self._load_connections)
 
-    async def _load_connections(self, account_id: str) -> ConnectionSet:
-        """Load an account's connections, and make the gate of each, by the health in its row."""
+    async def _load_connections(self, scope: ReadScope) -> ConnectionSet:
+        """Load a scope's connections, and make the gate of each, by the health in its row."""
         found: dict[str, list[Connection]] = {}
         own, lent = (
-            await self.shares.list_own(account_id),
-            await self.shares.list_shared(account_id),
+            await self.shares.list_own(scope),
+            await self.shares.list_shared(scope),
         )
         for connection, row in (*own, *lent):
             self.gates.get_gate(connection, row["health"])
@@ -200,12 +200,12 @@ class EngineContext(ProviderContext):
                 kept[provider] = own
         return kept
 
-    async def _find_place(self, account_id: str, options: Options) -> Row | None:
+    async def _find_place(self, scope: ReadScope, options: Options) -> Row | None:
         """Find the row of the endpoint or pod that options name, if the account has it."""
         if options.endpoint_id is not None:
-            return await self.records.endpoints.find_row(account_id, options.endpoint_id)
+            return await self.records.endpoints.find_row(scope, options.endpoint_id)
         if options.compute_id is not None:
-            return await self.records.compute.find_row(account_id, options.compute_id)
+            return await self.records.compute.find_row(scope, options.compute_id)
         return None
 
     async def find_renter(self, place: Row) -> Connection:
@@ -225,7 +225,7 @@ class EngineContext(ProviderContext):
             self.gates.get_gate(connection, made_by["health"])
             return connection
         pointer = (connection.connection_type, connection.secret_ref)
-        for other, row in await self.shares.list_own(str(place["account_id"])):
+        for other, row in await self.shares.list_own(AccountScope(str(place["account_id"]))):
             same = (other.connection_type, other.secret_ref) == pointer
             if same and other.provider == connection.provider:
                 self.gates.get_gate(other, row["health"])
@@ -252,7 +252,7 @@ class EngineContext(ProviderContext):
         """Save a connection as it stands now."""
         await self.store.write([self.records.connections.make_update(connection)])
 
-    async def find_cloud(self, account_id: str, kind: str) -> tuple[Vendor, Connection]:
+    async def find_cloud(self, scope: ReadScope, kind: str) -> tuple[Vendor, Connection]:
         """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
 
         What is rented is billed by the hour to the owner of the key: it must be the account's own.
@@ -261,7 +261,7 @@ class EngineContext(ProviderContext):
             RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
         """
         offering = [v for v in self.registry.vendors.values() if kind in v.infrastructure]
-        pool = await self.list_connections(account_id)
+        pool = await self.list_connections(scope)
         for vendor in offering:
             first = next(iter(pool.get(vendor.id, ())), None)
             if first is not None and not first.shared:

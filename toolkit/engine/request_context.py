@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from toolkit.contract.choices import Scope
-from toolkit.store import Lease
+from toolkit.store import AccountScope, AllAccounts, Lease, ReadScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,13 @@ class RequestContext:
     """The context of a request, which the methods of services take first.
 
     Attributes:
-        account_id: whose records it reads and writes.
+        account_id: the account whose records it writes, and reads unless it reads all.
         key_id: the API key that costs are charged to; none for work of earlier versions.
         scopes: of that key; none for work that goes on by itself.
         allowance_id: the id that the key's spending is counted under, for a key with an allowance.
         claim: the claim of the request's idempotency key, if it has one.
         watches_text: whether its caller will watch texts as they are written (`Prefer: stream`).
+        reads_all_accounts: True if it reads the records of all accounts, and writes nothing.
     """
 
     account_id: str
@@ -60,6 +61,12 @@ class RequestContext:
     allowance_id: str | None = None
     claim: IdempotencyClaim | None = None
     watches_text: bool = False
+    reads_all_accounts: bool = False
+
+    @property
+    def scope(self) -> ReadScope:
+        """Return the scope of the request's reads."""
+        return AllAccounts() if self.reads_all_accounts else AccountScope(self.account_id)
 
     @classmethod
     def of_lease(cls, lease: Lease) -> Self:

@@ -1,5 +1,6 @@
 """The store: rows, events, leases and the bytes of artifacts, behind one class."""
 
+from toolkit.store.account_scope import AccountScope, AllAccounts, ReadScope
 from toolkit.store.changes import (
     AddSpending,
     AppendEvent,
@@ -21,7 +22,7 @@ from toolkit.store.content import Content, FileSection, compute_sha256, iter_chu
 from toolkit.store.leases.heartbeat import Heartbeat
 from toolkit.store.limits.limit_store import LimitDocument, LimitStore
 from toolkit.store.read_connection import Row
-from toolkit.store.read_only import READ_ONLY_ACCOUNT_ID, ReadOnlyStore
+from toolkit.store.read_only import ReadOnlyStore
 from toolkit.store.reader import SHARED_WITH_ALL
 from toolkit.store.repository import Repository
 from toolkit.store.store import Store
@@ -29,12 +30,13 @@ from toolkit.store.work_lists import AGENT_RUN_LIST, RUN_LIST, TASK_LIST, WORKFL
 
 __all__ = [
     "AGENT_RUN_LIST",
-    "READ_ONLY_ACCOUNT_ID",
     "RUN_LIST",
     "SHARED_WITH_ALL",
     "TASK_LIST",
     "WORKFLOW_LIST",
+    "AccountScope",
     "AddSpending",
+    "AllAccounts",
     "AppendEvent",
     "Change",
     "ConfigurationCache",
@@ -52,6 +54,7 @@ __all__ = [
     "OverLimit",
     "PatchDocument",
     "ReadOnlyStore",
+    "ReadScope",
     "ReplaceRow",
     "Repository",
     "Row",

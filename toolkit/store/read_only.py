@@ -1,11 +1,10 @@
 """A store that only reads: it creates, migrates, locks and writes nothing."""
 
 import asyncio
-import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Self
 
 from sqlalchemy import Delete, Update
 
@@ -16,13 +15,12 @@ from toolkit.store.content import Content
 from toolkit.store.data_dir.location import find_database, is_copy
 from toolkit.store.data_dir.owners import LeaseOwner, find_active_owners
 from toolkit.store.database import ViewedDatabase
-from toolkit.store.dialects import DatabaseKind
 from toolkit.store.event_waiters import POLL_INTERVAL_S, EventWaiters
 from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.clock import MachineClock
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
-from toolkit.store.read_connection import ReadConnection, Row
+from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
@@ -30,16 +28,9 @@ from toolkit.store.store import Store
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.writer import ChangeWriter
 
-READ_ONLY_ACCOUNT_ID: Final = (
-    f"acc_{'0' * 26}"  # the account of the directory's owner, who sees all rows
-)
-_ACCOUNT_CONDITION = re.compile(
-    r"(\w+\.)?account_id = (:account_id|%\(account_id\)s(::VARCHAR)?)(?!\w)"
-)
-
 
 class ReadOnlyStore(Store):
-    """A reader of the rows, events and bytes of a store, those of all accounts as one.
+    """A reader of the rows, events and bytes of a store.
 
     Args:
         viewed: what was opened, of the newest revision.
@@ -49,8 +40,7 @@ class ReadOnlyStore(Store):
     def __init__(self, viewed: ViewedDatabase, blobs: BlobStore) -> None:
         self._viewed = viewed
         self.is_copy = viewed.is_copy
-        reads = _AllAccountsReadConnection(viewed.reads)
-        self._reader = RowReader(reads)
+        self._reader = RowReader(viewed.reads)
         self._blobs = blobs
         self._waiters = EventWaiters(self._reader, viewed.get_version, viewed.poll_interval_s)
         self._writer = _RefusingWriter()
@@ -59,7 +49,7 @@ class ReadOnlyStore(Store):
         self.leases = _ReadOnlyLeases(
             self._reader, self._writer, self._changes, self._owner, viewed.clock, 0
         )
-        self.limits = LimitStore(reads, self._changes, self._owner, viewed.clock, frozenset)
+        self.limits = LimitStore(viewed.reads, self._changes, self._owner, viewed.clock, frozenset)
 
     @classmethod
     async def view(
@@ -185,37 +175,6 @@ class _RefusingDirectWriter(DirectWriter):
 
     def execute_now(self, statement: Update | Delete) -> int:  # noqa: ARG002 - a writer's
         raise _make_read_only_error()
-
-
-class _AllAccountsReadConnection:
-    """A reader of the rows of all accounts as if they were `READ_ONLY_ACCOUNT_ID`'s.
-
-    Args:
-        reads: reads the rows.
-    """
-
-    def __init__(self, reads: ReadConnection) -> None:
-        self._reads = reads
-
-    @property
-    def kind(self) -> DatabaseKind:
-        """The kind of the database."""
-        return self._reads.kind
-
-    async def fetch_rows(self, sql: str, given: Mapping[str, object]) -> list[Row]:
-        """Fetch all rows, each by the names of its columns."""
-        if given.get("account_id") == READ_ONLY_ACCOUNT_ID:
-            # Here, as all statements for rows go through this method.
-            sql = _ACCOUNT_CONDITION.sub("1 = 1", sql)
-        rows = await self._reads.fetch_rows(sql, given)
-        return [
-            {**row, "account_id": READ_ONLY_ACCOUNT_ID} if "account_id" in row else row
-            for row in rows
-        ]
-
-    async def fetch_values(self, sql: str, given: Mapping[str, object]) -> tuple[Any, ...] | None:
-        """Fetch the values of the first row, if there is one."""
-        return await self._reads.fetch_values(sql, given)
 
 
 def _make_read_only_error() -> ServiceError:

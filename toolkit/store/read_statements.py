@@ -5,6 +5,7 @@ from typing import Any, Final, TypeAlias
 
 from sqlalchemy import ColumnElement, Select, bindparam, false, func, literal_column, select, true
 
+from toolkit.store.account_scope import ScopeKind, make_account_condition
 from toolkit.store.dialects import DatabaseKind, compile_statement
 from toolkit.store.tables import artifacts, connections, events, metadata, name_columns, roots
 
@@ -27,12 +28,18 @@ def build_get(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
 
 @cache
 def build_get_owned(
-    kind: DatabaseKind, table: str, columns: tuple[str, ...], equals: tuple[str, ...], without: bool
+    kind: DatabaseKind,
+    scope: ScopeKind,
+    table: str,
+    columns: tuple[str, ...],
+    equals: tuple[str, ...],
+    without: bool,
 ) -> str:
-    """Build the query of an account's row by its id and more."""
+    """Build the query of a scope's row by its id and more."""
     of = metadata.tables[table]
     wanted: list[Any] = [of.c[column] for column in columns] or [of]
-    where = [of.c[column] == bindparam(column) for column in ("id", "account_id", *equals)]
+    where = [of.c[column] == bindparam(column) for column in ("id", *equals)]
+    where.append(make_account_condition(scope, of))
     where += [of.c.status != bindparam("without")] if without else []
     return compile_statement(kind, select(*wanted).where(*where))
 
@@ -46,12 +53,30 @@ def build_find(kind: DatabaseKind, table: str, columns: tuple[str, ...]) -> str:
 
 
 @cache
-def build_page(
-    kind: DatabaseKind, table: str, columns: tuple[str, ...], by: str, below: bool, without: bool
+def build_find_owned(
+    kind: DatabaseKind, scope: ScopeKind, table: str, columns: tuple[str, ...]
 ) -> str:
-    """Build the query of a page of an account's rows, newest first."""
+    """Build the query of a scope's rows by the values of columns, oldest first."""
     of = metadata.tables[table]
-    wanted = [of.c[column] == bindparam(column) for column in ("account_id", *columns)]
+    wanted = [of.c[column] == bindparam(column) for column in columns]
+    owned = make_account_condition(scope, of)
+    return compile_statement(kind, select(of).where(owned, *wanted).order_by(of.c.id))
+
+
+@cache
+def build_page(
+    kind: DatabaseKind,
+    scope: ScopeKind,
+    table: str,
+    columns: tuple[str, ...],
+    by: str,
+    below: bool,
+    without: bool,
+) -> str:
+    """Build the query of a page of a scope's rows, newest first."""
+    of = metadata.tables[table]
+    wanted = [make_account_condition(scope, of)]
+    wanted += [of.c[column] == bindparam(column) for column in columns]
     wanted += [of.c[by] < bindparam("before")] if below else [of.c[by].is_not(None)]
     wanted += [of.c.status != bindparam("without")] if without else []
     newest_first = select(of).where(*wanted).order_by(of.c[by].desc())
@@ -59,15 +84,15 @@ def build_page(
 
 
 @cache
-def build_count(kind: DatabaseKind, table: str) -> str:
-    """Build the count of an account's rows."""
+def build_count(kind: DatabaseKind, scope: ScopeKind, table: str) -> str:
+    """Build the count of a scope's rows."""
     of = metadata.tables[table]
     number = select(func.count().label("n")).select_from(of)
-    return compile_statement(kind, number.where(of.c.account_id == bindparam("account_id")))
+    return compile_statement(kind, number.where(make_account_condition(scope, of)))
 
 
 @cache
-def build_sums(kind: DatabaseKind, what: SumQuery) -> str:
+def build_sums(kind: DatabaseKind, scope: ScopeKind, what: SumQuery) -> str:
     """Build the sums over rows, grouped by columns."""
     table, summed, columns, ranged, through = what
     of = metadata.tables[table]
@@ -77,9 +102,9 @@ def build_sums(kind: DatabaseKind, what: SumQuery) -> str:
         of.c[name].label(_SPENDER_COLUMN if name == "account_id" else name) for name in columns
     ]
     order = [of.c[name].desc() if name == ranged else of.c[name] for name in columns]
-    mine = of.c.account_id == bindparam("account_id")
+    mine = make_account_condition(scope, of)
     if through:
-        owned = select(connections.c.id).where(connections.c.account_id == bindparam("account_id"))
+        owned = select(connections.c.id).where(make_account_condition(scope, connections))
         mine = of.c.connection_id.in_(owned)
     statement = select(*alike, *sums).where(mine, within)
     return compile_statement(kind, statement.group_by(*alike).order_by(*order))
@@ -159,9 +184,9 @@ def build_cancel_requests(kind: DatabaseKind) -> str:
 
 
 @cache
-def build_count_of_open_roots(kind: DatabaseKind) -> str:
-    """Build the count of an account's open roots, up to `most`, which an index answers."""
-    mine = (roots.c.account_id == bindparam("account_id"), roots.c.open == true())
+def build_count_of_open_roots(kind: DatabaseKind, scope: ScopeKind) -> str:
+    """Build the count of a scope's open roots, up to `most`, which an index answers."""
+    mine = (make_account_condition(scope, roots), roots.c.open == true())
     some: Select[Any] = select(literal_column("1")).where(*mine)
     some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
     return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 from toolkit.store import read_statements as statements
+from toolkit.store.account_scope import AccountScope, ReadScope, get_scope_values
 from toolkit.store.configuration_version import READ_VERSION_SQL, ConfigurationVersion
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
@@ -59,16 +60,16 @@ class RowReader:
     async def find_owned_row(
         self,
         table: str,
-        account_id: str,
+        scope: ReadScope,
         row_id: str,
         columns: tuple[str, ...],
         without: str | None,
         **equals: object,
     ) -> Row | None:
-        """Return an account's row by its id, `without` a status, with all or some columns."""
-        given = {**equals, "id": row_id, "account_id": account_id, "without": without}
+        """Return a scope's row by its id, `without` a status, with all or some columns."""
+        given = {**equals, "id": row_id, **get_scope_values(scope), "without": without}
         statement = statements.build_get_owned(
-            self._kind, table, columns, tuple(equals), without is not None
+            self._kind, scope.kind, table, columns, tuple(equals), without is not None
         )
         rows = await self._fetch(statement, given)
         return rows[0] if rows else None
@@ -77,22 +78,27 @@ class RowReader:
         """Return all rows whose columns have these values, oldest first."""
         return await self._fetch(statements.build_find(self._kind, table, tuple(equals)), equals)
 
+    async def find_owned_rows(self, table: str, scope: ReadScope, **equals: object) -> list[Row]:
+        """Return the rows of a scope whose columns have these values, oldest first."""
+        statement = statements.build_find_owned(self._kind, scope.kind, table, tuple(equals))
+        return await self._fetch(statement, {**equals, **get_scope_values(scope)})
+
     async def list_page(
         self,
         table: str,
-        account_id: str,
+        scope: ReadScope,
         limit: int,
         before: str | None,
         by: str = "id",
         without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """Return an account's rows, newest first, from below `before`, `without` a status."""
-        given = {**equals, "account_id": account_id, "limit": limit}
+        """Return a scope's rows, newest first, from below `before`, `without` a status."""
+        given = {**equals, **get_scope_values(scope), "limit": limit}
         given |= {"before": before, "without": without}
         columns = tuple(equals)
         statement = statements.build_page(
-            self._kind, table, columns, by, before is not None, without is not None
+            self._kind, scope.kind, table, columns, by, before is not None, without is not None
         )
         return await self._fetch(statement, given)
 
@@ -122,11 +128,11 @@ class RowReader:
         )
 
     async def sum_rows(
-        self, what: statements.SumQuery, account_id: str, span: tuple[str, str]
+        self, what: statements.SumQuery, scope: ReadScope, span: tuple[str, str]
     ) -> list[Row]:
-        """Sum over an account's rows, or those by its connections, grouped by some columns."""
-        given: dict[str, object] = {"account_id": account_id, "first": span[0], "last": span[1]}
-        return await self._fetch(statements.build_sums(self._kind, what), given)
+        """Sum over a scope's rows, or those by its connections, grouped by some columns."""
+        given = {**get_scope_values(scope), "first": span[0], "last": span[1]}
+        return await self._fetch(statements.build_sums(self._kind, scope.kind, what), given)
 
     async def list_events(self, resource_id: str, after: int, limit: int) -> list[Row]:
         """Return the events of a resource numbered above `after`, in order."""
@@ -216,13 +222,13 @@ class RowReader:
 
     async def count_open_roots(self, account_id: str, most: int) -> int:
         """Count the open roots of an account, up to `most`."""
-        count = statements.build_count_of_open_roots(self._kind)
+        count = statements.build_count_of_open_roots(self._kind, AccountScope.kind)
         return int((await self._fetch(count, {"account_id": account_id, "most": most}))[0]["n"])
 
-    async def count_rows(self, table: str, account_id: str) -> int:
-        """Count an account's rows in a table."""
-        count = statements.build_count(self._kind, table)
-        return int((await self._fetch(count, {"account_id": account_id}))[0]["n"])
+    async def count_rows(self, table: str, scope: ReadScope) -> int:
+        """Count a scope's rows in a table."""
+        count = statements.build_count(self._kind, scope.kind, table)
+        return int((await self._fetch(count, get_scope_values(scope)))[0]["n"])
 
     async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""

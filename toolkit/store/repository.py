@@ -1,7 +1,6 @@
 """Repositories: the records of one table, each read together with the account that it belongs to.
 
-Tenancy is decided here and nowhere else: the account is part of the statement, so a row of another
-account is not even read.
+The scope is part of the statement (`account_scope`), so a row of another account is not even read.
 """
 
 from datetime import datetime
@@ -12,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.errors import build_not_found
+from toolkit.store.account_scope import ReadScope
 from toolkit.store.changes import InsertRow, UpdateRow
 from toolkit.store.read_connection import Row
 from toolkit.store.store import Store
@@ -60,43 +60,41 @@ class Repository(Generic[T]):
     def _adapter(self) -> TypeAdapter[T]:
         return TypeAdapter(_open_model(self._model))
 
-    async def find_row(self, account_id: str, record_id: str, *columns: str) -> Row | None:
+    async def find_row(self, scope: ReadScope, record_id: str, *columns: str) -> Row | None:
         """Find the row of a record, with all or some of its columns; none where it is hidden."""
         return await self._store.find_owned_row(
-            self._table, account_id, record_id, *columns, without=self._without, **self._visible
+            self._table, scope, record_id, *columns, without=self._without, **self._visible
         )
 
-    async def find_rows(self, account_id: str, **equals: object) -> list[Row]:
-        """Find an account's rows whose columns have these values, oldest first."""
-        return await self._store.find_rows(
-            self._table, account_id=account_id, **self._visible, **equals
-        )
+    async def find_rows(self, scope: ReadScope, **equals: object) -> list[Row]:
+        """Find a scope's rows whose columns have these values, oldest first."""
+        return await self._store.find_owned_rows(self._table, scope, **self._visible, **equals)
 
-    async def get_row(self, account_id: str, record_id: str) -> Row:
+    async def get_row(self, scope: ReadScope, record_id: str) -> Row:
         """Return the row of a record.
 
         Raises:
             RequestError: `NOT_FOUND`, for one of another account as well.
         """
-        row = await self.find_row(account_id, record_id)
+        row = await self.find_row(scope, record_id)
         if row is None:
             raise build_not_found(self._word, record_id)
         return row
 
     async def list_rows(
-        self, account_id: str, limit: int, before: str | None, *, by: str = "id"
+        self, scope: ReadScope, limit: int, before: str | None, *, by: str = "id"
     ) -> list[Row]:
-        """List a page of an account's rows, newest first, from below the id `before`.
+        """List a page of a scope's rows, newest first, from below the id `before`.
 
         Args:
-            account_id: whose.
+            scope: whose.
             limit: the greatest number.
             before: the id that the page before this one ended with.
             by: the column of the id to page by; rows without one are left out.
         """
         return await self._store.list_page(
             self._table,
-            account_id,
+            scope,
             limit=limit,
             before=before,
             by=by,
@@ -104,24 +102,24 @@ class Repository(Generic[T]):
             **self._visible,
         )
 
-    async def find(self, account_id: str, record_id: str) -> T | None:
+    async def find(self, scope: ReadScope, record_id: str) -> T | None:
         """Find a record; none where it is hidden, or another account's."""
-        row = await self.find_row(account_id, record_id)
+        row = await self.find_row(scope, record_id)
         return None if row is None else self.read(row)
 
-    async def get(self, account_id: str, record_id: str) -> T:
+    async def get(self, scope: ReadScope, record_id: str) -> T:
         """Return a record.
 
         Raises:
             RequestError: `NOT_FOUND`, for one of another account as well.
         """
-        return self.read(await self.get_row(account_id, record_id))
+        return self.read(await self.get_row(scope, record_id))
 
     async def list(
-        self, account_id: str, limit: int, before: str | None, *, by: str = "id"
+        self, scope: ReadScope, limit: int, before: str | None, *, by: str = "id"
     ) -> list[T]:
-        """List a page of an account's records, as `list_rows` does."""
-        return [self.read(row) for row in await self.list_rows(account_id, limit, before, by=by)]
+        """List a page of a scope's records, as `list_rows` does."""
+        return [self.read(row) for row in await self.list_rows(scope, limit, before, by=by)]
 
     def read(self, row: Row) -> T:
         """Read the record of a row, with what a later version has added to it."""

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store.account_scope import ReadScope
 from toolkit.store.blobs import BlobStore, open_place
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.configuration_version import ConfigurationVersion
@@ -203,29 +204,31 @@ class Store:
     async def find_owned_row(
         self,
         table: str,
-        account_id: str,
+        scope: ReadScope,
         row_id: str,
         *columns: str,
         without: str | None = None,
         **equals: object,
     ) -> Row | None:
-        """Return an account's row by its id, with all or some of its columns.
+        """Return a scope's row by its id, with all or some of its columns.
 
         Args:
             without: a status that it must not have.
         """
-        return await self._reader.find_owned_row(
-            table, account_id, row_id, columns, without, **equals
-        )
+        return await self._reader.find_owned_row(table, scope, row_id, columns, without, **equals)
 
     async def find_rows(self, table: str, **equals: object) -> list[Row]:
         """Return all rows whose columns have these values, oldest first."""
         return await self._reader.find_rows(table, **equals)
 
+    async def find_owned_rows(self, table: str, scope: ReadScope, **equals: object) -> list[Row]:
+        """Return the rows of a scope whose columns have these values, oldest first."""
+        return await self._reader.find_owned_rows(table, scope, **equals)
+
     async def list_page(
         self,
         table: str,
-        account_id: str,
+        scope: ReadScope,
         *,
         limit: int,
         before: str | None = None,
@@ -233,52 +236,52 @@ class Store:
         without: str | None = None,
         **equals: object,
     ) -> list[Row]:
-        """Return an account's rows, newest first, from below the id `before`.
+        """Return a scope's rows, newest first, from below the id `before`.
 
         Args:
             by: the column of the id to page by; rows without one are left out.
             without: a status to leave out, too, as filtering later could make a page seem the last.
         """
-        return await self._reader.list_page(table, account_id, limit, before, by, without, **equals)
+        return await self._reader.list_page(table, scope, limit, before, by, without, **equals)
 
     async def sum_rows(
         self,
         table: str,
         summed: Sequence[str],
         columns: Sequence[str],
-        account_id: str,
+        scope: ReadScope,
         ranged: str,
         span: tuple[str, str],
         *,
         through: bool = False,
     ) -> list[Row]:
-        """Sum over an account's rows, grouped by some columns.
+        """Sum over a scope's rows, grouped by some columns.
 
         Args:
             summed: the columns to sum.
             columns: those to group by, in whose order the rows are returned; the account of a row
                 (`account_id`) is returned as `spender_id`.
             ranged: the column that must be within `span`, the greatest of which comes first.
-            through: of all accounts' rows those by the account's connections, instead of its own.
+            through: of all accounts' rows those by the scope's connections, instead of its own.
         """
         key = (table, tuple(summed), tuple(columns), ranged, through)
-        return await self._reader.sum_rows(key, account_id, span)
+        return await self._reader.sum_rows(key, scope, span)
 
     async def list_work(
-        self, work: WorkList, account_id: str, wanted: WorkFilter, limit: int, before: str | None
+        self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
     ) -> list[Row]:
-        """Return a page of an account's runs, workflows or tasks, newest first.
+        """Return a page of a scope's runs, workflows or tasks, newest first.
 
         Each row has its `listed_id`, and the `tags` and the `note` that it was given, if any.
 
         Args:
             work: the kind.
-            account_id: whose.
+            scope: whose.
             wanted: the filter of the page.
             limit: the most rows.
             before: the id that the page before this one ended with.
         """
-        query = make_list_query(self._reader.kind, work, account_id, wanted, before)
+        query = make_list_query(self._reader.kind, work, scope, wanted, before)
         found, edge = await self._reader.list_work(query, query.highest, limit)
         while edge != query.lowest and len(found) < limit:
             await asyncio.sleep(0)  # a slice may have taken a while: let other tasks run
@@ -298,9 +301,9 @@ class Store:
         count = partial(self._reader.count_open_roots, account_id, most)
         return await self._turn.find(("open_roots", account_id, most), count)
 
-    async def count_rows(self, table: str, account_id: str) -> int:
-        """Count an account's rows in a table."""
-        return await self._reader.count_rows(table, account_id)
+    async def count_rows(self, table: str, scope: ReadScope) -> int:
+        """Count a scope's rows in a table."""
+        return await self._reader.count_rows(table, scope)
 
     async def get_stored_bytes(self, account_id: str) -> tuple[int, int]:
         """Return how many bytes an account stores, of artifacts and of records."""

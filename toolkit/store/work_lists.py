@@ -15,6 +15,12 @@ from pydantic_core import from_json
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
 from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store.account_scope import (
+    ReadScope,
+    ScopeKind,
+    build_account_condition,
+    get_scope_values,
+)
 from toolkit.store.dialects import DatabaseKind
 from toolkit.store.json_sql import JSON_SQL, JsonSql
 from toolkit.store.read_connection import Row
@@ -33,14 +39,19 @@ class IdSource:
     Attributes:
         table: where they are.
         key: the column of the ids.
-        owned: the condition that they are the account's.
         joined: the table with the rows of the list, where that is another one, and how it is found.
+        condition: what else a row of the table fulfils, beside the scope.
     """
 
     table: str
     key: str
-    owned: str
     joined: str = ""
+    condition: str = "TRUE"
+
+    def build_conditions(self, scope: ScopeKind) -> tuple[str, ...]:
+        """Build the conditions of a scope's ids between two bounds."""
+        owned = build_account_condition(scope, self.table)
+        return owned, self.condition, f"{self.key} < :before", f"{self.key} >= :edge"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +78,7 @@ class WorkList:
 
 
 def _find_tagged(join: str) -> IdSource:
-    owned = "tags.account_id = :account_id AND tags.tag = :tag0"
-    return IdSource("tags", "tags.resource_id", owned, join)
+    return IdSource("tags", "tags.resource_id", join, "tags.tag = :tag0")
 
 
 def _match_name(column: str) -> str:
@@ -145,8 +155,8 @@ RUN_LIST = WorkList(
     IdSource(
         "roots",
         "roots.id",
-        "roots.account_id = :account_id AND roots.kind = 'run'",
         "jobs ON jobs.run_id = roots.id",
+        "roots.kind = 'run'",
     ),
     _find_tagged("jobs ON jobs.run_id = tags.resource_id"),
     "jobs.run_id",
@@ -156,7 +166,7 @@ RUN_LIST = WorkList(
 AGENT_RUN_LIST = WorkList(
     Prefix.RUN,
     "tasks",
-    IdSource("tasks", "tasks.run_id", "tasks.account_id = :account_id"),
+    IdSource("tasks", "tasks.run_id"),
     None,
     "tasks.id",
     "agent_run",
@@ -165,7 +175,7 @@ AGENT_RUN_LIST = WorkList(
 WORKFLOW_LIST = WorkList(
     Prefix.WORKFLOW,
     "workflows",
-    IdSource("workflows", "workflows.id", "workflows.account_id = :account_id"),
+    IdSource("workflows", "workflows.id"),
     _find_tagged("workflows ON workflows.id = tags.resource_id"),
     "workflows.id",
     "workflow",
@@ -174,7 +184,7 @@ WORKFLOW_LIST = WorkList(
 TASK_LIST = WorkList(
     Prefix.TASK,
     "tasks",
-    IdSource("tasks", "tasks.id", "tasks.account_id = :account_id"),
+    IdSource("tasks", "tasks.id"),
     _find_tagged("tasks ON tasks.id = tags.resource_id"),
     "tasks.id",
     "task",
@@ -212,18 +222,18 @@ class WorkListQuery:
 
 
 def make_list_query(
-    kind: DatabaseKind, work: WorkList, account_id: str, wanted: WorkFilter, before: str | None
+    kind: DatabaseKind, work: WorkList, scope: ReadScope, wanted: WorkFilter, before: str | None
 ) -> WorkListQuery:
     """Make the query of a list of work.
 
     Args:
         kind: of the database.
         work: the kind of work.
-        account_id: whose.
+        scope: whose.
         wanted: the filter.
         before: the id that the page before this one ended with.
     """
-    given: dict[str, object] = {"account_id": account_id}
+    given = get_scope_values(scope)
     given |= {f"tag{n}": tag for n, tag in enumerate(wanted.tags)}
     values = {
         "capability": wanted.capability,
@@ -247,8 +257,8 @@ def make_list_query(
     if wanted.since is not None:
         lowest = make_earliest_id(work.prefix, wanted.since, _ID_MARGIN_MS)
     return WorkListQuery(
-        _build_rows(kind, work, source, fields, len(wanted.tags)),
-        _build_edge(source) if fields or wanted.tags else None,
+        _build_rows(kind, scope.kind, work, source, fields, len(wanted.tags)),
+        _build_edge(scope.kind, source) if fields or wanted.tags else None,
         given,
         lowest,
         before or highest,
@@ -258,7 +268,12 @@ def make_list_query(
 
 @cache
 def _build_rows(
-    kind: DatabaseKind, work: WorkList, source: IdSource, fields: tuple[str, ...], tags: int
+    kind: DatabaseKind,
+    scope: ScopeKind,
+    work: WorkList,
+    source: IdSource,
+    fields: tuple[str, ...],
+    tags: int,
 ) -> str:
     """Build the statement that reads the rows between two ids, with their tags and note."""
     # The first tag is what a tagged source starts from.
@@ -267,7 +282,7 @@ def _build_rows(
     conditions = [
         *(matching[name] for name in fields),
         *(
-            "EXISTS (SELECT 1 FROM tags AS other WHERE other.account_id = :account_id"  # noqa: S608
+            f"EXISTS (SELECT 1 FROM tags AS other WHERE {build_account_condition(scope, 'other')}"  # noqa: S608
             f" AND other.tag = :tag{n} AND other.resource_id = {work.annotated})"
             for n in looked_for
         ),
@@ -279,23 +294,19 @@ def _build_rows(
         f"SELECT {name_columns(work.rows)}, {source.key} AS listed_id,"  # noqa: S608 - our names
         " annotations.tags, annotations.note"
         f" FROM {source.table}{joined} LEFT JOIN annotations ON annotations.id = {work.annotated}"
-        f" WHERE {' AND '.join([source.owned, *_bound(source), *conditions])}"
+        f" WHERE {' AND '.join([*source.build_conditions(scope), *conditions])}"
         f" ORDER BY {source.key} DESC LIMIT :limit"
     )
 
 
 @cache
-def _build_edge(source: IdSource) -> str:
+def _build_edge(scope: ScopeKind, source: IdSource) -> str:
     """Build the statement that finds the last id of a slice."""
     return (
         f"SELECT {source.key} AS edge FROM {source.table}"  # noqa: S608 - our names
-        f" WHERE {' AND '.join([source.owned, *_bound(source)])}"
+        f" WHERE {' AND '.join(source.build_conditions(scope))}"
         f" ORDER BY {source.key} DESC LIMIT 1 OFFSET {SLICE_ROWS - 1}"
     )
-
-
-def _bound(source: IdSource) -> tuple[str, str]:
-    return f"{source.key} < :before", f"{source.key} >= :edge"
 
 
 def _format_bound(moment: datetime | None) -> str | None:

@@ -17,7 +17,7 @@ from toolkit.engine.money.allowance import Allowances, make_account_limit
 from toolkit.engine.money.amounts import from_nano_usd
 from toolkit.engine.records import Records
 from toolkit.settings import Settings
-from toolkit.store import Change, PatchDocument, Row, Store, UpdateRow
+from toolkit.store import AccountScope, Change, PatchDocument, Row, Store, UpdateRow
 from toolkit.store.stored_bytes import COUNTED_COLUMNS
 
 MAX_END_WAIT_S = 10.0  # the longest wait for other processes to end an account's work
@@ -136,8 +136,8 @@ class AccountAdmin:
                 await self._allowances.find_remaining_today(make_account_limit(summary.id, limit))
             )
         month = await self._sum_spending(summary.id, _format_today()[:8] + "01")
-        connections = await self._store.find_rows(
-            "connections", account_id=summary.id, deleted=False
+        connections = await self._store.find_owned_rows(
+            "connections", AccountScope(summary.id), deleted=False
         )
         return AccountDetails(
             **dict(summary),
@@ -266,7 +266,10 @@ class AccountAdmin:
 
     async def _summarize(self, row: Row) -> AccountSummary:
         account = _parse_account(row)
-        counts = [await self._store.count_rows(table, account.id) for table in COUNTED_COLUMNS]
+        counts = [
+            await self._store.count_rows(table, AccountScope(account.id))
+            for table in COUNTED_COLUMNS
+        ]
         spent = await self._sum_spending(account.id, _format_today())
         return AccountSummary(
             **dict(account),
@@ -279,13 +282,15 @@ class AccountAdmin:
     async def _sum_spending(self, account_id: str, first: str) -> dict[str, Decimal]:
         """Sum up what an account's work has cost since a day, by the key that requested it."""
         days = (first, _format_today())
-        rows = await self._store.sum_rows("usage", ["nano"], ["key_id"], account_id, "day", days)
+        rows = await self._store.sum_rows(
+            "usage", ["nano"], ["key_id"], AccountScope(account_id), "day", days
+        )
         return {str(row["key_id"]): from_nano_usd(row["nano"]) for row in rows}
 
     async def _list_keys(self, account_id: str) -> list[AccountKey]:
         spent = await self._sum_spending(account_id, _format_today())
         records = Records(self._store).keys
-        rows = await records.find_rows(account_id)
+        rows = await records.find_rows(AccountScope(account_id))
         keys = [await complete_key(self._allowances, records.read(row)) for row in reversed(rows)]
         return [
             AccountKey(**dict(key), spent_usd_today=to_wire_usd(spent.get(key.id, ZERO_USD)))
@@ -293,12 +298,12 @@ class AccountAdmin:
         ]
 
     async def _find_open(self, account_id: str) -> list[Row]:
-        return await self._store.find_rows("roots", account_id=account_id, open=True)
+        return await self._store.find_owned_rows("roots", AccountScope(account_id), open=True)
 
     async def _find_rented(self, account_id: str) -> list[RentedResource]:
         found = []
         for table in BILLED_TABLES:
-            for row in await self._store.find_rows(table, account_id=account_id):
+            for row in await self._store.find_owned_rows(table, AccountScope(account_id)):
                 record = Infrastructure.model_validate_json(str(row["doc"]))
                 if record.status != "deleted":
                     found.append(RentedResource(**record.model_dump(), kind=table))

@@ -33,7 +33,6 @@ from toolkit.engine.limits.request_rates import RequestRates
 from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
 from toolkit.store import (
-    READ_ONLY_ACCOUNT_ID,
     Change,
     ConfigurationCache,
     Conflict,
@@ -44,6 +43,8 @@ from toolkit.store import (
 )
 
 KEY_USE_INTERVAL_S = 60.0  # the shortest time between two records of a key's use
+# No account has this id: it stands for the caller in logs and limits.
+NO_ACCOUNT_ID = f"acc_{'0' * 26}"
 LOCAL_EMAIL = "notebook@localhost.localdomain"
 ADDRESS_TAKEN = "This address has an account; use its key or another address."
 
@@ -189,14 +190,21 @@ class Accounts:
 
     def make_local_key(self, account_id: str, scopes: Sequence[Scope]) -> str:
         """Make a key that is never stored: it is good until this process ends, however it does."""
-        key = generate_key()
-        context = RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
-        self._local_keys[hash_key(key)] = context
-        return key
+        return self._add_local_key(
+            RequestContext(account_id, new_id(Prefix.KEY), frozenset(scopes))
+        )
 
     def make_read_only_key(self) -> str:
         """Make a read-only key for the owner of the directory, which covers all accounts."""
-        return self.make_local_key(READ_ONLY_ACCOUNT_ID, ("read", "admin"))
+        scopes = frozenset[Scope](("read", "admin"))
+        return self._add_local_key(
+            RequestContext(NO_ACCOUNT_ID, new_id(Prefix.KEY), scopes, reads_all_accounts=True)
+        )
+
+    def _add_local_key(self, context: RequestContext) -> str:
+        key = generate_key()
+        self._local_keys[hash_key(key)] = context
+        return key
 
     async def set_daily_limit(self, named: str, max_cost_usd_per_day: float | None) -> Account:
         """Set the most that all work of an account may cost in a day; none removes the limit.
@@ -217,9 +225,11 @@ class Accounts:
 
     async def get_caller(self, context: RequestContext) -> CallerAccount:
         """Return the caller's account and the record of the key that was used."""
-        if context.account_id == READ_ONLY_ACCOUNT_ID:
+        if context.reads_all_accounts:
             raise RequestError(
-                ErrorCode.NOT_FOUND, "What is looked at is of all accounts: toolkit account list."
+                ErrorCode.NOT_FOUND,
+                "Read-only mode lists the records of all accounts. Run `toolkit account list` to"
+                " see them.",
             )
         row = await self._store.get_row("accounts", context.account_id)
         if row is None:

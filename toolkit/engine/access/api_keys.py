@@ -97,7 +97,7 @@ class ApiKeys:
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[ApiKey]:
         """List a page of the account's key records, newest first; never the keys themselves."""
-        keys = await self._keys.list(context.account_id, limit, before)
+        keys = await self._keys.list(context.scope, limit, before)
         return [await complete_key(self._allowances, key) for key in keys]
 
     async def get(self, context: RequestContext, key_id: str) -> ApiKey:
@@ -106,7 +106,7 @@ class ApiKeys:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        key = await self._keys.get(context.account_id, key_id)
+        key = await self._keys.get(context.scope, key_id)
         return await complete_key(self._allowances, key)
 
     async def create(self, context: RequestContext, request: KeyCreate) -> KeyCreated:

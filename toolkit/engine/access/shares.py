@@ -16,11 +16,13 @@ from toolkit.contract.connections import Connection, Everyone
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError, build_not_found
 from toolkit.engine.records import Records
 from toolkit.store import (
-    READ_ONLY_ACCOUNT_ID,
     SHARED_WITH_ALL,
+    AccountScope,
+    AllAccounts,
     Change,
     ConfigurationCache,
     DeleteRow,
+    ReadScope,
     ReplaceRow,
     Row,
     Store,
@@ -50,21 +52,20 @@ class Shares:
         self._connections = Records(store).connections
         self._lent = ConfigurationCache(store, self._load_shared)
 
-    async def list_own(self, account_id: str) -> list[tuple[Connection, Row]]:
-        """List an account's own connections and their rows, the newest first."""
-        rows = await self._connections.find_rows(account_id)
+    async def list_own(self, scope: ReadScope) -> list[tuple[Connection, Row]]:
+        """List a scope's own connections and their rows, the newest first."""
+        rows = await self._connections.find_rows(scope)
         return [(read_connection(row), row) for row in reversed(rows)]
 
-    async def list_shared(self, account_id: str) -> Sequence[tuple[Connection, Row]]:
+    async def list_shared(self, scope: ReadScope) -> Sequence[tuple[Connection, Row]]:
         """List the connections that are shared with an account and their rows, newest first.
 
-        Of the rows, the health may be out of date.
+        Of the rows, the health may be out of date. The list is empty for all accounts, because
+        all connections are their own.
         """
-        return await self._lent.find(account_id)
+        return () if isinstance(scope, AllAccounts) else await self._lent.find(scope.account_id)
 
     async def _load_shared(self, account_id: str) -> Sequence[tuple[Connection, Row]]:
-        if account_id == READ_ONLY_ACCOUNT_ID:
-            return []  # all connections are its own
         rows = await self._store.list_shared_connections(account_id)
         return [
             (
@@ -77,16 +78,16 @@ class Shares:
             if _can_share(row)
         ]
 
-    async def find(self, account_id: str, connection_id: str) -> Connection:
-        """Find a connection that an account may use.
+    async def find(self, scope: ReadScope, connection_id: str) -> Connection:
+        """Find a connection that a scope may use.
 
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        own = await self._connections.find(account_id, connection_id)
+        own = await self._connections.find(scope, connection_id)
         if own is not None:
             return own
-        for connection, _ in await self.list_shared(account_id):
+        for connection, _ in await self.list_shared(scope):
             if connection.id == connection_id:
                 return connection
         raise build_not_found("connection", connection_id)
@@ -97,7 +98,7 @@ class Shares:
         Raises:
             RequestError: `NOT_FOUND`; `FORBIDDEN` for one that is only shared with it.
         """
-        connection = await self.find(account_id, connection_id)
+        connection = await self.find(AccountScope(account_id), connection_id)
         if isinstance(connection, SharedConnection):
             raise RequestError(
                 ErrorCode.FORBIDDEN,
@@ -119,7 +120,7 @@ class Shares:
         if row is None or row["deleted"]:
             raise WorkError(ErrorCode.CREDENTIALS_MISSING, DELETED_MESSAGE)
         if borrower is not None:
-            lent = await self.list_shared(borrower)
+            lent = await self.list_shared(AccountScope(borrower))
             if all(one.id != connection_id for one, _ in lent):
                 raise WorkError(ErrorCode.CREDENTIALS_MISSING, UNSHARED_MESSAGE)
 

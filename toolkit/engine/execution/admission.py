@@ -13,6 +13,7 @@ from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.router import check_servable, route
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.plugins import Capability, Operation
+from toolkit.store import ReadScope
 
 PLACE_FIELDS = frozenset({"endpoint_id", "compute_id"})  # where GPU work runs
 
@@ -24,18 +25,18 @@ class Admission:
         self._core = core
         self._artifacts = artifacts
 
-    def start_check(self, account_id: str) -> "AdmissionCheck":
+    def start_check(self, scope: ReadScope) -> "AdmissionCheck":
         """Return the check that one request has to pass, with all the work it asks for."""
-        return AdmissionCheck(self._core, self._artifacts, account_id)
+        return AdmissionCheck(self._core, self._artifacts, scope)
 
 
 class AdmissionCheck:
     """The check of one request; what its many nodes have in common is looked up once."""
 
-    def __init__(self, core: EngineContext, artifacts: Artifacts, account_id: str) -> None:
+    def __init__(self, core: EngineContext, artifacts: Artifacts, scope: ReadScope) -> None:
         self._core = core
         self._artifacts = artifacts
-        self._account_id = account_id
+        self._scope = scope
         self._pools: dict[tuple[str | None, ...], ProviderPool] = {}
         self._servable: set[tuple[str | None, ...]] = set()
         self._places: set[str] = set()
@@ -85,7 +86,7 @@ class AdmissionCheck:
         asked = capability.name, options.endpoint_id, options.compute_id, options.provider
         found = self._pools.get(asked)
         if found is None:
-            found = await self._core.find_providers(self._account_id, capability, options)
+            found = await self._core.find_providers(self._scope, capability, options)
             self._pools[asked] = found
         return found
 
@@ -100,7 +101,7 @@ class AdmissionCheck:
         for field, binding in capability.accepts.items():
             named = given.get(field)
             if binding.mode == "artifact" and isinstance(named, str):
-                await self._artifacts.find(self._account_id, named)
+                await self._artifacts.find(self._scope, named)
         await self._check_place(options)
 
     async def _check_place(self, options: Options) -> None:
@@ -115,12 +116,12 @@ class AdmissionCheck:
                     "GPU work runs on an endpoint or on a compute, not on both.",
                     details=[Detail("compute_id", "stands beside endpoint_id")],
                 )
-            await check_place(self._core, self._account_id, options.endpoint_id, options.compute_id)
+            await check_place(self._core, self._scope, options.endpoint_id, options.compute_id)
             self._places.add(place)
 
 
 async def check_place(
-    core: EngineContext, account_id: str, endpoint_id: str | None, compute_id: str | None
+    core: EngineContext, scope: ReadScope, endpoint_id: str | None, compute_id: str | None
 ) -> None:
     """Refuse a place to run that is not there.
 
@@ -128,6 +129,6 @@ async def check_place(
         RequestError: `NOT_FOUND`.
     """
     if endpoint_id is not None:
-        await core.records.endpoints.get_row(account_id, endpoint_id)
+        await core.records.endpoints.get_row(scope, endpoint_id)
     if compute_id is not None:
-        await core.records.compute.get_row(account_id, compute_id)
+        await core.records.compute.get_row(scope, compute_id)

@@ -27,6 +27,7 @@ from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.router import find_soonest_s, route
 from toolkit.engine.transport.answers import OutcomeUnknownError
 from toolkit.plugins import Operation, ProviderError
+from toolkit.store import AccountScope
 
 MAX_BACKOFF_S = 8.0
 
@@ -74,7 +75,7 @@ class CandidateSearch:
         job_run, job, lease = self._job_run, self._job_run.job, self._job_run.lease
         while True:
             providers = await self._core.find_providers(
-                job_run.account_id, job_run.capability, job.options
+                AccountScope(job_run.account_id), job_run.capability, job.options
             )
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))
             limits = await self._core.allowances.find_limits(RequestContext.of_lease(lease))

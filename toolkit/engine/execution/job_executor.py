@@ -28,7 +28,7 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
-from toolkit.store import Change, InsertRow, LeaseLost, StoreUnavailableError
+from toolkit.store import AccountScope, Change, InsertRow, LeaseLost, StoreUnavailableError
 from toolkit.workers.serialization import NotSerializableError
 
 log = logging.getLogger(__name__)
@@ -167,7 +167,9 @@ class JobExecutor:
         async with self._cache.locks.hold(key):
             earlier = await self._cache.find(key)
             if earlier is not None:
-                kept = await self._artifacts.find_intact(job_run.account_id, earlier.artifact_id)
+                kept = await self._artifacts.find_intact(
+                    AccountScope(job_run.account_id), earlier.artifact_id
+                )
                 if kept is not None:
                     return await self._complete_from_cache(job_run, earlier, kept)
             ended = await self._execute_flow(job_run, call)
@@ -269,7 +271,9 @@ class JobExecutor:
         operable = True
         if capability.operation is not None and not capability.operation_required:
             options = job_run.job.options
-            providers = await self._core.find_providers(job_run.account_id, capability, options)
+            providers = await self._core.find_providers(
+                AccountScope(job_run.account_id), capability, options
+            )
             operable = is_servable(capability, options, providers)
         return Call(
             input=value,
@@ -286,7 +290,9 @@ class JobExecutor:
         for field, binding in job_run.capability.accepts.items():
             named = getattr(value, field, None)
             if binding.mode == "artifact" and isinstance(named, str):
-                kept = at_hand.get(named) or await self._artifacts.find(job_run.account_id, named)
+                kept = at_hand.get(named) or await self._artifacts.find(
+                    AccountScope(job_run.account_id), named
+                )
                 blobs[field] = await self._artifacts.load_blob(kept)
                 job_run.digests[field] = kept.artifact.sha256
         return blobs

@@ -32,7 +32,7 @@ from toolkit.plugins import (
     Vendor,
 )
 from toolkit.settings import Timeouts
-from toolkit.store import Repository, StoreUnavailableError, UpdateRow
+from toolkit.store import AccountScope, Repository, StoreUnavailableError, UpdateRow
 
 # Longer than any model's real answer; the text also goes into the run's record.
 MAX_REPLY_CHARACTERS = 4 * 1024 * 1024
@@ -153,7 +153,9 @@ class ProviderCall:
         """Find the vendor's own id of the endpoint or pod that the job names."""
         if named is None:
             return None
-        row = await places.find_row(self._job_run.account_id, named, "status", "vendor_id")
+        row = await places.find_row(
+            AccountScope(self._job_run.account_id), named, "status", "vendor_id"
+        )
         if row is None or row["status"] not in ("creating", "ready"):
             raise WorkError(ErrorCode.NOT_FOUND, f"`{named}` is not there to run this on any more.")
         if row["vendor_id"] is None:

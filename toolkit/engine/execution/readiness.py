@@ -21,7 +21,7 @@ from toolkit.contract.workflows import FUNCTION_CAPABILITY, WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.functions import FunctionTable
-from toolkit.store import AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
+from toolkit.store import AccountScope, AppendEvent, Change, Lease, LeaseLost, Row, UpdateRow
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Readiness:
             if root_id not in self._noted:
                 _warn_of_missing(root_id, missing, self._core.functions)
             return False
-        pool = await self._core.list_connections(str(work_item["account_id"]))
+        pool = await self._core.list_connections(AccountScope(str(work_item["account_id"])))
         try:
             needs = await self._find_usable(work_item, pool)
         except ValueError:  # an unreadable record: whoever runs it reports what is wrong

@@ -16,7 +16,7 @@ from toolkit.engine.execution.job_run import JobRun
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.routing.router import route
 from toolkit.plugins import Call
-from toolkit.store import ReplaceRow
+from toolkit.store import AccountScope, ReplaceRow
 
 
 class ResultCache:
@@ -78,7 +78,7 @@ class ResultCache:
         if capability.operation is None or not call.has_operation:
             return None, None
         providers = await self._core.find_providers(
-            job_run.account_id, capability, job_run.job.options
+            AccountScope(job_run.account_id), capability, job_run.job.options
         )
         operation = capability.estimate(call.input)
         first = route(capability, job_run.job.options, operation, providers).first_choice

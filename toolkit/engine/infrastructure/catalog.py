@@ -12,6 +12,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.model_offers import list_known_models
 from toolkit.plugins import Model, ProviderError, Vendor
 from toolkit.plugins.infrastructure import GpuListing, GpuOffer
+from toolkit.store import ReadScope
 
 CACHE_TTL_S = 300.0
 KEY_ERRORS = (ErrorCode.PROVIDER_AUTH_FAILED, ErrorCode.SECRET_UNRESOLVED)
@@ -32,9 +33,9 @@ class Catalog:
             RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
             ServiceError: `UNAVAILABLE` when it did not answer.
         """
-        vendor, _ = await self._core.find_cloud(context.account_id, GpuListing.kind)
+        vendor, _ = await self._core.find_cloud(context.scope, GpuListing.kind)
         try:
-            offers = await self._fetch_offers(context.account_id)
+            offers = await self._fetch_offers(context.scope)
         except (ProviderError, WorkError) as error:
             if error.code in KEY_ERRORS:
                 raise RequestError(ErrorCode.CREDENTIALS_MISSING, error.message) from None
@@ -53,40 +54,40 @@ class Catalog:
             for model in list_known_models(vendor, self._core.settings.vendors.get(vendor.id))
         ]
 
-    async def check_gpu(self, account_id: str, gpu_type: str) -> None:
+    async def check_gpu(self, scope: ReadScope, gpu_type: str) -> None:
         """Refuse a GPU that is not in the catalogue; pass if the catalogue cannot be read.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
         """
-        known = {offer.id for offer in await self._try_fetch_offers(account_id)}
+        known = {offer.id for offer in await self._try_fetch_offers(scope)}
         _check_known("gpu_type", gpu_type, known)
 
-    async def check_pool(self, account_id: str, pool: str) -> None:
+    async def check_pool(self, scope: ReadScope, pool: str) -> None:
         """Refuse a pool that is not in the catalogue; pass if the catalogue cannot be read.
 
         Raises:
             RequestError: `INVALID_REQUEST`, `CREDENTIALS_MISSING`.
         """
-        known = {offer.pool for offer in await self._try_fetch_offers(account_id) if offer.pool}
+        known = {offer.pool for offer in await self._try_fetch_offers(scope) if offer.pool}
         _check_known("gpu_ids", pool, known)
 
-    async def find_pool_price(self, account_id: str, pool: str) -> float | None:
+    async def find_pool_price(self, scope: ReadScope, pool: str) -> float | None:
         """Find the highest list price of a serverless worker's hour in a pool; none if unknown."""
-        offers = await self._try_fetch_offers(account_id)
+        offers = await self._try_fetch_offers(scope)
         prices = [offer.usd_per_hour.get("serverless") for offer in offers if offer.pool == pool]
         if not prices or None in prices:
             return None
         return to_wire_usd(max(price for price in prices if price is not None))
 
-    async def _try_fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
+    async def _try_fetch_offers(self, scope: ReadScope) -> tuple[GpuOffer, ...]:
         try:
-            return await self._fetch_offers(account_id)
+            return await self._fetch_offers(scope)
         except (ProviderError, WorkError):
             return ()  # the cloud itself reports it to whoever creates something
 
-    async def _fetch_offers(self, account_id: str) -> tuple[GpuOffer, ...]:
-        vendor, connection = await self._core.find_cloud(account_id, GpuListing.kind)
+    async def _fetch_offers(self, scope: ReadScope) -> tuple[GpuOffer, ...]:
+        vendor, connection = await self._core.find_cloud(scope, GpuListing.kind)
         at, offers = self._cached_offers.get(connection.id, (0.0, ()))
         if not offers or time.monotonic() - at > CACHE_TTL_S:
             offers = (await self._core.ask_vendor(vendor, connection, GpuListing())).gpus

@@ -61,7 +61,7 @@ class Computes(ManagedResource[Compute, PodState]):
             request.template_id,
             serverless=False,
         )
-        await self._catalog.check_gpu(context.account_id, request.gpu_type)
+        await self._catalog.check_gpu(context.scope, request.gpu_type)
         compute = Compute(id=new_id(Prefix.COMPUTE), created_at=now(), **request.model_dump())
         creation = PodCreation(
             name=make_vendor_name(compute),
@@ -80,7 +80,7 @@ class Computes(ManagedResource[Compute, PodState]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        row = await self._records.get_row(context.account_id, compute_id)
+        row = await self._records.get_row(context.scope, compute_id)
         compute = self._records.read(row)
         if compute.status != "creating" or row["vendor_id"] is None:
             return compute

@@ -56,14 +56,14 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
         given = await resolve_refs(
             self._core, context.account_id, request.storage_id, request.template_id, serverless=True
         )
-        await self._core.find_cloud(context.account_id, self.creation.kind)
+        await self._core.find_cloud(context.scope, self.creation.kind)
         if request.gpu_ids is not None:
-            await self._catalog.check_pool(context.account_id, request.gpu_ids)
+            await self._catalog.check_pool(context.scope, request.gpu_ids)
         pool = request.gpu_ids or DEFAULT_POOL
         endpoint = Endpoint(
             id=new_id(Prefix.ENDPOINT),
             created_at=now(),
-            price_per_hour_usd=await self._catalog.find_pool_price(context.account_id, pool),
+            price_per_hour_usd=await self._catalog.find_pool_price(context.scope, pool),
             **{**request.model_dump(), "gpu_ids": pool},
         )
         creation = EndpointCreation(

@@ -42,13 +42,13 @@ class ManagedResource(ResourceType[K, S]):
         Raises:
             RequestError: `NOT_FOUND`, for one that was deleted too.
         """
-        return await self._records.get(context.account_id, record_id)
+        return await self._records.get(context.scope, record_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[K]:
         """List a page of records, newest first."""
         found: list[K] = []
         while len(found) < limit:
-            page = await self._records.list(context.account_id, limit, before)
+            page = await self._records.list(context.scope, limit, before)
             found += [record for record in page if self._is_listed(record)]
             if len(page) < limit:
                 break
@@ -62,7 +62,7 @@ class ManagedResource(ResourceType[K, S]):
             RequestError: `NOT_FOUND`; `CONFLICT` when it is in use, still being created, or the
                 vendor did not delete it; `CREDENTIALS_MISSING` when its vendor is not connected.
         """
-        row = await self._records.get_row(context.account_id, record_id)
+        row = await self._records.get_row(context.scope, record_id)
         record = self._records.read(row)
         await self._check_deletable(context.account_id, record)
         if row["vendor_id"] is not None:
@@ -118,7 +118,7 @@ class ManagedResource(ResourceType[K, S]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        vendor, connection = await self._core.find_cloud(context.account_id, self.creation.kind)
+        vendor, connection = await self._core.find_cloud(context.scope, self.creation.kind)
         await self._core.quotas.check_storage(context.account_id, 1)
         inserted = self._make_insert(context.account_id, record, connection, key_id=context.key_id)
         self._core.in_flight.add(record.id)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.resource_type import K
-from toolkit.store import Repository, Row
+from toolkit.store import AccountScope, Repository, Row
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ async def check_unused(core: EngineContext, account_id: str, field: str, named: 
         RequestError: `CONFLICT`, which names the resource that uses it.
     """
     for table in ("endpoints", "compute"):
-        for row in await core.store.find_rows(table, account_id=account_id):
+        for row in await core.store.find_owned_rows(table, AccountScope(account_id)):
             never_made = row["status"] == "failed" and row["vendor_id"] is None
             if row["status"] == "deleted" or never_made:
                 continue
@@ -90,7 +90,7 @@ async def check_unused(core: EngineContext, account_id: str, field: str, named: 
 
 
 async def _find_ready(records: Repository[K], account_id: str, named: str) -> Row:
-    row = await records.get_row(account_id, named)
+    row = await records.get_row(AccountScope(account_id), named)
     if row["status"] != "ready":
         raise RequestError(
             ErrorCode.CONFLICT, f"`{named}` is {row['status']}: use one that is ready."

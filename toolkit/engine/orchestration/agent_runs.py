@@ -69,7 +69,7 @@ class AgentRuns:
     async def find(self, context: RequestContext, run_id: str) -> Task | None:
         """Find the task that a run is, if it is an agent's."""
         tasks = self._core.records.tasks
-        rows = await tasks.find_rows(context.account_id, run_id=run_id)
+        rows = await tasks.find_rows(context.scope, run_id=run_id)
         return tasks.read(rows[0]) if rows else None
 
     async def list(
@@ -77,7 +77,7 @@ class AgentRuns:
     ) -> list[Run]:
         """Return a page of agents' runs that a filter lets through, newest first."""
         rows = await self._core.store.list_work(
-            AGENT_RUN_LIST, context.account_id, wanted, limit, before
+            AGENT_RUN_LIST, context.scope, wanted, limit, before
         )
         read = self._core.records.tasks.read
         return [to_run(annotate_record(read(row), row)) for row in rows]

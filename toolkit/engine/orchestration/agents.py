@@ -29,7 +29,7 @@ class Agents:
         for name in (*request.capabilities, *(constraints.capabilities or ())):
             self._core.registry.require(name)
         await check_place(
-            self._core, context.account_id, constraints.endpoint_id, constraints.compute_id
+            self._core, context.scope, constraints.endpoint_id, constraints.compute_id
         )
         agent = Agent(
             id=new_id(Prefix.AGENT),
@@ -56,11 +56,11 @@ class Agents:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._agents.get(context.account_id, agent_id)
+        return await self._agents.get(context.scope, agent_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Agent]:
         """Return a page of agents, newest first."""
-        return await self._agents.list(context.account_id, limit, before)
+        return await self._agents.list(context.scope, limit, before)
 
     async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
         """Find the agent of a name, in the given or its newest version.
@@ -81,9 +81,9 @@ class Agents:
         wanted = named or version
         if wanted is not None:
             named = _make_name_key(context.account_id, bare, wanted)
-            rows = await self._agents.find_rows(context.account_id, named=named)
+            rows = await self._agents.find_rows(context.scope, named=named)
         else:
-            rows = await self._agents.find_rows(context.account_id)
+            rows = await self._agents.find_rows(context.scope)
         found = [agent for agent in map(self._agents.read, rows) if agent.name == bare]
         if not found:
             raise build_not_found("agent", name if wanted is None else f"{bare}@{wanted}")

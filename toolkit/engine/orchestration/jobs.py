@@ -9,6 +9,7 @@ from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
 from toolkit.plugins import Capability
+from toolkit.store import AccountScope
 
 
 class Jobs:
@@ -60,11 +61,11 @@ class Jobs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._core.records.jobs.get(context.account_id, job_id)
+        return await self._core.records.jobs.get(context.scope, job_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
         """Return a page of jobs, newest first."""
-        return await self._core.records.jobs.list(context.account_id, limit, before)
+        return await self._core.records.jobs.list(context.scope, limit, before)
 
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.
@@ -74,7 +75,7 @@ class Jobs:
                 model, which end with it.
         """
         jobs = self._core.records.jobs
-        row = await jobs.get_row(context.account_id, job_id)
+        row = await jobs.get_row(context.scope, job_id)
         job = jobs.read(row)
         if job.status in FINAL_STATUSES:
             return job
@@ -110,6 +111,6 @@ class Jobs:
 
     async def _find_provider(self, account_id: str, compute_id: str) -> str:
         """Find the provider that a compute was rented at."""
-        row = await self._core.records.compute.get_row(account_id, compute_id)
+        row = await self._core.records.compute.get_row(AccountScope(account_id), compute_id)
         connection = await self._core.store.get_row("connections", str(row["connection_id"]))
         return "" if connection is None else str(connection["provider"])

@@ -35,7 +35,7 @@ from toolkit.planning.llm_planner import (
 from toolkit.planning.model_reply import ReadPlan, read_plan_reply
 from toolkit.planning.plan_validator import PlanRules
 from toolkit.planning.planner import PlanDraft, PlannerView
-from toolkit.store import Lease
+from toolkit.store import AccountScope, Lease
 
 
 class Planning:
@@ -88,7 +88,9 @@ class Planning:
         told = [task.objective, *(one.answer for one in (*task.answers, *answers))]
         given = None
         if task.plan_given and task.plan_id is not None:
-            given = PlanGiven.of(await self._core.records.plans.get(account_id, task.plan_id))
+            given = PlanGiven.of(
+                await self._core.records.plans.get(AccountScope(account_id), task.plan_id)
+            )
         return TaskCreate(objective="\n\n".join(told), constraints=task.constraints, plan=given)
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
@@ -185,7 +187,9 @@ class _ModelPlanning:
 
     async def _is_connected(self) -> bool:
         options = _choose_options(self._request)
-        pool = await self._core.find_providers(self._account_id, ASKED_CAPABILITY, options)
+        pool = await self._core.find_providers(
+            AccountScope(self._account_id), ASKED_CAPABILITY, options
+        )
         return is_servable(ASKED_CAPABILITY, options, pool)
 
     async def _ask(self, calls: ModelCalls, given: dict[str, object]) -> str | None:

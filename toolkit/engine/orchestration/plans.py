@@ -30,6 +30,7 @@ from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
 from toolkit.plugins import Capability
+from toolkit.store import AccountScope
 
 MAX_NODE_RETRIES = 2
 Planner = Literal["rules", "llm"]
@@ -57,7 +58,9 @@ class Plans:
         if isinstance(request, TaskCreate) and request.plan is not None:
             places += [node.options for node in request.plan.nodes]
         for place in places:
-            await check_place(self._core, account_id, place.endpoint_id, place.compute_id)
+            await check_place(
+                self._core, AccountScope(account_id), place.endpoint_id, place.compute_id
+            )
 
     async def get(self, context: RequestContext, plan_id: str) -> Plan:
         """Return one plan.
@@ -65,11 +68,11 @@ class Plans:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._core.records.plans.get(context.account_id, plan_id)
+        return await self._core.records.plans.get(context.scope, plan_id)
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Plan]:
         """Return a page of plans, newest first."""
-        return await self._core.records.plans.list(context.account_id, limit, before)
+        return await self._core.records.plans.list(context.scope, limit, before)
 
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective by rules, with what this account has connected; spend nothing.
@@ -91,7 +94,7 @@ class Plans:
         capabilities = self._find_capabilities(constraints)
         return PlannerView(
             capabilities=capabilities,
-            connected=frozenset(await self._core.find_connections(account_id)),
+            connected=frozenset(await self._core.find_connections(AccountScope(account_id))),
             providers={
                 c.id: frozenset(v.id for v in registry.find_vendors(c))
                 if c.needs_connection
@@ -212,7 +215,9 @@ class Plans:
                 node.input,
                 find_fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
                 options[node.id],
-                await self._core.find_providers(account_id, by_id[node.id], options[node.id]),
+                await self._core.find_providers(
+                    AccountScope(account_id), by_id[node.id], options[node.id]
+                ),
                 budget_left,
             )
             for node in nodes

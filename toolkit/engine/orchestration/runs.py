@@ -71,7 +71,7 @@ class Runs:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        for row in await self._core.records.jobs.find_rows(context.account_id, run_id=run_id):
+        for row in await self._core.records.jobs.find_rows(context.scope, run_id=run_id):
             return await self._core.annotations.show(read_wire_run(row), run_id)
         task = await self._agents.find(context, run_id)
         if task is None:
@@ -97,7 +97,7 @@ class Runs:
         wanted: WorkFilter = NO_FILTER,
     ) -> list[Run]:
         """Return a page of runs that a filter lets through, newest first."""
-        rows = await self._core.store.list_work(RUN_LIST, context.account_id, wanted, limit, before)
+        rows = await self._core.store.list_work(RUN_LIST, context.scope, wanted, limit, before)
         runs = [annotate_record(read_wire_run(row), row) for row in rows]
         runs += await self._agents.list(context, limit, before, wanted)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
@@ -129,11 +129,11 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._resolve_request(request)
-        providers = await self._core.find_providers(context.account_id, capability, request.options)
+        providers = await self._core.find_providers(context.scope, capability, request.options)
         pin = request.options.provider
         if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
             check_servable(capability, request.options, providers)
-        await self._admission.start_check(context.account_id).check_references(
+        await self._admission.start_check(context.scope).check_references(
             capability, request.input, request.options
         )
         routing = route(capability, request.options, operation, providers).to_wire()

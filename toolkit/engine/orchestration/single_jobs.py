@@ -71,7 +71,7 @@ class SingleJobs:
         Raises:
             RequestError: whatever admission refuses.
         """
-        gate = self._admission.start_check(context.account_id)
+        gate = self._admission.start_check(context.scope)
         bound = await gate.admit(capability, given, options, operation)
         await self._core.allowances.check_bound(context, bound)
         await self._core.quotas.check_queue(context.account_id)

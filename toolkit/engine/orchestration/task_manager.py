@@ -37,7 +37,7 @@ from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.reviewer import find_issues, judge_issues
-from toolkit.store import AppendEvent, Change, Lease, StoreUnavailableError
+from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavailableError
 
 MAX_REVIEW_RETRIES = 2
 
@@ -80,7 +80,7 @@ class TaskManager:
     async def run_task(self, lease: Lease) -> None:
         """Take a task from wherever it stands to a state in which no step is left."""
         task = await finish_before_cancel(
-            self._core.records.tasks.get(lease.account_id, lease.root_id)
+            self._core.records.tasks.get(AccountScope(lease.account_id), lease.root_id)
         )
         try:
             while task.status in self._steps:

@@ -109,7 +109,7 @@ class Tasks:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        task = await self._core.records.tasks.get(context.account_id, task_id)
+        task = await self._core.records.tasks.get(context.scope, task_id)
         return await self._core.annotations.show(task, task_id)
 
     async def list(
@@ -120,9 +120,7 @@ class Tasks:
         wanted: WorkFilter = NO_FILTER,
     ) -> list[Task]:
         """Return a page of tasks that a filter lets through, newest first."""
-        rows = await self._core.store.list_work(
-            TASK_LIST, context.account_id, wanted, limit, before
-        )
+        rows = await self._core.store.list_work(TASK_LIST, context.scope, wanted, limit, before)
         return [annotate_record(self._core.records.tasks.read(row), row) for row in rows]
 
     async def annotate(self, context: RequestContext, task_id: str, request: WorkAnnotate) -> Task:

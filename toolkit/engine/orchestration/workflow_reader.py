@@ -45,7 +45,7 @@ class WorkflowReader:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._core.records.workflows.get_row(context.account_id, workflow_id)
+        return await self._core.records.workflows.get_row(context.scope, workflow_id)
 
     async def read_current(self, row: Row) -> WorkflowRecord:
         """Read a workflow as it stands: while it runs, its nodes follow from their jobs."""
@@ -86,9 +86,7 @@ class WorkflowReader:
         wanted: WorkFilter = NO_FILTER,
     ) -> list[WorkflowRecord]:
         """Return a page of workflows that a filter lets through, newest first."""
-        rows = await self._core.store.list_work(
-            WORKFLOW_LIST, context.account_id, wanted, limit, before
-        )
+        rows = await self._core.store.list_work(WORKFLOW_LIST, context.scope, wanted, limit, before)
         return [await self.read_current(row) for row in rows]
 
     async def annotate(

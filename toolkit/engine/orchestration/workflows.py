@@ -46,7 +46,7 @@ from toolkit.engine.routing.estimates import (
 from toolkit.engine.routing.registry import validate_input
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.store import AppendEvent, Change, Lease
+from toolkit.store import AccountScope, AppendEvent, Change, Lease
 
 NO_FIELDS = frozenset[str]()
 
@@ -150,8 +150,10 @@ class Workflows(WorkflowReader):
             by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
             self._functions.refuse_missing(account_id, request.nodes, kept)
             optional = find_optional(request.nodes)
-            await check_place(self._core, account_id, request.endpoint_id, request.compute_id)
-            gate = self._admission.start_check(account_id)
+            await check_place(
+                self._core, AccountScope(account_id), request.endpoint_id, request.compute_id
+            )
+            gate = self._admission.start_check(AccountScope(account_id))
             options = merge_node_options(request)
             limits = [limit, from_wire_usd(request.options.max_cost_usd)]
             limit = min((one for one in limits if one is not None), default=None)
@@ -225,7 +227,7 @@ class Workflows(WorkflowReader):
         if left is None:
             return
         await allowances.check_bound(context, None)
-        gate, options = self._admission.start_check(context.account_id), merge_node_options(request)
+        gate, options = self._admission.start_check(context.scope), merge_node_options(request)
         by_id = find_node_capabilities(self._core.require_for_node, request.nodes)
         refused: Estimate | None = None
         for node in request.nodes:
@@ -354,7 +356,7 @@ class Workflows(WorkflowReader):
         self, workflow_id: str, lease: Lease
     ) -> tuple[WorkflowRecord, Mapping[str, Any]]:
         workflows = self._core.records.workflows
-        row = await workflows.get_row(lease.account_id, workflow_id)
+        row = await workflows.get_row(AccountScope(lease.account_id), workflow_id)
         return workflows.read(row), json.loads(str(row["spec"]))
 
 

@@ -20,7 +20,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
 from toolkit.plugins import Blob
-from toolkit.store import Content, InsertRow, compute_sha256
+from toolkit.store import Content, InsertRow, ReadScope, compute_sha256
 
 # SQLite reads and writes what is this small faster than a file system does, and in the same
 # transaction as the record.
@@ -147,7 +147,7 @@ class Artifacts:
             account_id, artifact, stored.content
         )
 
-    async def find_intact(self, account_id: str, artifact_id: str | None) -> StoredArtifact | None:
+    async def find_intact(self, scope: ReadScope, artifact_id: str | None) -> StoredArtifact | None:
         """Find an artifact if both its record and its bytes are present.
 
         Raises:
@@ -155,7 +155,7 @@ class Artifacts:
                 for again.
         """
         try:
-            stored = await self.find(account_id, artifact_id or "")
+            stored = await self.find(scope, artifact_id or "")
             if stored.content is None:
                 size_bytes = await self._core.store.get_blob_size(stored.artifact.sha256)
                 return stored if size_bytes == stored.artifact.size_bytes else None
@@ -186,13 +186,13 @@ class Artifacts:
             self._core.quotas.remove_pending(stored.artifact.id)
         return stored.artifact
 
-    async def find(self, account_id: str, artifact_id: str) -> StoredArtifact:
+    async def find(self, scope: ReadScope, artifact_id: str) -> StoredArtifact:
         """Find one artifact, with its bytes if they are few.
 
         Raises:
             RequestError: `NOT_FOUND`, for someone else's as well.
         """
-        row = await self._core.records.artifacts.get_row(account_id, artifact_id)
+        row = await self._core.records.artifacts.get_row(scope, artifact_id)
         return StoredArtifact.of(row)
 
     async def get(self, context: RequestContext, artifact_id: str) -> Artifact:
@@ -201,7 +201,7 @@ class Artifacts:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        return await self._core.records.artifacts.get(context.account_id, artifact_id)
+        return await self._core.records.artifacts.get(context.scope, artifact_id)
 
     async def delete(self, context: RequestContext, artifact_id: str) -> Artifact:
         """Delete an artifact; its bytes go too, unless another artifact has the same.
@@ -248,7 +248,7 @@ class Artifacts:
 
     async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Artifact]:
         """List a page of artifacts, newest first."""
-        return await self._core.records.artifacts.list(context.account_id, limit, before)
+        return await self._core.records.artifacts.list(context.scope, limit, before)
 
     async def read_content(
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
@@ -260,7 +260,7 @@ class Artifacts:
         Raises:
             RequestError: `NOT_FOUND` where they are lost or damaged.
         """
-        stored = await self.find(context.account_id, artifact_id)
+        stored = await self.find(context.scope, artifact_id)
         if stored.content is not None:
             return stored.content[start:end]
         artifact = stored.artifact
@@ -319,7 +319,7 @@ class Artifacts:
     async def _read_piece(
         self, context: RequestContext, artifact: Artifact, start: int, end: int
     ) -> bytes:
-        stored = await self.find(context.account_id, artifact.id)
+        stored = await self.find(context.scope, artifact.id)
         return await self._core.store.get_blob(stored.artifact.sha256, start, end)
 
     async def find_link(self, context: RequestContext, artifact: Artifact) -> str | None:
@@ -332,7 +332,7 @@ class Artifacts:
         settings = self._core.settings
         if settings.artifact_reads != "presigned":
             return None
-        stored = await self.find(context.account_id, artifact.id)
+        stored = await self.find(context.scope, artifact.id)
         if stored.content is not None:
             return None
         # The storage's own error would be another's, and in its own words.

@@ -13,6 +13,7 @@ from toolkit.contract.money import from_wire_usd, sum_usd, to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.usage import Usage
+from toolkit.store import ReadScope
 
 HOUR = timedelta(hours=1)
 # By who bills, and by the key or the account where lines are split by them.
@@ -46,7 +47,7 @@ class Billings:
                 BillingLine(billed_by=PLATFORM, title="This service, self-hosted"),
             ]
         }
-        await self._add_pods(context.account_id, first, last, lines, by)
+        await self._add_pods(context.scope, first, last, lines, by)
         return Billing(
             month=f"{first:%Y-%m}",
             lines=sorted(lines.values(), key=_sort_key),
@@ -74,12 +75,17 @@ class Billings:
         ]
 
     async def _add_pods(
-        self, account_id: str, first: date, last: date, lines: BillingLines, by: BillingGroup | None
+        self,
+        scope: ReadScope,
+        first: date,
+        last: date,
+        lines: BillingLines,
+        by: BillingGroup | None,
     ) -> None:
         """Add the hours of pods that existed in those days: they are billed even while idle."""
         begins = datetime.combine(first, time(), UTC)
         ends = min(now(), datetime.combine(last, time(), UTC) + timedelta(days=1))
-        for row in await self._core.store.find_rows("compute", account_id=account_id):
+        for row in await self._core.store.find_owned_rows("compute", scope):
             if row["vendor_id"] is None:
                 continue  # it was never created
             pod = self._core.records.compute.read(row)
@@ -88,7 +94,7 @@ class Billings:
                 continue
             whose = json.loads(row["spec"]).get("key_id") if by == "key" else None
             if by == "account":
-                whose = account_id  # nothing is rented by a connection that is shared
+                whose = str(row["account_id"])  # nothing is rented by a connection that is shared
             line = await self._find_line(str(row["connection_id"]), whose, lines, by)
             line.pod_hours += existed / HOUR
             if pod.cost_per_hour_usd is None:

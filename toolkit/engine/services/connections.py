@@ -95,17 +95,17 @@ class Connections:
             RequestError: `NOT_FOUND`.
         """
         shares = self._core.shares
-        return await shares.show(await shares.find(context.account_id, connection_id))
+        return await shares.show(await shares.find(context.scope, connection_id))
 
     async def list(
         self, context: RequestContext, limit: int, before: str | None
     ) -> list[Connection]:
         """List a page of connections, the account's own and those shared with it, newest first."""
         shares = self._core.shares
-        own = await self._core.records.connections.list(context.account_id, limit, before)
+        own = await self._core.records.connections.list(context.scope, limit, before)
         lent = [
             one
-            for one, _ in await shares.list_shared(context.account_id)
+            for one, _ in await shares.list_shared(context.scope)
             if not before or one.id < before
         ]
         found = sorted([*own, *lent], key=lambda one: one.id, reverse=True)
@@ -117,7 +117,7 @@ class Connections:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        found = await self._core.shares.find(context.account_id, connection_id)
+        found = await self._core.shares.find(context.scope, connection_id)
         result = await self._run_test(found)
         if found.shared:  # the models that its owner has, or should name, are private to the owner
             result.models, result.next_step = [], ""
@@ -239,7 +239,7 @@ class Providers:
     async def list(self, context: RequestContext) -> list[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.find_connections(context.account_id)
+        connected = await self._core.find_connections(context.scope)
         return [
             Provider(
                 id=vendor.id,

@@ -10,7 +10,7 @@ from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.tasks import FINAL_TASK_STATUSES
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
-from toolkit.store import ReadOnlyStore
+from toolkit.store import ReadOnlyStore, ReadScope
 
 # The table of each kind of resource, by the prefix of its id.
 TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
@@ -37,7 +37,7 @@ class Events:
         """
         store, until = self._core.store, time.monotonic() + wait_s
         while True:
-            source = await self._find_source(context.account_id, resource_id)
+            source = await self._find_source(context.scope, resource_id)
             # Read before the events, so that none that arrives meanwhile is missed by the wait.
             last = await store.get_last_event_number(source.id)
             events = await self._read_events(source, after)
@@ -58,7 +58,7 @@ class Events:
         Raises:
             RequestError: `NOT_FOUND`.
         """
-        source = await self._find_source(context.account_id, resource_id)
+        source = await self._find_source(context.scope, resource_id)
         if not source.is_over:
             await self._core.store.wait_for_event(
                 source.id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
@@ -66,7 +66,7 @@ class Events:
 
     async def is_exhausted(self, context: RequestContext, resource_id: str, after: int) -> bool:
         """Tell whether no event will follow a number: the resource has ended, and all are read."""
-        source = await self._find_source(context.account_id, resource_id)
+        source = await self._find_source(context.scope, resource_id)
         return source.is_over and not await self._read_events(source, after)
 
     async def _check_not_abandoned(self, resource_id: str) -> None:
@@ -104,7 +104,7 @@ class Events:
             events.append(event)
         return events
 
-    async def _find_source(self, account_id: str, resource_id: str) -> "_EventSource":
+    async def _find_source(self, scope: ReadScope, resource_id: str) -> "_EventSource":
         """Find where the events of a resource are stored.
 
         Raises:
@@ -115,17 +115,17 @@ class Events:
             raise build_not_found("resource", resource_id)
         # A state and its event are one write; that nobody works on it any more is written later.
         if kind == "run":
-            jobs = await self._core.records.jobs.find_rows(account_id, run_id=resource_id)
+            jobs = await self._core.records.jobs.find_rows(scope, run_id=resource_id)
             row = next(iter(jobs), None)
         else:
             row = await self._core.store.find_owned_row(
-                TABLES_BY_PREFIX[kind], account_id, resource_id, "status"
+                TABLES_BY_PREFIX[kind], scope, resource_id, "status"
             )
         if row is not None:
             ended = row["status"] in (FINAL_TASK_STATUSES if kind == "tsk" else FINAL_STATUSES)
             return _EventSource(resource_id, resource_id, kind, ended)
         if kind == "run":
-            for task in await self._core.records.tasks.find_rows(account_id, run_id=resource_id):
+            for task in await self._core.records.tasks.find_rows(scope, run_id=resource_id):
                 ended = task["status"] in FINAL_TASK_STATUSES
                 return _EventSource(resource_id, str(task["id"]), "agent", ended)
         raise build_not_found("resource", resource_id)

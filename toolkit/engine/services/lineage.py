@@ -25,11 +25,11 @@ class Lineages:
             RequestError: `NOT_FOUND`.
         """
         artifacts = self._core.records.artifacts
-        await artifacts.get(context.account_id, artifact_id)
+        await artifacts.get(context.scope, artifact_id)
         lineage = Lineage(id=artifact_id)
         waiting, seen = deque([artifact_id]), {artifact_id}
         while waiting and len(lineage.jobs) < MAX_JOBS:
-            artifact = await artifacts.find(context.account_id, waiting.popleft())
+            artifact = await artifacts.find(context.scope, waiting.popleft())
             if artifact is None:
                 continue
             lineage.artifacts.append(artifact)
@@ -45,7 +45,7 @@ class Lineages:
 
     async def _find_job(self, context: RequestContext, artifact: Artifact) -> LineageJob | None:
         """Find the job that made an artifact; none for an upload, or where it was pruned."""
-        job = await self._core.records.jobs.find(context.account_id, artifact.job_id or "")
+        job = await self._core.records.jobs.find(context.scope, artifact.job_id or "")
         if job is None:
             return None
         return LineageJob(

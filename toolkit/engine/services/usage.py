@@ -77,7 +77,7 @@ class Usage:
         columns = [_COLUMNS[group] for group in groups]
         days = (first.isoformat(), last.isoformat())
         rows = await self._core.store.sum_rows(
-            "usage", _SUM_COLUMNS, columns, context.account_id, "day", days, through=through
+            "usage", _SUM_COLUMNS, columns, context.scope, "day", days, through=through
         )
         return [
             UsageLine(

@@ -14,6 +14,7 @@ from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.retry import ASKED
 from toolkit.plugins import Blob, Capability, Upstream
+from toolkit.store import AccountScope
 
 # A field that holds a provider's own name for something: to the others it says nothing.
 _PROVIDERS_NAME = "voice"
@@ -71,9 +72,9 @@ class EvidenceReader:
             node = next(one for one in workflow.nodes if one.id == item.node.id)
             output, blob = None, None
             if node.job_id is not None and node.artifact_id is not None:
-                job = await self._core.records.jobs.find(account_id, node.job_id)
+                job = await self._core.records.jobs.find(AccountScope(account_id), node.job_id)
                 output = job.output if job else None
-                kept = await self._artifacts.find(account_id, node.artifact_id)
+                kept = await self._artifacts.find(AccountScope(account_id), node.artifact_id)
                 blob = await self._artifacts.load_blob(kept)
             evidence[node.id] = replace(item, output=output, blob=blob)
         return [
@@ -96,7 +97,7 @@ class EvidenceReader:
         """Read what every node was asked, and how that ended, without what it made."""
         planned = {node.id: node for node in plan.nodes}
         before = [
-            await self._core.records.workflows.get(account_id, workflow_id)
+            await self._core.records.workflows.get(AccountScope(account_id), workflow_id)
             for workflow_id in task.workflow_ids
             if workflow_id != workflow.id
         ]
@@ -143,7 +144,7 @@ class EvidenceReader:
         """Find who else could do what a node asks for, the default provider first."""
         capability = item.capability
         options = (item.node.options or Options()).model_copy(update={"provider": None})
-        pool = await self._core.find_providers(account_id, capability, options)
+        pool = await self._core.find_providers(AccountScope(account_id), capability, options)
         asked = {run.provider for run in runs}
         return tuple(
             sorted(

@@ -25,7 +25,7 @@ from toolkit.planning.review.judge import (
 )
 from toolkit.planning.review.reviewer import judge_issues
 from toolkit.review_thresholds import ReviewThresholds
-from toolkit.store import Lease
+from toolkit.store import AccountScope, Lease
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class TaskJudge:
         allowed = task.constraints.capabilities
         if allowed is not None and ASKED_CAPABILITY.id not in allowed:
             return f"the task may not use {ASKED_CAPABILITY.id}"
-        pool = await self._core.find_providers(account_id, ASKED_CAPABILITY, options)
+        pool = await self._core.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
         if not is_servable(ASKED_CAPABILITY, options, pool):
             return "no language model is connected"
         return None

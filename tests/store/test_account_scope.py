@@ -1,0 +1,132 @@
+"""The scope of reads on both databases, judged by a filter in Python over the same rows."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import toolkit.store
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store import (
+    RUN_LIST,
+    AccountScope,
+    AllAccounts,
+    Change,
+    InsertRow,
+    ReadScope,
+    Store,
+)
+
+ACCOUNTS = ("acc_ada", "acc_grace")
+SCOPES: list[ReadScope] = [*map(AccountScope, ACCOUNTS), AccountScope("acc_none"), AllAccounts()]
+AT = "2026-11-20T08:00:00.000000Z"
+STATUSES = ("completed", "failed")
+MADE = 12
+
+
+def _get_account(number: int) -> str:
+    return ACCOUNTS[number % 3 == 0]
+
+
+def _make_rows(number: int) -> list[Change]:
+    account_id, run_id = _get_account(number), f"run_{number:02}"
+    made = {"account_id": account_id, "created_at": AT}
+    root = {
+        "id": run_id, "kind": "run", "open": number % 2 == 0, "cancel_requested": False,
+        "owner": None, "lease_until": 0.0, "fence": 1, "key_id": None, "agent_id": None,
+    }  # fmt: skip
+    job = {
+        "id": f"job_{number:02}", "root_id": run_id, "run_id": run_id,
+        "status": STATUSES[number % 2], "capability": "llm.generate@1",
+        "doc": json.dumps({"input": {"objective": f"tea {number}"}, "cost_usd": 0.5}),
+    }  # fmt: skip
+    note = {"id": run_id, "tags": json.dumps(["t", f"t{number % 4}"]), "note": ""}
+    connection = {"id": f"prv_{number:02}", "provider": "p", "deleted": False, "doc": "{}"}
+    # Each account's work goes by the other's connection, too.
+    usage = {
+        "id": f"{number}", "account_id": account_id, "day": "2026-11-20", "capability": "c",
+        "connection_id": f"prv_{(number * 5) % MADE:02}", "jobs": number,
+    }  # fmt: skip
+    return [
+        InsertRow("usage", usage),
+        *(
+            InsertRow(table, {**row, **made})
+            for table, row in (
+                ("roots", root),
+                ("jobs", job),
+                ("annotations", note),
+                ("connections", connection),
+            )
+        ),
+    ]
+
+
+def _list_numbers(scope: ReadScope) -> list[int]:
+    accounts = ACCOUNTS if isinstance(scope, AllAccounts) else (scope.account_id,)
+    return [number for number in range(MADE) if _get_account(number) in accounts]
+
+
+@pytest.mark.parametrize("scope", SCOPES, ids=repr)
+async def test_reads_the_rows_of_its_scope_alone(
+    stores: tuple[Store, Store], scope: ReadScope
+) -> None:
+    """Given rows of two accounts, then every read returns the rows of its scope alone."""
+    store = stores[0]
+    await store.write([change for number in range(MADE) for change in _make_rows(number)])
+    numbers = _list_numbers(scope)
+    newest_first = [f"job_{number:02}" for number in reversed(numbers)]
+
+    page = await store.list_page("jobs", scope, limit=100)
+    assert [row["id"] for row in page] == newest_first
+    below = await store.list_page("jobs", scope, limit=2, before="job_07", without="failed")
+    assert [row["id"] for row in below] == [
+        f"job_{n:02}" for n in reversed(numbers) if n < 7 and n % 2 == 0
+    ][:2]
+    failed_rows = await store.find_owned_rows("jobs", scope, status="failed")
+    assert [row["id"] for row in failed_rows] == [f"job_{n:02}" for n in numbers if n % 2]
+    for number in range(MADE):
+        row = await store.find_owned_row("jobs", scope, f"job_{number:02}", "id", "account_id")
+        expected = {"id": f"job_{number:02}", "account_id": _get_account(number)}
+        assert row == (expected if number in numbers else None)
+    assert await store.count_rows("jobs", scope) == len(numbers)
+
+    for work_filter, fits in (
+        (WorkFilter(), lambda _: True),
+        (WorkFilter(status="failed"), lambda n: n % 2),
+        (WorkFilter(tags=("t1",)), lambda n: n % 4 == 1),
+        (WorkFilter(tags=("t", "t2")), lambda n: n % 4 == 2),
+        (WorkFilter(text="TEA 1"), lambda n: "tea 1" in f"tea {n}"),
+    ):
+        rows = await store.list_work(RUN_LIST, scope, work_filter, 100, None)
+        assert [row["id"] for row in rows] == [
+            f"job_{n:02}" for n in reversed(numbers) if fits(n)
+        ], work_filter
+
+    span = ("2026-11-01", "2026-11-30")
+    own = await store.sum_rows("usage", ["jobs"], ["account_id"], scope, "day", span)
+    expected_sums = Counter[str]()
+    for number in numbers:
+        expected_sums[_get_account(number)] += number
+    assert {row["spender_id"]: row["jobs"] for row in own} == expected_sums
+    through = await store.sum_rows(
+        "usage", ["jobs"], ["account_id"], scope, "day", span, through=True
+    )
+    lent = Counter[str]()
+    for number in range(MADE):
+        if (number * 5) % MADE in numbers:
+            lent[_get_account(number)] += number
+    assert {row["spender_id"]: row["jobs"] for row in through} == lent
+
+
+def test_one_module_builds_the_condition_of_an_account() -> None:
+    """Given the store's source, then one module spells the condition on `account_id`."""
+    spelling = re.compile(r"account_id = :|c\.account_id == |[\"']account_id[\"']\s*,?\s*\*equals")
+    folder = Path(toolkit.store.__file__).parent
+    modules = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        if spelling.search(path.read_text())
+    }
+    assert modules == {"account_scope.py"}
