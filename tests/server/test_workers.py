@@ -1,5 +1,6 @@
 """`toolkit serve --workers N`: several processes on one port, looked after by one."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -12,7 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.timing import PATIENCE_S, wait_until
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async
+from toolkit.server.worker_group import FIRST_PAUSE_S, WorkerGroup
 
 pytestmark = pytest.mark.skipif(
     not hasattr(socket, "SO_REUSEPORT") or not Path("/proc/self/task").exists(),
@@ -21,19 +23,33 @@ pytestmark = pytest.mark.skipif(
 
 
 @contextmanager
-def serve_by_workers(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """Two workers; yields the process that looks after them, and the URL."""
-    command = ("serve", "--sandbox", "--workers", "2", "--port", "0", "--data-dir", str(data_dir))
+def start_workers(data_dir: Path, count: int) -> Iterator["subprocess.Popen[str]"]:
+    """Start a group of workers, and yield the parent process before any of them is ready."""
+    options = ("--workers", str(count), "--port", "0", "--data-dir", str(data_dir))
     with subprocess.Popen(
-        [sys.executable, "-m", "toolkit", *command], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "toolkit", "serve", "--sandbox", *options],
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
-        assert process.stdout is not None
         try:
-            line = process.stdout.readline()
-            yield process, next(word for word in line.split() if word.startswith("http"))
+            yield process
         finally:
             process.terminate()
             process.wait(PATIENCE_S)
+
+
+def read_url(process: "subprocess.Popen[str]") -> str:
+    """Read the URL that the parent prints once all workers are ready."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    return next(word for word in line.split() if word.startswith("http"))
+
+
+@contextmanager
+def serve_by_workers(data_dir: Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """Serve by two workers; yield the parent process and the URL."""
+    with start_workers(data_dir, 2) as process:
+        yield process, read_url(process)
 
 
 def list_workers(process: "subprocess.Popen[str]") -> set[int]:
@@ -93,3 +109,59 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         assert refused.returncode == 4
         assert "cannot be listened on" in refused.stderr
         assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("is_first", [True, False], ids=["first", "another"])
+def test_restarts_a_worker_killed_while_it_starts(tmp_path: Path, is_first: bool) -> None:
+    """Given three workers, when one is killed while it starts, then all three serve."""
+    with start_workers(tmp_path / "data", 3) as process:
+        known: set[int] = set()
+        if not is_first:  # the others start once the first is ready
+            wait_until(lambda: list_workers(process), "the first worker has started")
+            known = list_workers(process)
+        wait_until(lambda: list_workers(process) - known, "a worker has started")
+        killed = (list_workers(process) - known).pop()
+        os.kill(killed, signal.SIGKILL)
+        url = read_url(process)
+        assert is_served(url)
+        assert len(list_workers(process) - {killed}) == 3
+        process.terminate()
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_ends_with_the_exit_code_of_a_worker_that_refuses_to_start(tmp_path: Path) -> None:
+    """Given a data directory that is a file, then the group ends with its workers' refusal."""
+    data_dir = tmp_path / "data"
+    data_dir.write_text("")
+    options = ("--sandbox", "--port", "0", "--data-dir", str(data_dir))
+    alone, group = (
+        subprocess.run(
+            [sys.executable, "-m", "toolkit", "serve", *options, "--workers", workers],
+            capture_output=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        for workers in ("1", "3")
+    )
+    assert alone.returncode > 0
+    assert group.returncode == alone.returncode
+
+
+async def test_waits_longer_before_each_start_of_a_worker_that_dies_at_once(tmp_path: Path) -> None:
+    """Given a worker that a signal ends at each start, then the pauses grow, and others serve."""
+    starts = tmp_path / "starts"
+    dying = (
+        "import os, time\n"
+        f"open({str(starts)!r}, 'a').write(f'{{time.monotonic()}}\\n')\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    lasting = "import sys\nprint(1, flush=True)\nsys.stdin.read()"
+    commands = [[sys.executable, "-c", code] for code in (lasting, dying)]
+    running = asyncio.create_task(WorkerGroup(commands, lambda: None).run())
+    await wait_until_async(lambda: starts.exists() and len(starts.read_text().split()) > 2)
+    assert not running.done()
+    times = [float(word) for word in starts.read_text().split()]
+    assert times[1] - times[0] >= FIRST_PAUSE_S
+    assert times[2] - times[1] >= 2 * FIRST_PAUSE_S
+    os.kill(os.getpid(), signal.SIGTERM)  # as the group's own process, which handles it
+    assert await running == 0

@@ -12,84 +12,93 @@ log = logging.getLogger(__name__)
 
 # Beyond what a server takes for its own end.
 STOP_S = 30.0
-# A worker that lived for less is started again later and later, up to the longest pause.
+# Backoff: a worker that lived for less than SHORT_LIFE_S is started again after a pause, which
+# doubles each time up to MAX_PAUSE_S.
 SHORT_LIFE_S, FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 0.5, 30.0
 
 
 class WorkerGroup:
     """Worker processes, each a server of its own on the same port and store.
 
-    The first one is ready before the others start: it creates and migrates what they share. One
-    that dies is started again. Each ends when its standard input does, so that none outlives this
-    process, however that ends.
+    The first worker is ready before the others start: it creates and migrates what they share. A
+    worker that dies is started again, also if it dies while it starts. A worker that refuses to
+    start, by its own exit code, ends the group, because its reason holds for every worker. Each
+    worker ends when its standard input does, so that none outlives this process.
 
     Args:
-        commands: the command line of each worker; it prints a line once it answers requests.
-        on_ready: called once all of them do.
+        commands: the command line of each worker, which prints a line once it answers requests.
+        on_ready: the function to call once all workers answer requests.
     """
 
     def __init__(self, commands: Sequence[Sequence[str]], on_ready: Callable[[], None]) -> None:
         self._commands = commands
         self._on_ready = on_ready
         self._running: dict[int, Process] = {}
+        self._ready = [asyncio.Event() for _ in commands]
         self._stopping = asyncio.Event()
+        self._exit_code = 0
 
     async def run(self) -> int:
         """Run all workers until SIGTERM or SIGINT.
 
         Returns:
-            the exit code: that of a worker that could not begin to serve, else 0.
+            the exit code: that of a worker that refused to start, else 0.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stopping.set)
-        keepers: list[asyncio.Task[None]] = []
+        keeping = asyncio.gather(self._report_ready(), *map(self._keep, range(len(self._ready))))
+        stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            numbers = range(len(self._commands))
-            codes = [await self._start(0)]
-            if codes == [None]:
-                codes += await asyncio.gather(*map(self._start, numbers[1:]))
-            failed = next((code for code in codes if code is not None), None)
-            if failed is not None:  # it has said itself why it cannot serve
-                return failed
-            self._on_ready()
-            keepers = [asyncio.create_task(self._keep(i)) for i in numbers]
-            await self._stopping.wait()
-            return 0
+            await asyncio.wait([keeping, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if keeping.done():  # only an error ends it before the group stops
+                keeping.result()
+            return self._exit_code
         finally:
-            for keeper in keepers:
-                keeper.cancel()
+            keeping.cancel()
+            stopping.cancel()
             await asyncio.gather(*map(self._stop, list(self._running.values())))
 
-    async def _start(self, number: int) -> int | None:
-        """Start a worker, and wait until it answers requests; its exit code, if it ended before."""
-        process = await asyncio.create_subprocess_exec(
-            *self._commands[number], stdin=PIPE, stdout=PIPE
-        )
-        self._running[number] = process
-        assert process.stdout is not None  # noqa: S101 - as it is piped
-        reading = asyncio.ensure_future(process.stdout.readline())
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait([reading, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if self._stopping.is_set():
-            reading.cancel()
-            return 0
-        return None if reading.result() else await process.wait()
+    async def _report_ready(self) -> None:
+        for ready in self._ready:
+            await ready.wait()
+        self._on_ready()
 
     async def _keep(self, number: int) -> None:
-        """Start a worker again whenever it has died."""
+        """Start a worker, and start it again whenever it has died."""
+        if number:
+            await self._ready[0].wait()
         pause_s = FIRST_PAUSE_S
-        while True:
+        while not self._stopping.is_set():
             began = time.monotonic()
-            code = await self._running[number].wait()
-            log.warning("worker %d ended with %d, and is started again", number + 1, code)
+            try:
+                code = await self._run_worker(number)
+            except OSError as error:  # such as too many processes
+                log.warning("worker %d cannot be started now: %s", number + 1, error.strerror)
+            else:
+                if self._stopping.is_set():
+                    return
+                if code > 0 and not self._ready[number].is_set():
+                    self._exit_code = code  # the worker has logged the reason
+                    self._stopping.set()
+                    return
+                log.warning("worker %d ended with %d, and is started again", number + 1, code)
             if time.monotonic() - began > SHORT_LIFE_S:
                 pause_s = FIRST_PAUSE_S
             else:
                 await asyncio.sleep(pause_s)
                 pause_s = min(pause_s * 2, MAX_PAUSE_S)
-            await self._start(number)
+
+    async def _run_worker(self, number: int) -> int:
+        """Run a worker once, and return its exit code: negative if a signal ended it."""
+        process = await asyncio.create_subprocess_exec(
+            *self._commands[number], stdin=PIPE, stdout=PIPE
+        )
+        self._running[number] = process
+        assert process.stdout is not None  # noqa: S101 - as it is piped
+        if (await process.stdout.readline()).endswith(b"\n"):
+            self._ready[number].set()
+        return await process.wait()
 
     async def _stop(self, process: Process) -> None:
         """Have a worker drain, and wait for its end."""
