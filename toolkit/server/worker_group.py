@@ -7,6 +7,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
+from typing import Any
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,8 @@ class WorkerGroup:
         keeping = asyncio.gather(self._report_ready(), *map(self._keep, range(len(self._ready))))
         stopping = asyncio.ensure_future(self._stopping.wait())
         try:
-            await asyncio.wait([keeping, stopping], return_when=asyncio.FIRST_COMPLETED)
+            ends: list[asyncio.Future[Any]] = [keeping, stopping]
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if keeping.done():  # only an error ends it before the group stops
                 keeping.result()
             return self._exit_code
