@@ -17,6 +17,7 @@ STEP = re.compile(
 )
 STEPS = {Path(name).stem: (name, file, use) for name, file, use in STEP.findall(PAGE)}
 MAX_VENDOR_LINES = 8
+VENDOR = next(stem for stem, (name, _, _) in STEPS.items() if "/vendors/" in name)
 # The tests that go through every vendor or every capability there is.
 DERIVED = (
     "tests/vendors/test_catalogue.py",
@@ -24,6 +25,8 @@ DERIVED = (
     "tests/contract/test_catalog.py::test_models",
     "tests/contract/test_specification.py::test_a_registered_capability_is_as_its_row",
     "tests/contract/test_specification.py::test_the_seven_come_first",
+    "tests/sdk/test_sockets.py::test_an_adapter_does_its_work_over_a_socket_as_the_sdk_does"
+    f"[{VENDOR}-text]",
 )
 
 

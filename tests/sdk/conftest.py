@@ -4,13 +4,63 @@ import gc
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from starlette.applications import Starlette
 
+from toolkit.assembly import list_compatible_vendors
+from toolkit.engine import Registry
 from toolkit.sandbox import create_app
+
+
+@dataclass(frozen=True)
+class ReceivedRequest:
+    """A request as the cloud received it from the socket.
+
+    Attributes:
+        target: path and query, as they were spelled.
+        headers: by their names in lower case.
+    """
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Cloud:
+    """A vendor cloud that keeps a copy of each request that comes over its socket.
+
+    Attributes:
+        received: the requests so far.
+        url: the address of the cloud, while it is served.
+    """
+
+    def __init__(self, app: Starlette) -> None:
+        self._app = app
+        self.received: list[ReceivedRequest] = []
+        self.url = ""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Have the app answer a request, of which a copy is kept once all of it was read."""
+        body = bytearray()
+
+        async def receive_part() -> Any:
+            part = await receive()
+            body.extend(part.get("body", b""))
+            if part["type"] == "http.request" and not part.get("more_body"):
+                query = scope["query_string"].decode()
+                target = scope["raw_path"].decode() + (f"?{query}" if query else "")
+                headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+                self.received.append(ReceivedRequest(scope["method"], target, headers, bytes(body)))
+            return part
+
+        await self._app(scope, receive_part, send)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,17 +81,26 @@ def _collect_leftovers() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def cloud_url() -> Iterator[str]:
-    """The address of a vendor cloud that runs for all of these tests."""
+def cloud() -> Iterator[Cloud]:
+    """A cloud of all vendors, built-in and installed, that runs for all of these tests."""
+    compatible = list_compatible_vendors(Registry.load())
+    served = Cloud(create_app(seed=1, compatible=compatible))
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(seed=1), log_level="warning", lifespan="off", ws="none")
+    config = uvicorn.Config(served, log_level="warning", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    served.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    yield served
     server.should_exit = True
     thread.join(timeout=5)
+
+
+@pytest.fixture
+def cloud_url(cloud: Cloud) -> str:
+    """The address of the cloud."""
+    return cloud.url
 
 
 @pytest.fixture

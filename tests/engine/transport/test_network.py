@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -247,6 +248,40 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     assert seen
     assert all(b"sk-network-test" not in start for start in seen)
     assert run.cost_incurred_usd == 0
+
+
+# Parts of a path or a query that a library likes to spell anew, and that signatures cover.
+TARGET_PARTS = [
+    *("%3A", "%3a", "%2F", "%7E", "%41", "%25", "%253A", "%C3%A9", "%20", "+", "%2B", "%26"),
+    *(":", "@", "!", "$", "'", "(", ")", "*", ",", ";", "=", "~", "-", "_", "a", "Z", "0"),
+]
+
+
+async def test_sends_the_target_of_a_request_byte_for_byte() -> None:
+    """Given paths and queries spelled in any way, then the server receives that very spelling."""
+    chance = Random(11)
+    targets = [
+        f"/{''.join(chance.choices([*TARGET_PARTS, '/'], k=chance.randrange(9)))}x"
+        f"?q={''.join(chance.choices([*TARGET_PARTS, '&', '/', '?'], k=chance.randrange(9)))}"
+        for _ in range(200)
+    ]
+    received: list[bytes] = []
+
+    async def serve(reader: Reader, writer: Writer) -> None:
+        while line := await reader.readline():
+            received.append(line.split(b" ")[1])
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head("200 OK", 2) + b"{}")
+
+    transport = NetworkTransport()
+    async with asyncio.timeout(PATIENCE_S), serve_sockets(serve) as address:
+        for target in targets:
+            url = f"http://{address}{target}"
+            response = await transport.handle_async_request(httpx.Request("GET", url))
+            await response.aread()
+            await response.aclose()
+    await transport.aclose()
+    assert received == [target.encode() for target in targets]
 
 
 @pytest.mark.parametrize("url", ["https://localhost/a.png", "https://169.254.169.254/a.png"])

@@ -143,7 +143,7 @@ class CheckingTransport(AiohttpTransport):
         if now - self._used_at.get(host, -KEEPALIVE_S) < KEEPALIVE_S:
             return
         self._used_at[host] = now
-        task = asyncio.ensure_future(self._connect(URL(str(url)), connect_s))
+        task = asyncio.ensure_future(self._connect(_convert_url(url), connect_s))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
@@ -184,7 +184,7 @@ class CheckingTransport(AiohttpTransport):
             _check_literal(request.url.host)
         reply = await self.get_client(is_public=is_public).request(
             request.method,
-            str(request.url),
+            _convert_url(request.url),
             headers=[(k.decode("latin-1"), v.decode("latin-1")) for k, v in request.headers.raw],
             data=body,
             allow_redirects=False,
@@ -220,6 +220,14 @@ class _PublicResolver(aiohttp.ThreadedResolver):
         for address in found:
             _check_global(host, address["host"])
         return found
+
+
+def _convert_url(url: httpx.URL) -> URL:
+    """Return a URL as aiohttp takes it, spelled as it is.
+
+    By default yarl spells it anew (`%3A` becomes `:`), but a signature covers the spelling.
+    """
+    return URL(str(url), encoded=True)
 
 
 def _check_literal(host: str) -> None:

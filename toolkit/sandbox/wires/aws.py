@@ -1,11 +1,8 @@
 """The `aws` wire: Bedrock's Converse, with an API key or a signature that is recomputed."""
 
-import hashlib
-import hmac
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from urllib.parse import quote
 from uuid import UUID
 
 from starlette.requests import Request
@@ -24,6 +21,7 @@ from toolkit.sandbox.json_http import (
 from toolkit.sandbox.keys import SANDBOX_KEYS
 from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
 from toolkit.sandbox.text.chat import ChatTurn, SimulatedReply, generate_reply, iter_pieces
+from toolkit.sandbox.wires.aws_signature import SignatureFaultError, check_signature
 
 ACCESS_KEY = "SANDBOXACCESSKEY"
 SIGNING_KEY = "sandbox-aws-secret"
@@ -61,7 +59,6 @@ CONFIG_FIELDS = {
     "topP": "number|null",
     "stopSequences": "array|null",
 }
-_ALGORITHM = "AWS4-HMAC-SHA256"
 
 
 @dataclass(slots=True)
@@ -114,45 +111,10 @@ async def _check_caller(request: Request) -> None:
                 403, "AccessDeniedException", "Authentication failed: bad API key."
             )
         return
-    given = request.headers.get("authorization", "")
-    if not given.startswith(_ALGORITHM):
-        raise AwsRefusalError(403, "AccessDeniedException", "Missing Authentication Token")
-    parts = dict(
-        part.strip().partition("=")[::2] for part in given[len(_ALGORITHM) :].strip().split(",")
-    )
-    access_key, _, scope = parts.get("Credential", "").partition("/")
-    if access_key != ACCESS_KEY:
-        raise AwsRefusalError(
-            403, "UnrecognizedClientException", "The security token in the request is invalid."
-        )
-    signed = parts.get("SignedHeaders", "").split(";")
-    wanted = _compute_signature(request, await request.body(), scope, signed)
-    if not hmac.compare_digest(wanted, parts.get("Signature", "")):
-        message = "The request signature we calculated does not match the one you provided."
-        raise AwsRefusalError(403, "InvalidSignatureException", message)
-
-
-def _compute_signature(request: Request, body: bytes, scope: str, signed: list[str]) -> str:
-    """Compute the Signature Version 4 of a request as it arrived."""
-    # The path that was signed is encoded twice: once for the wire, and once more.
-    raw = bytes(request.scope.get("raw_path") or request.url.path.encode()).decode("ascii")
-    headers: Mapping[str, str] = request.headers
-    canonical = "\n".join(
-        (
-            request.method,
-            quote(raw.partition("?")[0], safe="/-_.~"),
-            request.url.query,
-            "".join(f"{name}:{' '.join(headers.get(name, '').split())}\n" for name in signed),
-            ";".join(signed),
-            hashlib.sha256(body).hexdigest(),
-        )
-    )
-    digest = hashlib.sha256(canonical.encode()).hexdigest()
-    text = "\n".join((_ALGORITHM, headers.get("x-amz-date", ""), scope, digest))
-    key = f"AWS4{SIGNING_KEY}".encode()
-    for part in scope.split("/"):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+    try:
+        await check_signature(request, ACCESS_KEY, SIGNING_KEY)
+    except SignatureFaultError as fault:
+        raise AwsRefusalError(403, fault.name, fault.message) from None
 
 
 async def _converse(request: Request) -> Response:
