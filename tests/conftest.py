@@ -38,6 +38,11 @@ SLOW = (
     "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
     "tests/test_change_costs",
 )  # fmt: skip
+# Tests that need a package outside `.[test]`, and skip without it. The gate's environment has all.
+NEEDS_DEV = (
+    "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
+    "tests/test_dependency_lock", "tests/test_typing",
+)  # fmt: skip
 # So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5
 # How long an example takes depends on what else the machine does.
@@ -53,6 +58,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
+        if item.nodeid.startswith(NEEDS_DEV):
+            item.add_marker("needs_dev")
     items.sort(key=lambda item: not item.nodeid.startswith(FIRST))
 
 
