@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -83,6 +84,18 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     clear_environment(monkeypatch)
     # Whoever runs the tests may be logged in somewhere; nothing is made by looking there.
     monkeypatch.setenv("TOOLKIT_CONFIG_DIR", os.devnull)
+
+
+@pytest.fixture
+def heed_interrupts() -> Iterator[None]:
+    """Given tests in a shell's background, SIGINT interrupts this process and its children.
+
+    A shell without job control starts background jobs with SIGINT ignored, and children inherit
+    that.
+    """
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,7 @@ def test_a_script_that_closes_nothing_ends_in_silence(tmp_path: Path, name: str)
     assert_it_goes_on(tmp_path / "data")
 
 
+@pytest.mark.usefixtures("heed_interrupts")
 def test_ctrl_c_ends_the_wait_and_not_the_work(tmp_path: Path) -> None:
     """Given a script that waits, when it is interrupted, then it says that, and work goes on."""
     script = OPEN + "work(client).wait(progress='lines')"

@@ -221,6 +221,7 @@ def test_all_workers_get_ready_at_once(
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in zygotes), "they end")
 
 
+@pytest.mark.usefixtures("heed_interrupts")
 def test_a_stop_reaches_the_kernels(cluster: DaskCluster, notebook: Write, tmp_path: Path) -> None:
     """Given Ctrl-C, then the kernel on the worker is ended, and the rest was not run."""
     path = notebook(

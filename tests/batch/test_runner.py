@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +205,7 @@ def test_a_file_that_is_no_notebook(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent to a process")
+@pytest.mark.usefixtures("heed_interrupts")
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     """Given a batch of which one row is done and one hangs, when Ctrl-C, then 130 and the table."""
     path = notebook("x = 0", "import os, time\nprint('pid', os.getpid())\ntime.sleep(60 * x)")
@@ -213,9 +213,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, notebook: Write) -> None:
     out = tmp_path / "out"
     command = [sys.executable, "-m", "toolkit", "batch", str(path), "--workers", "2"]
     command += ["--grid", str(tmp_path / "grid.csv"), "--out", str(out)]
-    # Where the tests themselves were started in the background, Ctrl-C is ignored.
-    heeded = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeded) as process:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         wait_until(lambda: list(out.glob("*.ipynb")))
         process.send_signal(signal.SIGINT)
         try:

@@ -116,6 +116,7 @@ def test_who_reads_the_handle_meanwhile_takes_nothing_away(
     assert capsys.readouterr().err.splitlines()[-1].startswith("✓ workflow")
 
 
+@pytest.mark.usefixtures("heed_interrupts")
 @pytest.mark.parametrize("progress", [True, False])
 def test_an_interrupt_says_in_one_line_how_to_go_on(
     client: Client, faults: Faults, monkeypatch: pytest.MonkeyPatch, progress: bool

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.timing import PATIENCE_S
 from toolkit import Client, Workflow
 from toolkit.notebook import WorkflowEditor
 from toolkit.notebook.widget_base import Panel
@@ -55,8 +56,8 @@ def test_a_registered_function_is_added_filled_in_and_run(client: Client, editor
     assert "sign=', '" in editor.to_python()
 
     editor.submit.click()
-    assert editor.settle()
-    assert editor.graph.settle()
+    assert editor.settle(PATIENCE_S)
+    assert editor.graph.settle(PATIENCE_S)
     assert editor.graph.workflow["joined"].value == "TIDES, SALT"
     again = client.workflows.submit(editor.workflow()).wait(progress=False)
     assert again["joined"].value == "TIDES, SALT"
@@ -101,7 +102,7 @@ def test_an_editor_begins_with_functions_that_nobody_registered(client: Client) 
     editor = WorkflowEditor(client, wf)
     assert editor.faults == []
     editor.submit.click()
-    assert editor.settle()
-    assert editor.graph.settle()
+    assert editor.settle(PATIENCE_S)
+    assert editor.graph.settle(PATIENCE_S)
     assert editor.graph.workflow["length"].value > 0
     editor.close()

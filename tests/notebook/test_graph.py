@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, Workflow
 from toolkit.display.workflow.groups import MAX_SIBLING_BOXES, group_nodes
 from toolkit.notebook import WorkflowGraph
@@ -45,13 +45,13 @@ def test_a_retry_from_elsewhere_is_followed(
     """Given a graph of what failed, when somebody else retries that, then the graph shows it."""
     faults.fail("openai", status=400, times=1)
     graph = show(client.workflows.submit(make_text("tides")))
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     assert graph.status == "failed"
     client.workflows.retry(graph.workflow.id).wait(progress=False)
     wait_until(lambda: graph.status == "completed")
     wait_until(lambda: graph.view.states["words"]["status"] == "completed")
     assert graph.cancel.disabled
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
 
 
 def test_a_graph_and_those_who_wait_see_the_same_end(
@@ -61,7 +61,7 @@ def test_a_graph_and_those_who_wait_see_the_same_end(
     run = client.workflows.submit(make_text("salt"))
     graph = show(run)
     assert run.wait(progress=False).status == "completed"
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     assert graph.view.states["words"]["status"] == "completed"
 
 
@@ -79,7 +79,7 @@ def test_a_text_is_seen_while_its_node_writes_it(
     graph.writing.observe(lambda change: seen.append(change["new"]), "value")
     lines: list[str] = []
     graph.view.observe(lambda change: lines.append(change["new"]["words"]["line"]), "states")
-    assert graph.settle(30)
+    assert graph.settle(PATIENCE_S)
     texts = [one for one in seen if "Being written" in one]
     assert len(texts) >= 2
     assert len(texts[-1]) > len(texts[0])

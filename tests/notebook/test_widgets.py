@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets
 import pytest
 
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, Workflow
 from toolkit.notebook import (
     CapabilityForm,
@@ -65,14 +65,14 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     seen = set()
     graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes())))
     graph.view.observe(lambda change: seen.add(change["new"]["facts"]["status"]), "states")
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     assert graph.status == "completed"
     assert "completed" in seen
     assert {one["status"] for one in graph.view.states.values()} == {"completed"}
     assert [node["id"] for node in graph.view.graph["nodes"]] == ["facts", "words"]
     assert graph.cancel.disabled
     graph.view.selected = "words"
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     for told in ("llm.generate@1", "Sum up", "Attempts", "minimax", "art_"):
         assert told in graph.details.value
     assert "2 of 2 nodes completed" in repr(graph)
@@ -82,7 +82,7 @@ def test_a_graph_follows_its_workflow_and_tells_all_of_a_node(
     assert "application/vnd.jupyter.widget-view+json" in bundle
     assert "✓ completed" in str(bundle["text/html"])
     graph.fork.click()
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     assert graph.workflow.record.forked_from
     graph.close()
     graph.close()
@@ -95,17 +95,17 @@ def test_a_graph_retries_and_cancels(
     """Given a node that fails, when Retry is pressed, then it completes; Cancel ends what hangs."""
     faults.fail("openai", status=400, times=1)
     graph = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
     assert graph.view.states["words"]["line"] == "✗ failed, PROVIDER_REJECTED"
     graph.retry.click()
     wait_until(lambda: graph.status == "completed")
-    assert graph.settle()
+    assert graph.settle(PATIENCE_S)
 
     faults.mangle("openai", "hang")
     hung = close_later(WorkflowGraph(client.workflows.submit(two_nodes(provider="openai"))))
     wait_until(lambda: hung.view.states["words"]["status"] == "running")
     hung.cancel.click()
-    assert hung.settle()
+    assert hung.settle(PATIENCE_S)
     assert hung.view.states["words"]["status"] == "cancelled"
 
 
@@ -121,20 +121,20 @@ def test_connections_are_made_by_name_tested_and_removed(
     total = len(load_vendors())
     assert f"{total} of {total}" in repr(setup)
     setup.rows["openai"].remove.click()
-    assert setup.settle()
+    assert setup.settle(PATIENCE_S)
     assert "openai" not in setup.connected
     assert setup.rows["openai"].test.disabled
     setup.rows["openai"].use.click()
     assert setup.name.value == "OPENAI_API_KEY"
     setup.connect.click()
-    assert setup.settle()
+    assert setup.settle(PATIENCE_S)
     assert "openai is connected: it serves" in setup.message.value
     setup.rows["openai"].test.click()
-    assert setup.settle()
+    assert setup.settle(PATIENCE_S)
     assert "openai: works" in setup.message.value
     setup.name.value = "no name"
     setup.connect.click()
-    assert setup.settle()
+    assert setup.settle(PATIENCE_S)
     assert "INVALID_REQUEST" in setup.message.value
     assert "llm.generate" in setup.table()["unlocks"].iloc[0]
     assert CANARY not in setup.snapshot()
@@ -163,14 +163,14 @@ def test_a_capability_runs_from_its_form(
     """
     form = close_later(CapabilityForm(client, "speech.generate@1"))
     form.start.click()
-    assert form.settle()
+    assert form.settle(PATIENCE_S)
     assert "Field required" in form.form.fields["text"].fault.value
     form.form.fields["text"].control.value = "Hello, tide mill."
     form.preview.click()
-    assert form.settle()
+    assert form.settle(PATIENCE_S)
     assert "served by minimax" in form.message.value
     form.start.click()
-    assert form.settle()
+    assert form.settle(PATIENCE_S)
     assert form.status == "completed"
     assert "<audio" in form.result.value
     assert not form.start.disabled
@@ -208,27 +208,27 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     dashboard = close_later(TaskDashboard(client))
     dashboard.objective.value = "A social card about tidal power"
     dashboard.start.click()
-    assert dashboard.settle()
+    assert dashboard.settle(PATIENCE_S)
     review: TaskReview = dashboard.review
-    assert review.settle(30)
-    assert dashboard.graph.settle(30)
+    assert review.settle(PATIENCE_S)
+    assert dashboard.graph.settle(PATIENCE_S)
     assert dashboard.graph.status == "completed"
     assert "data:image/png;base64," in review.attempts.value
     review.constraints.value = "{not JSON"
     review.retry.click()
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert "is JSON" in review.message.value
     review.constraints.value = '{"theme": "mint"}'
     review.issues.value = "too pale"
     review.retry.click()
-    assert review.settle(30)
+    assert review.settle(PATIENCE_S)
     assert review.status == "completed"
     assert list(review.table()["reviewer"]) == ["checks", "person", "checks"]
     assert list(review.table()["attempt"]) == [1, 1, 2]
     for told in ("Attempt 1", "Attempt 2", "too pale", "retry card with"):
         assert told in review.snapshot()
     review.accept.click()
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert "pass" in review.message.value
 
     for text in ("Tea", "Coffee and cake"):
@@ -241,7 +241,7 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
     table.refresh.click()
     usage = close_later(UsageDashboard(client))
     usage.group.value = "provider"
-    assert usage.settle()
+    assert usage.settle(PATIENCE_S)
     assert "minimax" in usage.chart.value
     assert "provider" in usage.table()
 
@@ -252,17 +252,17 @@ def test_a_question_is_answered_where_it_is_asked(
     """Given an objective that says nothing, when its question is answered, then it goes on."""
     task = client.tasks.create("Make it nicer").wait(progress=False)
     review: TaskReview = close_later(TaskReview(task))
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert task.question
     assert task.question in review.snapshot()
     assert task.question in repr(review)
     assert review.answer.layout.display is None
     review.resume.click()
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert "answer before you resume" in review.message.value
     review.answer.value = "A poem about the tides"
     review.resume.click()
-    assert review.settle(30)
+    assert review.settle(PATIENCE_S)
     assert review.status == "completed"
     assert "Attempt 1" in review.snapshot()
 
@@ -273,7 +273,7 @@ def test_what_is_missing_is_told_with_the_next_step(
     """Given a task that nothing here can do, then it is said what to do, and nothing to judge."""
     task = client.tasks.create("A video about <b>tides</b>").wait(progress=False)
     review = close_later(TaskReview(task))
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert "nothing here makes video.generate" in review.snapshot()
     assert "Install a plugin" in review.snapshot()
     assert "<b>tides" not in review.snapshot()
@@ -287,11 +287,11 @@ def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Pan
     first = task.final_artifact_id
     task.review("retry", issues=["Say more of the moon."]).wait(progress=False)
     review = close_later(TaskReview(task))
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert [n for _, n in review.attempt.options] == [1, 2]
     review.attempt.value = 1
     review.accept.click()
-    assert review.settle()
+    assert review.settle(PATIENCE_S)
     assert (task.final_attempt, task.final_artifact_id) == (1, first)
     assert "Attempt 1 ★ best ✓ delivered" in review.snapshot()
     assert review.table()["score"].isna().sum() == 2
@@ -302,7 +302,7 @@ def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]
     """Given the dashboard, when a preview is asked for, then it marks what was not understood."""
     dashboard = close_later(TaskDashboard(client, "A card about tides. Then zorble the blips."))
     dashboard.preview.click()
-    assert dashboard.settle()
+    assert dashboard.settle(PATIENCE_S)
     assert "<svg" in dashboard.planned.value
     assert "<mark" in dashboard.planned.value
     assert "of its words; not: " in dashboard.planned.value
@@ -335,8 +335,8 @@ def test_a_workflow_is_built_by_forms(client: Client, close_later: Callable[[Pan
     editor.shape.value = "json"
     assert "research.gather@1" in editor.exported.value
     editor.submit.click()
-    assert editor.settle()
-    assert editor.graph.settle()
+    assert editor.settle(PATIENCE_S)
+    assert editor.graph.settle(PATIENCE_S)
     assert editor.graph.status == "completed"
     editor.view.selected = "card"
     editor.remove.click()
@@ -383,14 +383,14 @@ def test_an_odd_id_is_kept_by_the_editor(
     assert made["wf"].to_dict()["nodes"] == editor.nodes
     assert [node["id"] for node in editor.workflow().nodes] == [node_id, "after"]
     editor.submit.click()
-    assert editor.settle()
+    assert editor.settle(PATIENCE_S)
     run = editor.graph.workflow.wait(progress=False)
     assert [(node.id, node.status) for node in run.nodes] == [
         (node_id, "completed"), ("after", "completed"),
     ]  # fmt: skip
-    assert editor.graph.settle()
+    assert editor.graph.settle(PATIENCE_S)
     editor.graph.view.selected = node_id
-    assert editor.graph.settle()
+    assert editor.graph.settle(PATIENCE_S)
     assert "completed" in editor.graph.details.value
     editor.view.selected = node_id
     editor.remove.click()
@@ -421,7 +421,7 @@ def test_a_key_stays_in_no_text(
             assert control.value == ""
             typed += 1
     assert typed > 12
-    assert all(panel.settle() for panel in panels)
+    assert all(panel.settle(PATIENCE_S) for panel in panels)
     assert CANARY[:12] not in saved()
 
 

@@ -133,6 +133,7 @@ def test_a_time_that_is_up_cancels(calls: LoopCalls) -> None:
     assert held.cancelled.wait(PATIENCE_S) or not held.begun.is_set()
 
 
+@pytest.mark.usefixtures("heed_interrupts")
 def test_an_interrupt_cancels(calls: LoopCalls) -> None:
     """Given a thread that waits, when it is interrupted, then the work is cancelled."""
     held, main = Held(), threading.get_ident()
