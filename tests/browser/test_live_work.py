@@ -40,7 +40,7 @@ def test_a_text_is_watched_and_a_table_survives_its_kernel(tab: Tab) -> None:
     page.evaluate(NOTE_STATES, WRITTEN)
     shown = find_output(tab, TABLE)
     expect(shown).to_contain_text(re.compile(r"[1-9]\d* of 60 rows"))
-    text = find_output(tab, TEXT).locator(".jp-RenderedMarkdown").inner_text().strip()
+    text = find_output(tab, TEXT).locator(".toolkit-text").inner_text().strip()
     parts = [state for state in page.evaluate("window.states") if text[:12] in state]
     assert len([state for state in parts if text not in state]) >= 3, parts
     rows_shown = int(re.findall(r"(\d+) of 60 rows", shown.inner_text())[-1])

@@ -32,7 +32,7 @@ def test_typing_in_jupyterlab(tab: Tab) -> None:
     mistake = outputs.nth(7).locator(".jp-OutputArea")
     expect(mistake).to_contain_text("node `card`: there is no field `titel`; did you mean `title`?")
     expect(mistake).to_contain_text("line 2 of the cell: client.workflows.submit(wf)")
-    expect(outputs.nth(2).locator(".jp-RenderedMarkdown")).to_contain_text("idal")
+    expect(outputs.nth(2).locator(".toolkit-text")).to_contain_text("idal")
     expect(outputs.nth(3).locator("table")).to_contain_text("A line on tides")
     expect(outputs.nth(4).locator(".jp-OutputArea")).to_contain_text("in the sandbox")
     expect(outputs.nth(5).locator(".jp-OutputArea")).to_contain_text("the default provider")

@@ -125,8 +125,9 @@ def test_what_is_not_whole_is_not_saved(client: Client, data_dir: Path, tmp_path
     folder = tmp_path / "saved"
     folder.mkdir()
     (folder / kept.filename).write_text("what was there before")
-    with pytest.raises(ServiceError, match="nothing was saved"):
-        kept.save(folder)
+    for path in (folder, folder / kept.filename):
+        with pytest.raises(ServiceError, match="nothing was saved"):
+            kept.save(path, overwrite=True)
     assert [one.read_text() for one in folder.iterdir()] == ["what was there before"]
 
 

@@ -118,3 +118,15 @@ def test_lines_are_printed_once_each() -> None:
         lines.add(event("node.running", node_id="a"))
     lines.add(event("node.completed", node_id="a"))
     assert len(told.getvalue().splitlines()) == 2
+
+
+def test_lines_have_no_characters_that_control_a_terminal() -> None:
+    """Given a text and an error with such characters, then a terminal is not sent any."""
+    stream = io.StringIO()
+    lines = EventLines(stream)
+    lines.add_text("a\tb\n\x1b]52;c;cGxhbnRlZA==\x07c\r\x9b2J", restarts=True)
+    error = {"code": "PROVIDER_ERROR", "message": "d\x1b[2Je"}
+    lines.add(event("node.failed", node_id="f\x1b[1m", error=error))
+    assert [c for c in stream.getvalue() if not c.isprintable()] == ["\n", "\n", "\n"]
+    for words in ("a    b", "]52;c;", "d", "[2Je"):
+        assert words in stream.getvalue()

@@ -1,5 +1,7 @@
 """A workflow as code, and the faults of one that is being built."""
 
+import ast
+
 from toolkit import Workflow
 from toolkit.engine import Registry
 from toolkit.notebook.code_export import find_faults, render_python
@@ -25,3 +27,22 @@ def test_functions_are_written_by_their_names() -> None:
     again = built["wf"]
     assert isinstance(again, Workflow)
     assert again.to_dict()["nodes"] == wf.to_dict()["nodes"]
+
+
+def test_names_from_elsewhere_are_never_code() -> None:
+    """Given a workflow whose names hold code, then what is written for it runs none of that."""
+    hit = "a=1); planted(); (b"
+    nodes = [
+        {
+            "id": hit,
+            "capability": "function.call@1",
+            "input": {"function": "clean", "arguments": {hit: hit}, "nodes": {}},
+        }
+    ]
+    code = render_python({"name": f"'{hit}\n", "nodes": nodes, "max_retries": f"1, {hit}"})
+    called = {
+        call.func.id
+        for call in ast.walk(ast.parse(code))
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    assert called == {"Workflow"}

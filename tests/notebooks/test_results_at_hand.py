@@ -8,7 +8,7 @@ import pytest
 
 from tests.notebooks.shells import NotebookShell, open_notebook_shell
 from toolkit import AsyncClient
-from toolkit.display.records.media import build_mime_bundle, make_safe_markdown
+from toolkit.display.records.media import build_mime_bundle
 
 SETUP = """\
 run = client.runs.create("llm.generate", {"objective": "Tides", "max_tokens": 60})
@@ -88,13 +88,22 @@ def test_lists_tell_runs_apart_and_capabilities_what_they_take(shell: NotebookSh
 
 
 def test_a_text_is_markdown(shell: NotebookShell) -> None:
-    """Given a text of a model, then it is shown as Markdown, which loads nothing."""
-    assert "text/markdown" in show(shell, "run.text")
-    assert make_safe_markdown("# Tides\n\n`<b>`") == "# Tides\n\n`<b>`"
-    code = "```\n![in](code) <b>\n```"
-    safe = make_safe_markdown(f"![x](http://a.test/1.png) <img src='http://a.test'>\n{code}")
-    assert safe == f"[x](http://a.test/1.png) \\<img src='http://a.test'>\n{code}"
-    assert build_mime_bundle("text/markdown", b"# Tides", "x") == {"text/markdown": "# Tides"}
+    """Given a text of a model or a file, then its Markdown is shown as HTML that loads nothing."""
+    shown = show(shell, "type(run.text)('# Tides <img src=x>')")
+    assert (
+        shown["text/html"]
+        == build_mime_bundle("text/markdown", b"# Tides <img src=x>", "x")["text/html"]
+    )
+    assert "<h1>Tides &lt;img src=x&gt;</h1>" in shown["text/html"]
+    assert "text/markdown" not in shown
+
+
+@pytest.mark.parametrize("media_type", ['image/a"onerror="f()', "audio/a'b<c>"])
+def test_a_media_type_is_no_markup(media_type: str) -> None:
+    """Given a media type that a server made up, then it stays within its attribute."""
+    shown = build_mime_bundle(media_type, b"a", "x")["text/html"]
+    assert 'onerror="' not in shown
+    assert "<c>" not in shown
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])

@@ -7,9 +7,9 @@ from typing import Any
 
 from typer import BadParameter
 
-from toolkit.cli.file_names import make_file_stem
 from toolkit.cli.output import ClientOutput
 from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError, WorkError
+from toolkit.contract.file_names import get_suffix, make_file_stem
 
 
 def print_started(shell: ClientOutput, work: Any) -> None:
@@ -109,6 +109,6 @@ def save_artifacts(shell: ClientOutput, artifact_ids: Mapping[str, str], out: Pa
         artifact = shell.client.artifacts.get(artifact_id)
         stem = make_file_stem(node_id, taken)
         taken.add(stem.lower())
-        suffix = Path(artifact.record.filename).suffix
+        suffix = get_suffix(artifact.record.media_type)
         paths.append(str(artifact.save(out / f"{stem}{suffix}")))
     return paths

@@ -1,15 +1,15 @@
 """Texts that a model wrote."""
 
-from toolkit.display.records.media import make_safe_markdown
+from toolkit.display.records.markdown import render_markdown
 
 
 class GeneratedText(str):
-    """A text, which a notebook shows as Markdown; pictures and HTML in it are shown as text."""
+    """A text whose Markdown a notebook shows; HTML in it is shown as text, a picture as a link."""
 
     __slots__ = ()
 
-    def _repr_markdown_(self) -> str:
-        return make_safe_markdown(self)
+    def _repr_html_(self) -> str:
+        return render_markdown(self)
 
 
 def find_text(output: object) -> GeneratedText | None:

@@ -74,7 +74,7 @@ def render_python(body: Mapping[str, Any]) -> str:
     run = client.workflows.submit(wf).wait()
     """
     retries = body.get("max_retries")
-    options = f", max_retries={retries}" if retries else ""
+    options = f", max_retries={retries!r}" if retries else ""
     names = _name_variables([node["id"] for node in body["nodes"]])
     lines = [
         "from toolkit import Client, Workflow",
@@ -100,7 +100,9 @@ def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str,
     """
     given = node.get("input") or {}
     name = str(given.get("function", ""))
-    is_named = name.isidentifier() and not keyword.iskeyword(name)
+    words = (name, *given.get("arguments", {}), *given.get("nodes", {}))
+    # Anything else would be code of its own in what a person runs.
+    is_named = all(word.isidentifier() and not keyword.iskeyword(word) for word in words)
     if node["capability"] != FUNCTION_CAPABILITY or not is_named:
         return repr(node["capability"]), f", input={given!r}" if given else ""
     spelled = {one: repr(value) for one, value in given.get("arguments", {}).items()}

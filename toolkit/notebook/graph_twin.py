@@ -1,11 +1,13 @@
 """The picture beside a live graph, for whoever reads the notebook without its kernel."""
 
 import base64
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.display.records.html import IGNORED_BY_MATHJAX
 from toolkit.display.workflow.boxes import format_workflow_cost
 from toolkit.display.workflow.svg import draw_workflow_svg
 
@@ -37,8 +39,9 @@ class GraphTwin:
     def __init__(
         self, id: str, read: Callable[[], tuple[WorkflowRecord, Sequence[Node]] | None]
     ) -> None:
-        self.live_class = f"toolkit-live-{id}"
-        self._id = f"toolkit-twin-{id}"
+        name = re.sub(r"[^\w-]", "-", id, flags=re.ASCII)  # it stands in a style sheet
+        self.live_class = f"toolkit-live-{name}"
+        self._id = f"toolkit-twin-{name}"
         self._read = read
         self._is_shown = False
         self._is_stale = False
@@ -79,7 +82,7 @@ class GraphTwin:
         hides = STYLE.format(live=self.live_class, twin=self._id)
         picture = draw_workflow_svg(record.name, nodes, cost=cost)
         bundle = {
-            "text/html": f'<style>{hides}</style><div class="{self._id} mathjax_ignore" '
+            "text/html": f'<style>{hides}</style><div class="{self._id} {IGNORED_BY_MATHJAX}" '
             f'style="overflow-x:auto">{picture}</div>'
         }
         if plot is not None:

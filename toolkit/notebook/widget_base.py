@@ -8,6 +8,7 @@ from typing import Any
 
 import ipywidgets
 
+from toolkit.display.records.html import IGNORED_BY_MATHJAX
 from toolkit.notebook.background import Background
 from toolkit.notebook.widget_html import render_literally
 
@@ -77,7 +78,8 @@ class Panel(ipywidgets.VBox):
         return HtmlTwin(self._render_twin())
 
     def _render_twin(self) -> str:
-        return f'{load_style()}<div class="toolkit-panel mathjax_ignore">{self.snapshot()}</div>'
+        shown = f'<div class="toolkit-panel {IGNORED_BY_MATHJAX}">{self.snapshot()}</div>'
+        return f"{load_style()}{shown}"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
         bundle: dict[str, object] = {"text/plain": repr(self), "text/html": self._render_twin()}

@@ -8,6 +8,7 @@ from html import escape
 from toolkit.client import Artifact
 from toolkit.display import text
 from toolkit.display.records.attempt_view import ShownArtifact
+from toolkit.display.records.html import IGNORED_BY_MATHJAX
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
 
@@ -36,7 +37,7 @@ def render_table(
         for row in rows
     )
     return (
-        f'<table class="tk"><caption>{escape(caption)}</caption>'
+        f'<table class="tk {IGNORED_BY_MATHJAX}"><caption>{escape(caption)}</caption>'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
     )
 
@@ -54,7 +55,7 @@ def render_facts(pairs: Mapping[str, object]) -> str:
         for name, value in pairs.items()
         if value not in (None, "", [], {})
     )
-    return f'<table class="tk">{rows}</table>'
+    return f'<table class="tk {IGNORED_BY_MATHJAX}">{rows}</table>'
 
 
 def render_line(pairs: Mapping[str, object]) -> str:
@@ -74,9 +75,9 @@ def render_literally(html: str) -> str:
     """Wrap HTML whose dollar signs are money: front ends typeset what stands between two.
 
     >>> render_literally("$1 or $2")
-    '<div class="mathjax_ignore">$1 or $2</div>'
+    '<div class="mathjax_ignore tex2jax_ignore">$1 or $2</div>'
     """
-    return f'<div class="mathjax_ignore">{html}</div>'
+    return f'<div class="{IGNORED_BY_MATHJAX}">{html}</div>'
 
 
 def render_card(title: str, content: str) -> str:

@@ -23,13 +23,16 @@ def save(
         Path | None,
         typer.Argument(help="The file to write, or its folder; - is stdout."),
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file of that name in the folder.")
+    ] = False,
 ) -> None:
-    """Write one to a file, by default in this folder and under its own name."""
+    """Write one to a file, by default in this folder and under a name made from its own."""
     artifact = shell.client.artifacts.get(id)
     if path is not None and str(path) == "-":
         sys.stdout.buffer.write(artifact.content())
         return
-    made = str(artifact.save(path or Path(artifact.record.filename).name))
+    made = str(artifact.save(path or Path(), overwrite=overwrite))
     if shell.as_json:
         shell.print_json({**artifact.to_dict(), "path": made})
     else:

@@ -1,6 +1,7 @@
 """Transfers: files that are sent, and artifacts that are written to files."""
 
 import hashlib
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 
 # Records are made where they are asked for: reading JSON alone needs neither them nor pydantic.
 if TYPE_CHECKING:
@@ -33,20 +34,34 @@ class ArtifactDownload:
     """A download that writes an artifact to a file piece by piece, whole or not at all.
 
     Args:
-        path: the file, or a folder that it is saved in under its own name.
-        artifact: the artifact that is written.
+        path: the file, which is replaced if it exists, or a folder.
+        artifact: the artifact; in a folder, its file is named after the name that the server says.
+        overwrite: whether a file in the folder is replaced, too.
     """
 
-    def __init__(self, path: str | Path, artifact: "Artifact") -> None:
+    def __init__(self, path: str | Path, artifact: "Artifact", *, overwrite: bool = False) -> None:
+        from toolkit.contract.file_names import make_file_name
+
         target = Path(path)
-        self._target = target / Path(artifact.filename).name if target.is_dir() else target
+        is_folder = target.is_dir()
+        if is_folder:
+            target /= make_file_name(artifact.filename, artifact.media_type)
+        self._target = target
+        # The caller chose the name of a file, and the server that of a file in a folder.
+        self._replaces = overwrite or not is_folder
         self._partial = self._target.with_name(f".{secrets.token_hex(8)}.partial")
         self._artifact = artifact
         self._size = 0
         self._digest = hashlib.sha256()
 
     def __enter__(self) -> Self:
-        """Create the file, under a temporary name."""
+        """Create the file, under a temporary name.
+
+        Raises:
+            RequestError: `CONFLICT` if the folder has another file of its name.
+        """
+        if not self._replaces and os.path.lexists(self._target):
+            self._require_same()
         self._file = self._partial.open("wb")
         return self
 
@@ -89,12 +104,42 @@ class ArtifactDownload:
         """Give the file its name.
 
         Raises:
+            RequestError: `CONFLICT` if the folder has another file of its name by now.
             ServiceError: `UNAVAILABLE` where these are not the bytes of the artifact.
         """
         if self._digest.hexdigest() != self._artifact.sha256:
             raise self._make_damage_error()
         self._file.close()
-        return self._partial.replace(self._target)
+        if self._replaces:
+            return self._partial.replace(self._target)
+        try:
+            os.link(self._partial, self._target)  # fails if there is any file or link
+        except FileExistsError:
+            self._require_same()
+        except OSError:  # the file system has no hard links
+            if os.path.lexists(self._target):
+                self._require_same()
+            else:
+                self._partial.replace(self._target)
+        return self._target
+
+    def _require_same(self) -> None:
+        """Require that the file that exists already has the bytes of the artifact.
+
+        Raises:
+            RequestError: `CONFLICT` if it has others, or is no file.
+        """
+        target = self._target
+        is_file = target.is_file() and not target.is_symlink()
+        if is_file and target.stat().st_size == self._artifact.size_bytes:
+            with target.open("rb") as file:
+                if hashlib.file_digest(file, "sha256").hexdigest() == self._artifact.sha256:
+                    return
+        raise RequestError(
+            ErrorCode.CONFLICT,
+            f"{target} exists, and is not replaced unasked: name a file to write, or replace it"
+            " with `overwrite=True` (`--overwrite`).",
+        )
 
     def _make_damage_error(self) -> ServiceError:
         return ServiceError(

@@ -10,7 +10,7 @@ from toolkit.contract.billing import Billing
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.contract.usage import UsageLine
-from toolkit.display.plots.figure import Chart
+from toolkit.display.plots.figure import Chart, escape_mathtext
 from toolkit.display.text import format_money
 
 KEPT_COLOUR, DROPPED_COLOUR, CHOSEN_COLOUR = "#2f6f8f", "#b8b8b8", "#c8553d"
@@ -36,7 +36,7 @@ def draw_candidates(route: Route) -> Chart:
     shown = list(reversed(route.candidates))
     figure = Chart(figsize=(9, 1.2 + 0.32 * max(1, len(shown))), layout="constrained")
     cost_axis, latency_axis = figure.subplots(1, 2, sharey=True)
-    names = [f"{c.provider}\n{c.model}" if c.model else c.provider for c in shown]
+    names = [escape_mathtext(f"{c.provider}\n{c.model}" if c.model else c.provider) for c in shown]
     colours = [_choose_colour(c, route) for c in shown]
     costs = [c.estimated_cost_usd for c in shown]
     cost_axis.barh(range(len(shown)), [cost or 0.0 for cost in costs], color=colours)
@@ -59,7 +59,8 @@ def draw_candidates(route: Route) -> Chart:
         axis.spines[["top", "right"]].set_visible(False)
         widest = max((bar.get_width() for bar in axis.patches), default=0.0)
         axis.set_xlim(0, 1.3 * widest or 1)
-    figure.suptitle(f"{route.capability}, policy {route.policy}", fontsize=10, x=0.01, ha="left")
+    title = escape_mathtext(f"{route.capability}, policy {route.policy}")
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
     return figure
 
 
@@ -75,7 +76,9 @@ def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
     for i, (provider, by_day) in enumerate(sorted(spent.items())):
         heights = [by_day[day] for day in columns]
         colour = PARTY_COLOURS[i % len(PARTY_COLOURS)]
-        axis.bar(range(len(columns)), heights, 0.7, floor, color=colour, label=provider)
+        axis.bar(
+            range(len(columns)), heights, 0.7, floor, color=colour, label=escape_mathtext(provider)
+        )
         floor = [under + height for under, height in zip(floor, heights, strict=True)]
     for place, total in enumerate(floor):
         axis.annotate(_format_dollars(total), (place, total), ha="center", va="bottom", fontsize=7)
@@ -97,7 +100,9 @@ def draw_billing(billing: Billing, ax: Axes | None = None) -> Figure:
         unpriced = f", {line.unpriced_calls} of unknown price" if line.unpriced_calls else ""
         said = f" {_format_dollars(line.cost_usd)}, {line.calls} calls{unpriced}"
         axis.annotate(said, (line.cost_usd, place), va="center", fontsize=8)
-    axis.set_yticks(range(len(lines)), [line.billed_by for line in lines], fontsize=8)
+    axis.set_yticks(
+        range(len(lines)), [escape_mathtext(line.billed_by) for line in lines], fontsize=8
+    )
     axis.set_xlabel(f"{billing.month}, US dollars{', simulated' if billing.simulated else ''}")
     axis.set_xlim(0, 1.4 * max((line.cost_usd for line in lines), default=0.0) or 1)
     return axis.get_figure(root=True)  # type: ignore[return-value]

@@ -3,6 +3,7 @@
 from typing import TextIO
 
 from toolkit.contract.events import Event
+from toolkit.display.progress.words import escape_line
 from toolkit.display.text import format_event
 
 
@@ -22,7 +23,9 @@ class EventLines:
         """Print a piece of a text that is being written."""
         if restarts:
             self.end_line()
-        print(piece, end="", file=self._stream, flush=True)
+        # A model's text must not control the terminal.
+        lines = [escape_line(line) for line in piece.replace("\t", "    ").split("\n")]
+        print("\n".join(lines), end="", file=self._stream, flush=True)
         self._is_open = True
 
     def add(self, event: Event) -> None:
@@ -32,7 +35,7 @@ class EventLines:
         if self._seen.get(name) != line:
             self._seen[name] = line
             self.end_line()
-            print(line, file=self._stream, flush=True)
+            print(escape_line(line), file=self._stream, flush=True)
 
     def end_line(self) -> None:
         """End the line of a text, if there is one."""

@@ -11,6 +11,8 @@ MAX_ROWS = 100  # of a table below a card of facts
 MIN_WRAPPED_CHARACTERS = 16  # a text from there on may go over several lines
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 MAX_ROOM_CHARACTERS = 28  # of a line of it, at least
+# Classes of what MathJax leaves alone, in versions 3 and 2: a formula could link and define.
+IGNORED_BY_MATHJAX = "mathjax_ignore tex2jax_ignore"
 CAPTION_STYLE = "text-align:left;white-space:nowrap"
 CELL_STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"
 
@@ -38,7 +40,8 @@ def render_table(
     if left > 0:
         body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {left} more</td></tr>'
     title = f"<caption style='{CAPTION_STYLE}'>{escape(caption)}</caption>" if caption else ""
-    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    body = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<table class="{IGNORED_BY_MATHJAX}">{title}{body}</table>'
 
 
 def fit_cell(table: str) -> str:
@@ -58,7 +61,7 @@ def render_facts(title: str, pairs: Mapping[str, object]) -> str:
         render_table(each.rows, each.columns, each.title, most=MAX_ROWS) for each in sections
     )
     caption = f"<caption style='{CAPTION_STYLE}'><b>{escape(title)}</b></caption>"
-    return f"<table>{caption}{rows}</table>{below}"
+    return f'<table class="{IGNORED_BY_MATHJAX}">{caption}{rows}</table>{below}'
 
 
 def render_cell(column: str, value: object) -> str:

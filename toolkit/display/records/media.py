@@ -2,18 +2,15 @@
 
 import base64
 import json
-import re
 from collections.abc import Mapping
 from html import escape
 
 from toolkit.contract.artifacts import TABLE_MEDIA_TYPE
 from toolkit.display.records import html
+from toolkit.display.records.markdown import render_markdown
 from toolkit.display.text import format_size
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT_CHARACTERS = 20, 12, 4_000
-MAX_MARKDOWN_CHARACTERS = 40_000
-_CODE = re.compile(r"(^```.*?(?:^```|\Z)|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
-_HTML_OPENING = re.compile(r"<(?=[A-Za-z/!?])")
 # Hostile JSON may be nested deeper than Python can read.
 UNREADABLE_ERRORS = (ValueError, RecursionError)
 
@@ -24,7 +21,7 @@ def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]
     SVG is shown as an image, which runs none of its scripts.
     """
     encoded = base64.b64encode(data).decode("ascii")
-    source = f"data:{media_type};base64,{encoded}"
+    source = escape(f"data:{media_type};base64,{encoded}")
     if media_type in ("image/png", "image/jpeg"):
         return {media_type: encoded}
     if media_type.startswith("image/"):
@@ -35,23 +32,10 @@ def build_mime_bundle(media_type: str, data: bytes, name: str) -> dict[str, str]
     if media_type in ("application/json", TABLE_MEDIA_TYPE):
         return {"text/html": _render_json(data, name)}
     if media_type == "text/markdown":
-        return {"text/markdown": make_safe_markdown(data.decode("utf-8", "replace"))}
+        return {"text/html": render_markdown(data.decode("utf-8", "replace"))}
     if media_type.startswith("text/"):
         return {"text/html": _render_text(data.decode("utf-8", "replace"))}
     return {}
-
-
-def make_safe_markdown(text: str) -> str:
-    """Return a text as Markdown that loads nothing from elsewhere: no pictures, and no HTML.
-
-    >>> make_safe_markdown("**a** ![b](http://x) <img src=y> `<c>`")
-    '**a** [b](http://x) \\\\<img src=y> `<c>`'
-    """
-    parts = _CODE.split(text[:MAX_MARKDOWN_CHARACTERS])
-    for n in range(0, len(parts), 2):  # those between are code, which is shown as it is
-        parts[n] = _HTML_OPENING.sub(r"\\<", parts[n].replace("![", "["))
-    more = len(text) - MAX_MARKDOWN_CHARACTERS
-    return "".join(parts) + (f"\n\n… and {more} characters more" if more > 0 else "")
 
 
 def to_rows(value: object) -> list[Mapping[str, object]]:

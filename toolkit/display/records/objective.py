@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from toolkit.display.records.html import IGNORED_BY_MATHJAX
+
 if TYPE_CHECKING:
     from toolkit.contract.plans import PlanReading
 
@@ -44,8 +46,9 @@ def render_reading(objective: str, reading: "PlanReading", question: str | None 
     """Render an objective as it was understood, and what has to be answered before it is done."""
     asked = f"<p><b>Question:</b> {escape(question)}</p>" if question else ""
     return (
+        f'<div class="{IGNORED_BY_MATHJAX}">'
         f"<p><b>{render_objective(objective, reading.words)}</b><br>"
-        f"<small>{escape(describe_reading(reading))}</small></p>{asked}"
+        f"<small>{escape(describe_reading(reading))}</small></p>{asked}</div>"
     )
 
 

@@ -5,6 +5,8 @@ from difflib import SequenceMatcher
 from html import escape
 from typing import Literal, NamedTuple
 
+from toolkit.display.records.html import IGNORED_BY_MATHJAX
+
 # Comparing takes up to the square of it: longer texts are compared line by line.
 MAX_WORDS = 4_000
 SHOWN_EDGE = 120  # characters of what is the same, before and after a difference
@@ -72,8 +74,8 @@ def format_parts(parts: list[TextPart]) -> str:
 def render_parts(parts: list[TextPart]) -> str:
     """Render parts as HTML, what differs marked by colour and, for screen readers, as such.
 
-    >>> render_parts([TextPart("same", "<b>")])
-    '<div style="white-space:pre-wrap;max-width:60em">&lt;b&gt;</div>'
+    >>> "&lt;b&gt;" in render_parts([TextPart("same", "<b>")])
+    True
     """
     written = [
         escape(text)
@@ -81,4 +83,5 @@ def render_parts(parts: list[TextPart]) -> str:
         else f'<{_STYLES[kind][0]} style="{_STYLES[kind][1]}">{escape(text)}</{_STYLES[kind][0]}>'
         for kind, text in parts
     ]
-    return f'<div style="white-space:pre-wrap;max-width:60em">{"".join(written)}</div>'
+    style = f'class="{IGNORED_BY_MATHJAX}" style="white-space:pre-wrap;max-width:60em"'
+    return f"<div {style}>{''.join(written)}</div>"

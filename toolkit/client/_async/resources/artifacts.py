@@ -92,16 +92,17 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
 
         return read_value(await self.content(), self.media_type, self.metadata)
 
-    async def save(self, path: str | Path) -> Path:
-        """Write it to a file, whole or not at all; into a folder, under its own name.
+    async def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
+        """Write it to a file, whole or not at all; into a folder, under a name made from its own.
 
-        A large one comes piece by piece, so its size takes no memory.
+        A large one comes piece by piece, so its size takes no memory. A file that the caller names
+        is replaced. Another file of the same name in a folder is not, unless `overwrite` says so.
 
         Raises:
-            RequestError: `NOT_FOUND`.
+            RequestError: `NOT_FOUND`; `CONFLICT` if the folder has another file of that name.
             ServiceError: `UNAVAILABLE` where what came is not what was kept.
         """
-        with ArtifactDownload(path, self.record) as saving:
+        with ArtifactDownload(path, self.record, overwrite=overwrite) as saving:
             if self._cached_bytes is not None:
                 saving.write_bytes(self._cached_bytes)
             while not saving.is_complete:

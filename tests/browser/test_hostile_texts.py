@@ -1,0 +1,126 @@
+"""Texts of models, files and records that try to run a script, in every display and widget."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import TIMEOUT_MS, TOKEN, Tab, playwright
+from tests.browser.test_widgets import VOILA_ITSELF
+from tests.support.hostile_texts import PAYLOADS, SHORT, generate_hostile_texts
+
+pytestmark = pytest.mark.browser
+expect: Any = playwright.expect
+TEXTS = 400
+FORMULA = r"A formula: $\frac{1}{2}$ and $$e^{i\pi}$$"
+# Pages of nbconvert load MathJax, mermaid and RequireJS from elsewhere.
+NBCONVERT_ITSELF = ("file:", "https://cdnjs.cloudflare.com/", "https://unpkg.com/")
+COUNT_HITS = """
+  window.hits = [];
+  window.planted = () => window.hits.push(new Error().stack);
+  window.alert = window.planted;
+"""
+# Elements and attributes in the outputs that run a script or load something.
+FIND_UNSAFE = """(outputs) => {
+  const unsafe = [];
+  const links = ["http:", "https:", "mailto:"];
+  // In plain text JupyterLab itself links these addresses, which no browser opens from a page.
+  const plainLinks = [...links, "data:"];
+  const refused = "script, iframe, frame, object, embed, link, meta, base, form, video, source";
+  for (const output of document.querySelectorAll(outputs)) {
+    for (const one of output.querySelectorAll("*")) {
+      if (one.matches(refused)) unsafe.push(one.outerHTML.slice(0, 200));
+      for (const { name, value } of one.attributes) {
+        const isPlain = one.closest(".jp-RenderedText") !== null;
+        const allowed = isPlain ? plainLinks : links;
+        const place = one.localName === "a" ? allowed : ["data:", "blob:"];
+        const isAddress = /^(xlink:)?href$|^src|^action$|^formaction$|^poster$/.test(name);
+        const scheme = isAddress && URL.canParse(value) ? new URL(value).protocol : "";
+        const isFine = !isAddress || value.startsWith("#") || place.includes(scheme);
+        const isHandler = name.startsWith("on");
+        if (isHandler || !isFine) unsafe.push(`${one.localName} ${name}=${value.slice(0, 200)}`);
+      }
+    }
+  }
+  return unsafe;
+}"""
+
+
+@pytest.fixture
+def watched(tab: Tab) -> Tab:
+    """A page that counts scripts that ran, beside a notebook of hostile texts."""
+    given = {
+        "texts": [FORMULA, *generate_hostile_texts(TEXTS)],
+        "payloads": PAYLOADS,
+        "short": SHORT,
+    }
+    file = tab.lab.folder / "hostile_texts.json"
+    file.write_text(json.dumps(given), encoding="utf-8")
+    tab.page.add_init_script(COUNT_HITS)
+    tab.requests: list[str] = []
+    tab.page.on("request", lambda request: tab.requests.append(request.url))
+    return tab
+
+
+def check_harmless(tab: Tab, outputs: str) -> None:
+    """Count the scripts that ran and what was loaded, and look for what would do either later."""
+    shown = tab.page.locator(outputs)
+    assert shown.count() > 0
+    unsafe = tab.page.evaluate(FIND_UNSAFE, outputs)
+    loaded = [url for url in tab.requests if "planted" in url and not url.startswith("data:")]
+    hits = tab.page.evaluate("window.hits")
+    assert (len(hits), len(loaded), len(unsafe)) == (0, 0, 0), (hits[:3], loaded[:3], unsafe[:9])
+
+
+def wait_until_all_shown(tab: Tab) -> None:
+    """Wait until the last cell has printed."""
+    last = tab.page.locator(".jp-OutputArea-output", has_text=re.compile(r"^\s*all shown\s*$"))
+    expect(last).to_have_count(1, timeout=3 * TIMEOUT_MS)
+
+
+def test_hostile_texts_run_nothing_in_jupyterlab_and_its_saved_page(watched: Tab) -> None:
+    """Given hostile texts in every display and widget of a notebook, then nothing of them runs.
+
+    Nor does it in the page that nbconvert makes of the saved notebook, and formulas are typeset.
+    """
+    page = watched.page
+    watched.run_all("hostile.ipynb")
+    wait_until_all_shown(watched)
+    expect(page.locator(".toolkit-text mjx-container").first).to_be_attached()
+    expect(page.locator(".jp-RenderedMermaid img")).to_have_count(1)
+    expect(page.locator(".toolkit-panel").first).to_be_attached()
+    check_harmless(watched, ".jp-OutputArea-output")
+    watched.command("docmanager:save")
+    saved = watched.lab.folder / "hostile.ipynb"
+    cells = json.loads(saved.read_text(encoding="utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    errors = [output["evalue"] for output in outputs if output["output_type"] == "error"]
+    assert [text[:10] for text in errors] == ["NOT_FOUND:"], errors  # a cell is to show this one
+    html = make_page(saved)
+    watched.excused = NBCONVERT_ITSELF
+    page.route(re.compile("^https:"), lambda route: route.abort())
+    page.goto(html.as_uri())
+    check_harmless(watched, ".jp-OutputArea-output")
+
+
+def make_page(notebook: Path) -> Path:
+    """Make a page of a notebook that was saved."""
+    command = [sys.executable, "-m", "nbconvert", "--to", "html", str(notebook)]
+    subprocess.run(command, check=True, capture_output=True)
+    return notebook.with_suffix(".html")
+
+
+def test_hostile_texts_run_nothing_in_voila(watched: Tab) -> None:
+    """Given hostile texts in every display and widget of a dashboard, then nothing of them runs."""
+    watched.excused = VOILA_ITSELF
+    watched.page.route(re.compile("^https:"), lambda route: route.abort())
+    watched.page.goto(
+        f"{watched.lab.url}/voila/render/hostile.ipynb?token={TOKEN}", timeout=3 * TIMEOUT_MS
+    )
+    wait_until_all_shown(watched)
+    expect(watched.page.locator(".toolkit-panel").first).to_be_attached()
+    check_harmless(watched, ".jp-OutputArea-output")
