@@ -4,6 +4,7 @@ import functools
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,13 @@ MAIN = """
 def call(n):
     return scale(n) + Table().times(n) + len(LIMIT)
 """
+
+
+class LockHolder:
+    """An object whose content is not known."""
+
+    def __init__(self) -> None:
+        self.lock, self.n = threading.Lock(), 1
 
 
 def define(source: str, **names: object) -> Callable[..., object]:
@@ -94,14 +102,35 @@ def test_lambdas_of_one_line_differ() -> None:
     assert identify_function(first) != identify_function(second)
 
 
-def test_an_object_that_cannot_be_seen_into_is_named() -> None:
-    """Given a function that reads an object, then that counts as itself, and is told of."""
-    source = "def call(): return MODEL"
-    model = object()
-    seen = fingerprint_function(define(source, MODEL=model))
-    assert seen.unseen == ("`MODEL` (object)",)
-    assert seen == fingerprint_function(define(source, MODEL=model))
-    assert seen.digest != read(source, MODEL=object())
+def test_names_an_unknown_object_and_counts_as_new() -> None:
+    """Given a function that reads an unknown object, then it differs each time, and names it."""
+    function = define("def call(): return MODELS['a'].lock", MODELS={"a": LockHolder()})
+    first, second = fingerprint_function(function), fingerprint_function(function)
+    assert first.unseen == second.unseen == ("`MODELS['a'].lock` (lock)",)
+    assert first.digest != second.digest
+
+
+def test_keeps_its_identity_while_an_object_changes() -> None:
+    """Given a function that closes over an object, then its identity is that object's."""
+    make = lambda model: lambda: model  # noqa: E731 - a closure
+    model = LockHolder()
+    function = make(model)
+    before = identify_function(function)
+    model.n = 2
+    assert identify_function(function) == before
+    assert identify_function(make(LockHolder())) != before
+
+
+def test_reads_deep_and_wide_values() -> None:
+    """Given values that are nested deeply or share much, then they are read to an end."""
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    wide: object = "leaf"
+    for _ in range(100):
+        wide = [wide, wide]
+    source = "def call(): return VALUE"
+    assert read(source, VALUE=deep) == read(source, VALUE=deep) != read(source, VALUE=wide)
 
 
 def test_what_refers_to_itself_is_read_once() -> None:

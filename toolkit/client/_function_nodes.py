@@ -104,16 +104,16 @@ def make_function_node(
 
 
 def warn_of_unseen(registered: RegisteredFunction) -> None:
-    """Warn of what the cache cannot see of a function, so that its results may be old ones."""
+    """Warn if a function reads values that cannot be digested, so that nothing is cached."""
     from toolkit.functions.fingerprints import fingerprint_function
 
     unseen = fingerprint_function(registered.function).unseen
     if unseen:
         warnings.warn(
-            f"The cache of `{registered.name}` cannot see into {', '.join(unseen[:5])}: it is the"
-            " same until this process ends, even if it changes. Give what matters of it as an"
-            " argument.",
-            stacklevel=4,
+            f"The cache of `{registered.name}` cannot see into {', '.join(unseen)}: the function"
+            " counts as new each time, and its result is not cached. Give the values that it needs"
+            " as arguments.",
+            stacklevel=3,
         )
 
 

@@ -1,47 +1,69 @@
-"""Fingerprints of functions: their code, and the values that it reads.
+"""Fingerprints of functions: digests of their code, and of the values that it reads.
 
-Code is told by what it was compiled to, so that comments and blank lines make no difference, and
-two lambdas of one line do. What cannot be told by its value counts as itself alone, in this
-process: a fingerprint errs by being new, never by being an old one.
+Code counts as what it was compiled to, so that comments and blank lines make no difference, and
+two lambdas of one line differ. A value counts by its content if that is known exactly
+(`value_contents`, `table_contents`). A function that reads any other value is new each time.
 """
 
 import dataclasses
-import datetime
-import dis
 import enum
 import functools
 import hashlib
+import importlib.machinery
 import os
-import re
 import sys
 import types
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from decimal import Decimal
-from pathlib import Path, PurePath
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
 
 from pydantic import BaseModel
 
-from toolkit.functions.own_code import is_own_module
+from toolkit.functions.class_contents import list_members
+from toolkit.functions.code_reads import Chain, Import, list_reads
+from toolkit.functions.own_code import is_own_file, is_own_module
+from toolkit.functions.table_contents import find_table_content, read_subclassed_array
+from toolkit.functions.value_contents import (
+    ATOMS,
+    CONTENTS,
+    INLINE,
+    Attribute,
+    Key,
+    Part,
+    UnknownContentError,
+    find_layout,
+    is_array_type,
+    list_attributes,
+)
 
-# What counts as itself is the same in this process alone, and in none that is forked from it.
-PROCESS_TOKEN = uuid.uuid4().hex
-_GLOBAL_READS = frozenset({"LOAD_GLOBAL", "LOAD_NAME"})
-# Values of these are equal where their `repr` is.
-_TOLD_BY_REPR = (
-    type(None), bool, int, float, complex, str, bytes, range, slice, Decimal, PurePath, re.Pattern,
-    datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, uuid.UUID, type(...),
-    types.GenericAlias, types.UnionType,
-)  # fmt: skip
+MAX_UNSEEN: Final = 5  # values that a message names; reading stops there
+MAX_VALUES: Final = 10_000_000  # of one fingerprint; what is larger counts as new
+MAX_KEY_CHARS: Final = 20
+_SHORT_BYTES: Final = 1_024
+_HEAP_TYPE_FLAG: Final = 1 << 9
+# What `importlib` writes into a module, and no code of the module.
+_MODULE_MACHINERY = frozenset(
+    {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "__doc__"}
+)
+_DISPATCHER_CODE = getattr(functools.singledispatch(len), "__code__", None)
+_CONTAINERS = frozenset({list, dict})  # the most frequent ones have a shorter way
+_LRU_CACHE_TYPE = type(functools.cache(len))
+
+# A place in a value that is read, for messages: the place before it, and the step from there.
+Place = tuple["Place | None", object]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """What a function is told from others by.
+    """A digest of a function and of all that it reads.
 
     Attributes:
-        unseen: what could not be told by its value, such as `model (Classifier)`.
+        digest: hexadecimal SHA-256; different each time if `unseen` is not empty.
+        unseen: values whose content is not known exactly, such as `model (Classifier)`.
     """
 
     digest: str
@@ -49,7 +71,9 @@ class Fingerprint:
 
 
 def identify_function(function: Callable[..., object]) -> Fingerprint:
-    """Tell a function by its code, its defaults and what it closes over.
+    """Return the identity of a function: its code, its defaults and what it closes over.
+
+    An object whose content is not known counts as itself.
 
     >>> make = lambda n: lambda x: x + n
     >>> identify_function(make(1)) == identify_function(make(1))
@@ -57,230 +81,511 @@ def identify_function(function: Callable[..., object]) -> Fingerprint:
     >>> identify_function(make(1)) == identify_function(make(2))
     False
     """
-    return _read(function, reads_globals=False)
+    return _Reader(reads_globals=False).read(function)
 
 
 def fingerprint_function(function: Callable[..., object]) -> Fingerprint:
-    """Tell a function by all that `identify_function` does, and by the globals that it reads.
+    """Return the digest of all that `identify_function` reads, and of the globals a function reads.
 
-    A function or class of the caller's own that is read is told by its code in turn; a module of
-    the caller's own by its file, and an installed one by its version.
+    A function, class or module of the caller's own counts with its code as it is loaded, and with
+    what that reads in turn. An installed one counts with its version.
     """
-    return _read(function, reads_globals=True)
+    return _Reader(reads_globals=True).read(function)
 
 
-def _read(function: Callable[..., object], *, reads_globals: bool) -> Fingerprint:
-    reader = _Reader(reads_globals=reads_globals)
-    reader.add_value("", function)
-    return Fingerprint(reader.hash.hexdigest(), tuple(dict.fromkeys(reader.unseen)))
+class _EnoughError(Exception):
+    """Nothing that is still to be read changes the outcome."""
 
 
 class _Reader:
-    """Reads values into one hash."""
+    """Reads a graph of values into one hash.
 
-    def __init__(self, *, reads_globals: bool) -> None:
-        self.hash = hashlib.sha256()
-        self.unseen: list[str] = []
+    An object with an identity is numbered as it is met, and its content is read later, in that
+    order. So the hash tells one object that is met twice from two equal ones, and deep values need
+    no deep recursion.
+    """
+
+    def __init__(self, *, reads_globals: bool, within: frozenset[int] = frozenset()) -> None:
+        self._hash = hashlib.sha256()
+        self._unseen: dict[str, None] = {}
         self._reads_globals = reads_globals
-        # By id: in which order they were met. What refers to itself is not read twice.
-        self._met: dict[int, int] = {}
-        self._held: list[object] = []  # else another could get the id of one that is gone
+        self._within = within  # ids of what other readers are in the middle of
+        self._numbers: dict[int, int] = {}
+        self._installed: dict[int, tuple[str, str] | tuple[()]] = {}  # names, by the values' ids
+        self._plain: dict[int, bytes] = {}  # digests of plain tuples, by their ids
+        self._held: list[object] = []  # otherwise another object could get the id of one of these
+        self._waiting: deque[tuple[Place, object]] = deque()
 
-    def _add(self, *parts: object) -> None:
-        for part in parts:
-            data = part if isinstance(part, bytes) else str(part).encode("utf-8", "surrogatepass")
-            self.hash.update(b"%d:" % len(data))
-            self.hash.update(data)
+    def read(self, root: object) -> Fingerprint:
+        """Read a value, and return its digest."""
+        self._write("python", sys.version.encode())
+        try:
+            self._put((None, ""), root)
+            while self._waiting:
+                place, value = self._waiting.popleft()
+                self._guard(place, value, self._describe)
+        except _EnoughError:
+            pass
+        if self._unseen and self._reads_globals:
+            self._write("new", uuid.uuid4().bytes)
+        return Fingerprint(self._hash.hexdigest(), tuple(self._unseen))
 
-    def add_value(self, name: str, value: object) -> None:
-        """Add a value; `name` is what a person would call it."""
-        if type(value) in (str, bytes):
-            self._add(type(value).__name__, value)
+    def _write(self, tag: str, data: bytes) -> None:
+        head = f"{tag}:{len(data)}:".encode()
+        if len(data) < _SHORT_BYTES:
+            self._hash.update(head + data)
+        else:
+            self._hash.update(head)
+            self._hash.update(data)
+
+    def _guard(
+        self, place: Place, value: object, describe: Callable[[Place, object], None]
+    ) -> None:
+        """Describe a value; if that fails in any way, its content is not known."""
+        try:
+            describe(place, value)
+        except _EnoughError:
+            raise
+        except Exception:  # code of the value's class may raise anything
+            self._put_unseen(place, value)
+
+    def _put_unseen(self, place: Place, value: object) -> None:
+        kind, name = type(value).__name__, _name_place(place)
+        self._unseen[f"`{name}` ({kind})" if name else f"a {kind}"] = None
+        self._write("itself", get_token(value))
+        if self._reads_globals and len(self._unseen) >= MAX_UNSEEN:
+            raise _EnoughError
+
+    def _put(self, place: Place, value: Any) -> None:
+        """Put a value that something holds: an atom as it is, an object by its number."""
+        kind: Any = type(value)
+        write_atom = ATOMS.get(kind)
+        if write_atom is not None:
+            self._write(kind.__name__, write_atom(value))
             return
-        if isinstance(value, _TOLD_BY_REPR) and not isinstance(value, enum.Enum):
-            self._add(_name_class(type(value)), repr(value))
+        if kind is tuple:
+            digest = self._digest_plain_tuple(value)
+            if digest is not None:
+                self._write("tuple", digest)
+                return
+        elif kind is types.BuiltinFunctionType and self._put_installed(value):
             return
-        if isinstance(value, tuple):  # equal ones may or may not be one object
-            self._add(_name_class(type(value)), len(value))
-            self._add_all(name, value)
+        elif kind in INLINE or kind in (frozenset, types.CodeType):
+            self._guard(place, value, self._describe)
             return
-        if isinstance(value, types.CodeType):
-            self._add_code(value)
+        elif kind not in _CONTAINERS and self._put_installed(value):
             return
-        if id(value) in self._met:
-            self._add("again", self._met[id(value)])
+        number = self._numbers.get(id(value))
+        if number is not None:
+            self._write("again", b"%d" % number)
             return
-        self._met[id(value)] = len(self._met)
+        table = find_table_content(kind)
+        if table is not None and table[1]:
+            self._guard(place, value, self._describe)
+            return
+        self._numbers[id(value)] = len(self._numbers)
         self._held.append(value)
-        match value:
-            case types.FunctionType():
-                self._add_function(value)
-            case types.MethodType():
-                self._add("method")
-                self.add_value(name, value.__func__)
-                self.add_value(name, value.__self__)
-            case functools.partial():
-                self._add("partial")
-                self._add_all(name, (value.func, value.args, value.keywords))
-            case types.ModuleType():
-                self._add_module(value)
-            case type():
-                self._add_class(value)
-            case enum.Enum():
-                self._add(_name_class(type(value)), value.name)
-            case dict() | types.MappingProxyType():
-                self._add("dict", len(value))
-                for key, held in value.items():
-                    self.add_value(name, key)
-                    self.add_value(f"{name}[{key!r}]", held)
-            case list():
-                self._add(_name_class(type(value)), len(value))
-                self._add_all(name, value)
-            case set() | frozenset():
-                self._add_set(name, value)
-            case BaseModel():
-                self._add_object(name, value, dict(value))
-            case _ if dataclasses.is_dataclass(value):
-                told = {one.name: getattr(value, one.name) for one in dataclasses.fields(value)}
-                self._add_object(name, value, told)
-            case _:
-                self._add_other(name, value)
+        if len(self._held) > MAX_VALUES:
+            self._put_unseen(place, value)
+            raise _EnoughError
+        self._write("object", b"")
+        self._waiting.append((place, value))
 
-    def _add_all(self, name: str, values: Iterable[object]) -> None:
-        for value in values:
-            self.add_value(name, value)
+    def _digest_plain_tuple(self, value: tuple[Any, ...]) -> bytes | None:
+        """Return the digest of a tuple of atoms, or None for one that holds anything else.
 
-    def _add_object(self, name: str, value: object, told: Mapping[str, object]) -> None:
-        self.add_value(name, type(value))
-        for field, held in told.items():
-            self._add(field)
-            self.add_value(f"{name}.{field}", held)
+        Equal ones may or may not be one object, as Python shares constants.
+        """
+        known = self._plain.get(id(value))
+        if known is not None:
+            return known
+        parts = hashlib.sha256()
+        for item in value:
+            kind = type(item)
+            if kind is tuple:
+                data = self._digest_plain_tuple(item)
+            elif kind in ATOMS:
+                data = ATOMS[kind](item)
+            else:
+                return None
+            if data is None:
+                return None
+            parts.update(b"%s:%d:" % (kind.__name__.encode(), len(data)))
+            parts.update(data)
+        digest = self._plain[id(value)] = parts.digest()
+        self._held.append(value)
+        return digest
 
-    def _add_set(self, name: str, values: Iterable[object]) -> None:
-        """Add a set's elements in an order that does not depend on the process."""
-        digests = []
-        for value in values:
-            reader = _Reader(reads_globals=self._reads_globals)
-            reader.add_value(name, value)
-            digests.append(reader.hash.hexdigest())
-            self.unseen += reader.unseen
-        self._add("set", *sorted(digests))
+    def _put_all(self, place: Place, parts: Iterable[Part]) -> None:
+        for step, part in parts:
+            self._put((place, step) if step != "" else place, part)
+        self._write("end", b"")
 
-    def _add_function(self, function: types.FunctionType) -> None:
-        is_own = is_own_module(function.__module__)
+    def _describe(self, place: Place, value: Any) -> None:
+        """Describe the content of an object."""
+        kind = type(value)
+        if kind is types.FunctionType:
+            self._describe_function(place, value)
+        elif kind is types.CodeType:
+            self._describe_code(place, value)
+        elif isinstance(value, type):
+            self._describe_class(place, value)
+        elif isinstance(value, types.ModuleType):
+            self._describe_module(place, value)
+        elif (table := find_table_content(kind)) is not None:
+            self._write("table", f"{kind.__module__}.{kind.__qualname__}".encode())
+            self._put_all(place, table[0](value))
+        else:
+            self._describe_instance(place, value)
+
+    def _describe_instance(self, place: Place, value: object) -> None:
+        kind: Any = type(value)
+        if issubclass(kind, (set, frozenset)):
+            layout: type | None = frozenset if issubclass(kind, frozenset) else set
+        else:
+            layout = find_layout(kind)
+        if layout is None or (not self._reads_globals and _is_unknown_identity(value, layout)):
+            raise UnknownContentError
+        if kind in _CONTAINERS:
+            self._write("container", kind.__name__.encode())
+            self._put_all(place, CONTENTS[kind](value))
+            return
+        self._write("instance", b"")
+        self._put(place, kind)
+        if layout in (set, frozenset):
+            self._put_set(place, value)
+        elif is_array_type(layout):
+            self._put_all(place, read_subclassed_array(value))
+        else:
+            content = INLINE.get(layout) or CONTENTS[layout]
+            self._put_all(place, content(value))
+        if kind is _LRU_CACHE_TYPE:
+            self._refuse_stale_cache(value)
+        if kind in INLINE or kind in (set, frozenset):
+            return
+        for name, attribute in list_attributes(value, layout):
+            self._write("attribute", b"")
+            self._put(place, name)
+            self._put((place, Attribute(name)), attribute)
+        self._write("end", b"")
+
+    def _put_set(self, place: Place, values: Any) -> None:
+        """Put a set's elements in an order that does not depend on the process."""
+        if id(values) in self._within:  # it holds something that holds it
+            raise UnknownContentError
+        digests: list[tuple[str, object]] = []
+        for value in (set if isinstance(values, set) else frozenset).__iter__(values):
+            reader = _Reader(reads_globals=self._reads_globals, within=self._within | {id(values)})
+            digests.append((reader.read(value).digest, value))
+            if reader._unseen and self._reads_globals:
+                raise UnknownContentError
+        digests.sort(key=lambda pair: pair[0])
+        self._put_all(place, [("", value) for _, value in digests])
+
+    def _refuse_stale_cache(self, cached: Any) -> None:
+        """Refuse a `functools.cache` that was filled by its function as the function was before.
+
+        Raises:
+            UnknownContentError: it may return results of the function's earlier state.
+        """
+        if not self._reads_globals or id(cached) in self._within:  # a function that calls itself
+            return
+        reader = _Reader(reads_globals=True, within=self._within | {id(cached)})
+        digest = reader.read(cached.__wrapped__).digest
+        if cached.cache_info().currsize and _filled_as.get(cached, digest) != digest:
+            raise UnknownContentError
+        _filled_as[cached] = digest
+
+    def _put_installed(self, value: object) -> bool:
+        """Put a class, function or constant of an installed module by its name; False otherwise."""
+        if isinstance(value, types.ModuleType):
+            if self._reads_globals and is_own_module(value.__name__):
+                return False
+            self._write_installed("module", value.__name__, "")
+            return True
+        known = self._installed.get(id(value))
+        if known is None:
+            known = self._installed[id(value)] = _find_installed_name(value) or ()
+            self._held.append(value)
+        if not known:
+            return False
+        self._write_installed("installed", *known)
+        return True
+
+    def _write_installed(self, tag: str, module: str, name: str) -> None:
+        self._write(tag, module.encode())
+        self._write("name", name.encode())
+        self._write("version", _find_version(module).encode())
+
+    def _describe_function(self, place: Place, function: types.FunctionType) -> None:
+        home = str(function.__globals__.get("__name__"))
+        is_own = is_own_module(home)
+        self._write("function", home.encode())
         if not is_own:  # what it calls is as its version says; what it closes over is the caller's
-            self._add_installed(function.__module__, function.__qualname__)
-        self._add("function", function.__module__)  # whose globals it reads
-        self.add_value("", function.__code__)
-        self._add_all("a default", function.__defaults__ or ())
-        self.add_value("a default", dict(function.__kwdefaults__ or {}))
+            self._write_installed("installed", home, function.__qualname__)
+        if place[0] is not None:  # two functions of other names may be equal
+            self._write("name", function.__qualname__.encode())
+        self._put(place, function.__code__)
+        self._put((place, "a default"), function.__defaults__)
+        self._put_all(
+            place,
+            ((name, (name, value)) for name, value in (function.__kwdefaults__ or {}).items()),
+        )
+        attributes = vars(function)
+        if function.__code__ is _DISPATCHER_CODE:  # beside these it has a cache
+            self._put_all(place, (("", pair) for pair in attributes["registry"].items()))
+            return
+        self._put_all(
+            place, ((Attribute(name), (name, value)) for name, value in attributes.items())
+        )
+        reads = list_reads(function.__code__)
         for name, cell in zip(
             function.__code__.co_freevars, function.__closure__ or (), strict=True
         ):
-            self._add(name)
+            self._write("free", name.encode())
             try:
                 held = cell.cell_contents
             except ValueError:  # not set yet
                 continue
-            self.add_value(name, held)
-        if self._reads_globals and is_own:
-            for name in sorted(set(_list_global_names(function.__code__))):
-                if name in function.__globals__:
-                    self._add(name)
-                    self.add_value(name, function.__globals__[name])
+            self._put_name((place[0], name), held, reads.free.get(name, frozenset({()})))
+        if not self._reads_globals:
+            return
+        self._put((place, "an annotation"), _list_annotations(function))
+        if is_own:
+            self._put_globals(place, function)
 
-    def _add_code(self, code: types.CodeType) -> None:
+    def _put_globals(self, place: Place, function: types.FunctionType) -> None:
+        reads, names = list_reads(function.__code__), function.__globals__
+        builtins = names.get("__builtins__", {})
+        builtins = vars(builtins) if isinstance(builtins, types.ModuleType) else builtins
+        for name, chains in reads.globals.items():
+            self._write("global", name.encode())
+            if name in names:
+                self._put_name((place[0], name), names[name], chains)
+            elif name in builtins:
+                self._put((place[0], name), builtins[name])
+            else:
+                self._write("missing", b"")
+        for statement in reads.imports:
+            self._put_import(place, statement, names.get("__package__"))
+
+    def _put_name(self, place: Place, value: object, chains: Iterable[Chain]) -> None:
+        """Put the value of a name; of a module, only the attributes that are read."""
+        if not isinstance(value, types.ModuleType) or not self._reads_globals:
+            self._put(place, value)
+            return
+        for chain in sorted(chains):
+            self._put_member(place, value, chain)
+
+    def _put_member(self, place: Place, module: types.ModuleType, chain: Chain) -> None:
+        is_own = is_own_module(module.__name__)
+        if not chain:
+            self._put(place, module)
+            return
+        name, *rest = chain
+        self._write("member", f"{module.__name__}.{name}".encode())
+        if not is_own:
+            self._write_installed("module", module.__name__, "")
+        if name not in vars(module):
+            self._write("missing", b"")
+            return
+        value = vars(module)[name]
+        if isinstance(value, types.ModuleType):
+            self._put_member((place, Attribute(name)), value, tuple(rest))
+        elif is_own or _is_patch(value):
+            self._put((place, Attribute(name)), value)
+
+    def _put_import(self, place: Place, statement: Import, package: str | None) -> None:
+        """Put what an import statement within a function reads."""
+        name = statement.resolve(package)
+        self._write("import", name.encode())
+        module = sys.modules.get(name)
+        if module is None:
+            self._put_unloaded((place[0], name), name)
+            return
+        for member in statement.members:
+            if member == "*":
+                self._put((place[0], name), module)
+            elif member in vars(module):
+                self._put_member((place[0], name), module, (member,))
+            else:
+                self._put_unloaded((place[0], name), f"{name}.{member}")
+        if not statement.members:
+            self._put((place[0], name), module)
+
+    def _put_unloaded(self, place: Place, name: str) -> None:
+        """Put a module that a function will import: what an own one holds is not known."""
+        top = name.partition(".")[0]
+        loaded = sys.modules.get(top)
+        spec = None if loaded else importlib.machinery.PathFinder.find_spec(top)
+        origin = getattr(loaded, "__file__", None) or getattr(spec, "origin", None)
+        if origin is None and (loaded or spec or top not in sys.stdlib_module_names):
+            is_own = (spec is not None or loaded is not None) and is_own_module(top)
+        else:
+            is_own = origin is not None and is_own_file(origin)
+        if is_own:
+            self._put_unseen(place, types.ModuleType(name))
+        else:
+            self._write_installed("module", name, "")
+
+    def _describe_code(self, place: Place, code: types.CodeType) -> None:
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
-        self._add("code", *counts, code.co_code, code.co_exceptiontable)
+        self._write("code", code.co_code)
+        self._write("handlers", code.co_exceptiontable)
+        self._put(place, counts)
         for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
-            self._add(*names)
-        self._add_all("a constant", code.co_consts)
+            self._put(place, names)
+        self._put_all(place, (("", constant) for constant in code.co_consts))
 
-    def _add_class(self, kind: type) -> None:
-        if not is_own_module(kind.__module__):
-            self._add_installed(kind.__module__, kind.__qualname__)
-            return
-        self._add("class", kind.__qualname__)
-        self._add_all(kind.__name__, kind.__bases__)
-        for name, member in sorted(vars(kind).items()):
-            if isinstance(member, (staticmethod, classmethod)):
-                member = member.__func__
-            if isinstance(member, property):
-                self._add(name)
-                self._add_all(name, (member.fget, member.fset))
-            elif isinstance(member, (types.FunctionType, *_TOLD_BY_REPR)) and not _is_dated(name):
-                self._add(name)
-                self.add_value(f"{kind.__name__}.{name}", member)
+    def _describe_class(self, place: Place, kind: type) -> None:
+        self._write("class", f"{kind.__module__}.{kind.__qualname__}".encode())
+        self._put(place, type(kind))
+        self._put_all(place, (("", base) for base in kind.__bases__))
+        for name, member in list_members(kind):
+            self._write("member", name.encode())
+            self._put((place, Attribute(name)), member)
+        self._write("end", b"")
 
-    def _add_module(self, module: types.ModuleType) -> None:
-        file = getattr(module, "__file__", None)
-        if file is None or not is_own_module(module.__name__):
-            self._add_installed(module.__name__, "")
-            return
-        self._add("module", module.__name__)
-        with suppress(OSError):
-            self._add(Path(file).read_bytes())
-
-    def _add_installed(self, module: str | None, name: str) -> None:
-        """Add what is installed by its name, and the version of what it is a part of."""
-        top = sys.modules.get((module or "").partition(".")[0])
-        self._add("installed", module, name, getattr(top, "__version__", ""), sys.version)
-
-    def _add_other(self, name: str, value: object) -> None:
-        """Add a table or an array by its values, and what is known of no other as itself."""
-        kind = type(value)
-        self._add(_name_class(kind))
-        wrapped = getattr(value, "__wrapped__", None)
-        if callable(value) and isinstance(wrapped, types.FunctionType):
-            self.add_value(name, wrapped)
-        elif isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
-            self._add(getattr(value, "__module__", ""), value.__qualname__)
-        elif not any(told(self, value) for told in (_add_frame, _add_array)):
-            self._add(PROCESS_TOKEN, os.getpid(), id(value))
-            self.unseen.append(f"`{name}` ({kind.__name__})" if name else f"a {kind.__name__}")
-
-    def add_bytes(self, *parts: object) -> None:
-        """Add plain parts."""
-        self._add(*parts)
+    def _describe_module(self, place: Place, module: types.ModuleType) -> None:
+        """Describe a module of the caller's own by all that it holds now."""
+        self._write("module", module.__name__.encode())
+        for name, value in list(vars(module).items()):
+            if name not in _MODULE_MACHINERY:
+                self._write("member", name.encode())
+                self._put((place, Attribute(name)), value)
+        self._write("end", b"")
 
 
-def _add_frame(reader: _Reader, value: object) -> bool:
-    """Add a table, a column or an index of pandas; false for all else."""
-    pd = sys.modules.get("pandas")
-    if pd is None or not isinstance(value, (pd.DataFrame, pd.Series, pd.Index)):
-        return False
+def _find_installed_name(value: object) -> tuple[str, str] | None:
+    """Find the module and name by which a value of an installed package is found; or None."""
+    kind: Any = type(value)
+    if isinstance(value, (type, types.FunctionType)):
+        named: Any = value
+        module = value.__module__
+        if isinstance(value, types.FunctionType):
+            module = str(value.__globals__.get("__name__"))
+            if vars(value).get("__wrapped__") is not None and is_own_module(value.__module__):
+                return None
+    elif kind is types.BuiltinFunctionType:
+        named, module = value, getattr(value, "__module__", None) or "builtins"
+    elif kind.__flags__ & _HEAP_TYPE_FLAG and is_own_module(kind.__module__):
+        return None
+    elif find_layout(kind) is None and find_table_content(kind) is None:
+        return _find_constant_name(value)
+    else:
+        return None
+    if not isinstance(module, str) or is_own_module(module):
+        return None
+    if isinstance(value, type) and not value.__flags__ & _HEAP_TYPE_FLAG:
+        return module, value.__qualname__  # it cannot be changed, and has no other
+    name = str(named.__qualname__)
+    return (module, name) if _look_up(module, name) is value else None
+
+
+def _find_constant_name(value: object) -> tuple[str, str] | None:
+    """Find the name of a constant, or a callable, that an installed package wrote in C."""
+    kind: Any = type(value)
+    module = getattr(value, "__module__", None) or kind.__module__
+    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        with suppress(Exception):  # most cannot be pickled; a constant is pickled as its name
+            name = kind.__reduce__(value)
+    if not isinstance(module, str) or not isinstance(name, str) or is_own_module(module):
+        return None
+    for home in (module, module.partition(".")[0]):
+        if _look_up(home, name) is value:
+            return home, name
+    return None
+
+
+def _look_up(module: str, name: str) -> object:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _find_version(module: str) -> str:
+    """Return the version of the installed package that a module is a part of."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names:
+        return ""  # that of Python is a part of every fingerprint
+    told = getattr(sys.modules.get(top), "__version__", None)
+    return told if isinstance(told, str) else _read_version(top)
+
+
+@functools.cache
+def _read_version(package: str) -> str:
     try:
-        rows = pd.util.hash_pandas_object(value).to_numpy().tobytes()
-    except TypeError:  # a cell with a list or a dict
+        return version(package)
+    except (PackageNotFoundError, ValueError):
+        return ""
+
+
+def _is_patch(value: object) -> bool:
+    """Return True for an attribute of an installed module that is the caller's own."""
+    if isinstance(value, types.FunctionType):
+        return is_own_module(str(value.__globals__.get("__name__")))
+    return is_own_module((value if isinstance(value, type) else type(value)).__module__)
+
+
+def _is_unknown_identity(value: object, layout: type) -> bool:
+    """Return True for an instance that a function's identity is not read into.
+
+    A client or a model that a function closes over changes while the function stays the same.
+    """
+    if layout is not object or isinstance(value, (enum.Enum, BaseModel)):
         return False
-    described = getattr(value, "dtypes", None)
-    reader.add_bytes(value.shape, str(described), repr(getattr(value, "columns", "")), rows)
-    return True
+    return not dataclasses.is_dataclass(value)
 
 
-def _add_array(reader: _Reader, value: object) -> bool:
-    """Add an array of numpy, or one of its numbers; false for all else."""
-    np = sys.modules.get("numpy")
-    if np is None or not isinstance(value, (np.ndarray, np.generic)) or value.dtype.hasobject:
-        return False
-    reader.add_bytes(value.shape, str(value.dtype), value.tobytes())
-    return True
+def _list_annotations(function: types.FunctionType) -> object:
+    try:
+        return dict(function.__annotations__)
+    except NameError:  # later versions of Python evaluate them now
+        return getattr(function, "__annotate__", None)
 
 
-def _list_global_names(code: types.CodeType) -> Iterator[str]:
-    """List the names that code reads and does not bind, with those of functions within it."""
-    for step in dis.get_instructions(code):
-        if step.opname in _GLOBAL_READS:
-            yield str(step.argval)
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _list_global_names(inner)
+# By function with a `functools.cache`: its digest as it was when the cache was first seen.
+_filled_as: "weakref.WeakKeyDictionary[Any, str]" = weakref.WeakKeyDictionary()
+_tokens: dict[int, tuple["weakref.ref[object]", bytes]] = {}
 
 
-def _is_dated(name: str) -> bool:
-    """Tell whether a member of a class differs though the class does not."""
-    return name in ("__module__", "__doc__", "__firstlineno__", "__static_attributes__")
+def get_token(value: object) -> bytes:
+    """Return bytes that no other object gets, even one at the same address later."""
+    known = _tokens.get(id(value))
+    if known is not None and known[0]() is value:
+        return known[1]
+    token = os.urandom(16)
+    with suppress(TypeError):  # without weak references, it is another object each time
+        _tokens[id(value)] = weakref.ref(value, functools.partial(_forget, id(value))), token
+    return token
 
 
-def _name_class(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _forget(key: int, gone: "weakref.ref[object]") -> None:
+    known = _tokens.get(key)
+    if known is not None and known[0] is gone:
+        del _tokens[key]
+
+
+def _name_place(place: Place) -> str:
+    """Write a place as code writes it: `MODEL.layers[0]`."""
+    steps: list[object] = []
+    current: Place | None = place
+    while current is not None:
+        current, step = current
+        steps.append(step)
+    parts = []
+    for step in reversed(steps):
+        if isinstance(step, Key):
+            parts.append(f"[{_shorten(step.key)}]")
+        elif isinstance(step, Attribute):
+            parts.append(f".{step}" if any(parts) else str(step))
+        else:
+            parts.append(str(step))
+    return "".join(parts)
+
+
+def _shorten(key: object) -> str:
+    text = repr(key) if type(key) in ATOMS else "…"
+    return text if len(text) <= MAX_KEY_CHARS else f"{text[:MAX_KEY_CHARS]}…"

@@ -23,13 +23,15 @@ class FunctionInput(Request):
     """The function that a node calls, and what it is called with.
 
     Attributes:
-        function, digest: the name of the function, and what tells it from others of that name.
+        function: name of the function.
+        digest: digest that distinguishes the function from others of that name. It is no part of a
+            cached result's key, because `state` has the function's code and values.
         arguments: plain arguments, by parameter.
         nodes: the nodes whose results are arguments, by parameter.
     """
 
     function: str = Field(min_length=1, max_length=MAX_NAME_CHARS)
-    digest: str = Field(default="", max_length=64)
+    digest: str = Field(default="", max_length=64, exclude=True)
     arguments: JsonObject = Field(default_factory=dict)
     nodes: dict[str, str | list[str]] = Field(default_factory=dict)
 
@@ -64,9 +66,12 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
         blob = yield from run_function(calling.run, calling.cancel)
         return Result(describe_value(blob), blob)
 
-    def tell_state(given: FunctionInput) -> object:
-        found = None if table is None else table.find(given.function, given.digest)
-        return None if found is None else fingerprint_function(found.function).digest
+    def digest_function(given: FunctionInput) -> str | None:
+        registered = None if table is None else table.find(given.function, given.digest)
+        if registered is None:
+            return None
+        fingerprint = fingerprint_function(registered.function)
+        return None if fingerprint.unseen else fingerprint.digest
 
     return Capability(
         id=_ID,
@@ -79,7 +84,7 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
         produces=ANY_MEDIA,
         reads_upstream=True,
         calls_back=True,
-        state=tell_state,
+        state=digest_function,
     )
 
 

@@ -1,34 +1,48 @@
-"""Whose code is whose: the caller's own, or installed."""
+"""The caller's own code, told apart from Python's, installed packages' and the toolkit's."""
 
+import site
 import sys
 import sysconfig
 from pathlib import Path
 
-_INSTALLED = tuple(
-    str(Path(sysconfig.get_path(name)).resolve())
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
-)
 _PACKAGE = __name__.partition(".")[0]
 _PACKAGE_FOLDER = str(Path(__file__).resolve().parent.parent)
+_INSTALLED_FOLDERS = tuple(
+    {
+        *(
+            str(Path(sysconfig.get_path(name)).resolve())
+            for name in ("stdlib", "platstdlib", "purelib", "platlib")
+        ),
+        *(str(Path(folder).resolve()) for folder in site.getsitepackages()),
+        str(Path(site.getusersitepackages()).resolve()),
+        _PACKAGE_FOLDER,
+    }
+)
+_INSTALLED_FOLDER_NAMES = frozenset({"site-packages", "dist-packages"})
 
 
 def is_own_module(name: str | None) -> bool:
-    """Tell whether a module is the caller's own: neither Python's nor installed, nor of this.
+    """Return True if a module is the caller's own: not Python's, installed or the toolkit's.
+
+    A module without a file, such as one that a program made, is the caller's own.
 
     >>> is_own_module("__main__"), is_own_module("json"), is_own_module("sys")
     (True, False, False)
     """
     if name in (None, "__main__"):
         return True
-    if str(name).partition(".")[0] == _PACKAGE:
+    top = str(name).partition(".")[0]
+    if top == _PACKAGE or top in sys.builtin_module_names:
         return False
-    found = sys.modules.get(str(name))
-    file = getattr(found, "__file__", None)
-    if found is not None and file is None:
-        return False
-    return file is None or is_own_file(file)
+    file = getattr(sys.modules.get(str(name)), "__file__", None)
+    if file is None:
+        return top not in sys.stdlib_module_names
+    return is_own_file(file)
 
 
 def is_own_file(file: str) -> bool:
-    """Tell whether a file of code is the caller's own; a cell of a notebook is."""
-    return not str(Path(file).resolve()).startswith((*_INSTALLED, _PACKAGE_FOLDER))
+    """Return True if a file of code is the caller's own; the cell of a notebook is."""
+    path = Path(file).resolve()
+    if not _INSTALLED_FOLDER_NAMES.isdisjoint(path.parts):
+        return False
+    return not any(path.is_relative_to(folder) for folder in _INSTALLED_FOLDERS)

@@ -11,11 +11,17 @@ from weakref import WeakValueDictionary
 MAX_RECENT = 64  # functions that stay though nobody holds them
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 MAX_NAME_CHARS = 200
+_CONTENT_DIGITS, _OBJECT_DIGITS = 48, 16
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class RegisteredFunction:
-    """A function and the name and digest that records know it by."""
+    """A function and the name and digest that records know it by.
+
+    The digest has two parts. The first is the same for equal functions, so that the next process
+    finds a function that was defined again. The second is the object's own: two functions that
+    close over equal lists are two functions.
+    """
 
     name: str
     digest: str
@@ -24,9 +30,12 @@ class RegisteredFunction:
     @classmethod
     def of(cls, function: Callable[..., object], name: str | None = None) -> "RegisteredFunction":
         """Make it of a function, under its own name by default."""
-        from toolkit.functions.fingerprints import identify_function  # which most never need
+        # Imported here because most programs register no function.
+        from toolkit.functions.fingerprints import get_token, identify_function
 
-        return cls(name or name_function(function), identify_function(function).digest, function)
+        content = identify_function(function).digest[:_CONTENT_DIGITS]
+        digest = content + get_token(function).hex()[:_OBJECT_DIGITS]
+        return cls(name or name_function(function), digest, function)
 
 
 class FunctionTable:
@@ -57,7 +66,7 @@ class FunctionTable:
         """Add a function that a workflow is about to be submitted with.
 
         Returns:
-            what is to be held for as long as the function may be called: it, or an equal one.
+            the entry to hold for as long as the function may be called.
         """
         with self._lock:
             kept = self._by_digest.setdefault((one.name, one.digest), one)
@@ -74,9 +83,21 @@ class FunctionTable:
             self.version += 1
 
     def find(self, name: str, digest: str) -> RegisteredFunction | None:
-        """Find the function that a node asks for; none if this process does not have it."""
+        """Find the function that a node asks for: itself, an equal one, or one of its name.
+
+        Returns:
+            The function, or None if this process does not have it.
+        """
         with self._lock:
-            return self._by_digest.get((name, digest)) or self._by_name.get(name)
+            exact = self._by_digest.get((name, digest))
+            return exact or self._find_equal(name, digest) or self._by_name.get(name)
+
+    def _find_equal(self, name: str, digest: str) -> RegisteredFunction | None:
+        content = digest[:_CONTENT_DIGITS]
+        for (other_name, other_digest), registered in reversed(list(self._by_digest.items())):
+            if other_name == name and other_digest[:_CONTENT_DIGITS] == content:
+                return registered
+        return None
 
     def __iter__(self) -> Iterator[RegisteredFunction]:
         """Yield every function that is there."""

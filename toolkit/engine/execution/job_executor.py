@@ -3,11 +3,11 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
@@ -157,12 +157,12 @@ class JobExecutor:
         call = await self._make_call(job_run)
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
-        state = job_run.capability.state
-        if state is not None:
-            told = await self._core.driver.run_in_thread(
-                partial(state, call.input), job_run.account_id
-            )
-            job_run.digests["state"] = str(told)
+        if job_run.capability.state is not None:
+            job_run.digests.pop("state", None)  # of an earlier retry
+            state = await self._read_state(job_run, call)
+            if state is None:
+                return await self._execute_flow(job_run, call)
+            job_run.digests["state"] = state
         key = await self._cache.find_key(job_run, call)
         async with self._cache.locks.hold(key):
             earlier = await self._cache.find(key)
@@ -176,6 +176,18 @@ class JobExecutor:
             # Before that, the next one under this lock would not find it. Others may wait, too.
             await asyncio.shield(ended.durable)
             return ended
+
+    async def _read_state(self, job_run: JobRun, call: Call[Any]) -> str | None:
+        """Return the digest of everything beside the input that a result depends on."""
+        state = cast("Callable[[Any], str | None]", job_run.capability.state)
+        return await self._core.driver.run_in_thread(partial(state, call.input), job_run.account_id)
+
+    async def _is_state_unchanged(self, job_run: JobRun, call: Call[Any]) -> bool:
+        """Return True if a result may be stored: it was made by the state that its key has."""
+        if job_run.capability.state is None:
+            return True
+        state = job_run.digests.get("state")
+        return state is not None and state == await self._read_state(job_run, call)
 
     async def _complete_from_cache(
         self, job_run: JobRun, earlier: JobRecord, kept: StoredArtifact
@@ -211,6 +223,7 @@ class JobExecutor:
             is_large=_is_large(call),
             resources=capability.resources,
         )
+        is_cacheable = job_run.job.options.cache and await self._is_state_unchanged(job_run, call)
         artifact_id = self._artifacts.new_id()
         if "artifact_id" in capability.output_model.model_fields:
             result.output["artifact_id"] = artifact_id
@@ -219,7 +232,7 @@ class JobExecutor:
         kept, inserted = await self._artifacts.store(
             job_run.account_id, blob, job_id=job_run.job.id, artifact_id=artifact_id
         )
-        return self._complete(job_run, call, result, kept, inserted)
+        return self._complete(job_run, call, result, kept, inserted, is_cacheable=is_cacheable)
 
     def _complete(
         self,
@@ -228,13 +241,15 @@ class JobExecutor:
         result: Result,
         kept: StoredArtifact,
         inserted: InsertRow,
+        *,
+        is_cacheable: bool,
     ) -> JobOutcome:
         job = job_run.job
         job.output, job.artifact_id = result.output, kept.artifact.id
         if job.provider is None:
             job.estimated_cost_usd = ZERO_USD
         changes: list[Change] = [inserted, *job_run.collect_final_changes("completed")]
-        if job.options.cache:
+        if is_cacheable:
             key = self._cache.make_key(
                 job_run, call, job_run.provider_and_model[0], job_run.provider_and_model[1]
             )

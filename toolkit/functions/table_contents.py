@@ -1,0 +1,310 @@
+"""The contents of arrays and tables, for their digests: NumPy, pandas, Polars and PyArrow.
+
+None of these libraries is imported here. A value of one exists only if the library was imported.
+"""
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from toolkit.functions.value_contents import (
+    Attribute,
+    Key,
+    Part,
+    UnknownContentError,
+    pack_items,
+)
+
+# Dates that are spaced by these follow a rule of their own, which their name does not tell.
+_CUSTOM_FREQUENCY = "Custom"
+
+
+def find_table_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
+    """Find the content function of a type of one of the libraries.
+
+    Returns:
+        The function, and whether values have no identity that matters. None for another type.
+    """
+    match kind.__module__.partition(".")[0]:
+        case "numpy":
+            return _find_numpy_content(kind)
+        case "pandas":
+            return _find_pandas_content(kind)
+        case "polars":
+            return _find_polars_content(kind)
+        case "pyarrow":
+            return _find_arrow_content(kind)
+    return None
+
+
+def _find_numpy_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
+    np = sys.modules["numpy"]
+    if kind is np.ndarray:
+        return _read_array, False
+    if issubclass(kind, np.dtype):
+        return _read_dtype, True
+    if issubclass(kind, np.generic):
+        return _read_scalar, True
+    return None
+
+
+def _read_array(value: Any) -> Iterator[Part]:
+    np = sys.modules["numpy"]
+    yield from _read_array_items(value)
+    if type(value.base) is np.ndarray:  # a view: a change of one is a change of the other
+        yield Attribute("base"), value.base
+
+
+def read_subclassed_array(value: Any) -> Iterator[Part]:
+    """Yield the content of an instance of a class that is derived from NumPy's array."""
+    np = sys.modules["numpy"]
+    yield from _read_array_items(np.ndarray.view(value, np.ndarray))
+
+
+def _read_array_items(value: Any) -> Iterator[Part]:
+    flags = value.flags
+    yield "", (value.shape, flags.c_contiguous, flags.f_contiguous)
+    yield "", value.dtype
+    if value.dtype.hasobject:
+        if value.dtype.names is not None:
+            raise UnknownContentError
+        yield from _read_objects(value.ravel().tolist())
+    else:
+        yield "", value.tobytes()
+
+
+def _read_objects(items: list[object]) -> Iterator[Part]:
+    packed = pack_items(items)
+    if packed is not None:
+        yield "", packed
+        return
+    for position, item in enumerate(items):
+        yield Key(position), item
+
+
+def _read_dtype(value: Any) -> Iterator[Part]:
+    yield "", repr(value)
+    yield "", None if value.metadata is None else dict(value.metadata)
+
+
+def _read_scalar(value: Any) -> Iterator[Part]:
+    if value.dtype.hasobject:
+        raise UnknownContentError
+    yield "", value.dtype
+    yield "", value.tobytes()
+
+
+def _find_pandas_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
+    pd = sys.modules["pandas"]
+    if kind is pd.DataFrame:
+        return _read_frame, False
+    if kind is pd.Series:
+        return _read_series, False
+    if issubclass(kind, pd.Index):
+        return _read_index, False
+    if issubclass(kind, pd.api.extensions.ExtensionArray):
+        return _read_extension_array, False
+    if issubclass(kind, pd.api.extensions.ExtensionDtype):
+        return _read_extension_dtype, True
+    if kind in (pd.Timestamp, pd.Timedelta):
+        return _read_time, True
+    if kind is type(pd.NaT):
+        return _read_nothing, True
+    if kind is pd.Period:
+        return _read_period, True
+    if kind is pd.Interval:
+        return _read_interval, True
+    if issubclass(kind, pd.offsets.BaseOffset):
+        return _read_frequency, True
+    return None
+
+
+def _is_pandas(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "pandas"
+
+
+def _read_nothing(_value: object) -> tuple[()]:
+    return ()
+
+
+def _read_frame(frame: Any) -> Iterator[Part]:
+    yield Attribute("columns"), ("", frame.shape)
+    yield from _read_index(frame.columns)
+    yield from _read_index(frame.index)
+    for position in range(frame.shape[1]):
+        for _, part in _read_values(frame.iloc[:, position].array):
+            yield Key(frame.columns[position]), part
+    yield from _read_labels(frame)
+
+
+def _read_series(series: Any) -> Iterator[Part]:
+    yield Attribute("name"), series.name
+    yield from _read_index(series.index)
+    yield from _read_values(series.array)
+    yield from _read_labels(series)
+
+
+def _read_labels(table: Any) -> Iterator[Part]:
+    yield Attribute("attrs"), dict(table.attrs)
+    yield "", table.flags.allows_duplicate_labels
+
+
+def _read_index(index: Any) -> Iterator[Part]:
+    pd = sys.modules["pandas"]
+    kind = type(index)
+    yield "", kind.__name__
+    if kind is pd.RangeIndex:
+        yield "", (index.start, index.stop, index.step, index.name)
+    elif kind is pd.MultiIndex:
+        yield "", len(index.levels)
+        for name, level, codes in zip(index.names, index.levels, index.codes, strict=True):
+            yield Attribute("names"), name
+            yield from _read_index(level)
+            yield from _read_array_items(sys.modules["numpy"].asarray(codes))
+    elif _is_pandas(kind):
+        yield Attribute("name"), index.name
+        yield "", getattr(index, "freq", None)
+        yield from _read_values(index.array)
+    else:  # a class of another package
+        raise UnknownContentError
+
+
+def _read_values(values: Any) -> Iterator[Part]:
+    """Yield the content of a column's array, whose identity is the column's own affair."""
+    yield "", type(values).__name__
+    yield from _read_extension_array(values)
+
+
+def _read_extension_array(values: Any) -> Iterator[Part]:
+    pd = sys.modules["pandas"]
+    np = sys.modules["numpy"]
+    arrays = pd.arrays
+    kind = type(values)
+    if not _is_pandas(kind):
+        raise UnknownContentError
+    yield "", values.dtype
+    if kind is pd.Categorical:
+        yield from _read_array_items(np.asarray(values.codes))
+    elif kind in (arrays.DatetimeArray, arrays.TimedeltaArray, arrays.PeriodArray):
+        yield "", getattr(values, "freq", None)
+        yield from _read_array_items(values.asi8)
+    elif kind is arrays.IntervalArray:
+        yield from _read_index(values.left)
+        yield from _read_index(values.right)
+    elif kind in (arrays.IntegerArray, arrays.FloatingArray, arrays.BooleanArray):
+        mask = values._mask  # isna() also has the NaN that are values
+        hidden = values._data.copy()  # under the mask there may be anything
+        hidden[mask] = 0
+        yield from _read_array_items(hidden)
+        yield from _read_array_items(mask)
+    elif kind is arrays.SparseArray:
+        yield "", values.fill_value
+        yield from _read_values_of_sparse(values)
+    elif kind is arrays.NumpyExtensionArray:
+        yield from _read_array_items(np.asarray(values))
+    else:  # of texts, or of Arrow
+        yield from _read_objects(values.astype(object).tolist())
+
+
+def _read_values_of_sparse(values: Any) -> Iterator[Part]:
+    np = sys.modules["numpy"]
+    yield "", len(values)
+    yield from _read_array_items(np.asarray(values.sp_index.to_int_index().indices))
+    yield from _read_array_items(np.asarray(values.sp_values))
+
+
+def _read_extension_dtype(dtype: Any) -> Iterator[Part]:
+    pd = sys.modules["pandas"]
+    if not _is_pandas(type(dtype)):
+        raise UnknownContentError
+    yield "", repr(dtype)
+    if isinstance(dtype, pd.CategoricalDtype):
+        yield "", dtype.ordered
+        if dtype.categories is not None:
+            yield from _read_index(dtype.categories)
+    elif isinstance(dtype, pd.DatetimeTZDtype):
+        yield "", dtype.tz
+    elif isinstance(dtype, pd.PeriodDtype):
+        yield "", dtype.freq
+
+
+def _read_time(value: Any) -> Iterator[Part]:
+    yield "", (value.unit, value.asm8.tobytes())
+    yield "", (getattr(value, "tz", None), getattr(value, "fold", 0))
+
+
+def _read_period(value: Any) -> Iterator[Part]:
+    yield "", (value.ordinal, value.freq)
+
+
+def _read_interval(value: Any) -> Iterator[Part]:
+    yield "", (value.left, value.right, value.closed)
+
+
+def _read_frequency(value: Any) -> Iterator[Part]:
+    if _CUSTOM_FREQUENCY in type(value).__name__ or not _is_pandas(type(value)):
+        raise UnknownContentError
+    yield "", (value.n, value.normalize, value.freqstr)
+    for name, argument in sorted(value.kwds.items()):
+        yield Attribute(name), (name, argument)
+
+
+def _find_polars_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
+    pl = sys.modules["polars"]
+    if kind is pl.DataFrame:
+        return _read_polars_frame, False
+    if kind is pl.Series:
+        return _read_polars_series, False
+    if issubclass(kind, pl.DataType) or kind is type(pl.DataType):
+        return _read_repr, True
+    return None
+
+
+def _read_polars_frame(frame: Any) -> Iterator[Part]:
+    buffer = io.BytesIO()
+    frame.rechunk().write_ipc_stream(buffer)
+    yield "", (repr(frame.schema), buffer.getvalue())
+
+
+def _read_polars_series(series: Any) -> Iterator[Part]:
+    yield "", series.name
+    yield from _read_polars_frame(series.to_frame())
+
+
+def _read_repr(value: object) -> Iterator[Part]:
+    yield "", repr(value)
+
+
+def _find_arrow_content(kind: type) -> tuple[Callable[[Any], Iterable[Part]], bool] | None:
+    pa = sys.modules["pyarrow"]
+    if kind in (pa.Table, pa.RecordBatch):
+        return _read_arrow_table, False
+    if issubclass(kind, (pa.Array, pa.ChunkedArray)):
+        return _read_arrow_array, False
+    if issubclass(kind, (pa.Schema, pa.Field, pa.DataType)):
+        return _read_arrow_schema, True
+    return None
+
+
+def _read_arrow_table(table: Any) -> Iterator[Part]:
+    pa = sys.modules["pyarrow"]
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    buffer = io.BytesIO()
+    with pa.ipc.new_stream(buffer, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    yield "", buffer.getvalue()
+
+
+def _read_arrow_array(values: Any) -> Iterator[Part]:
+    yield from _read_arrow_table(sys.modules["pyarrow"].table({"": values}))
+
+
+def _read_arrow_schema(value: Any) -> Iterator[Part]:
+    pa = sys.modules["pyarrow"]
+    if isinstance(value, pa.DataType):
+        value = pa.field("", value)
+    if isinstance(value, pa.Field):
+        value = pa.schema([value])
+    yield "", value.serialize().to_pybytes()

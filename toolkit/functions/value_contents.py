@@ -1,0 +1,320 @@
+"""The contents of values whose types are known exactly, for their digests.
+
+This is a whitelist. A type is known if its content function below returns everything that its
+values differ by, or if it is a class written in Python: then its attributes are all there is. The
+content of every other type, and of every type that a C extension adds hidden state to, is unknown.
+"""
+
+import array
+import collections
+import datetime
+import functools
+import gc
+import logging
+import marshal
+import operator
+import re
+import types
+import typing
+import uuid
+import weakref
+import zoneinfo
+from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from typing import Any, Final
+
+# A part of a value: the step that leads to it, for messages, and the part itself.
+Part = tuple[object, object]
+Content = Callable[[Any], Iterable[Part]]
+
+POINTER_BYTES: Final = object.__basicsize__ // 2  # an empty object is a count and a type
+MIN_PACKED_ITEMS = 16
+# Version 2 writes equal values as equal bytes; later versions also write which ones are shared.
+_MARSHAL_VERSION = 2
+
+
+class UnknownContentError(Exception):
+    """A value whose content is not known exactly."""
+
+
+class Attribute(str):
+    """A step that leads to an attribute."""
+
+    __slots__ = ()
+
+
+class Key:
+    """A step that leads to an item of a container."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: object) -> None:
+        self.key = key
+
+
+def _write_float(value: float) -> bytes:
+    return marshal.dumps(float(value), _MARSHAL_VERSION)
+
+
+# Immutable values without parts. Equal values may or may not be one object.
+ATOMS: dict[type, Callable[[Any], bytes]] = {
+    type(None): lambda _: b"",
+    type(...): lambda _: b"",
+    type(NotImplemented): lambda _: b"",
+    bool: lambda value: b"1" if value else b"0",
+    int: lambda value: b"%x" % value,
+    float: _write_float,
+    complex: lambda value: _write_float(value.real) + _write_float(value.imag),
+    str: lambda value: value.encode("utf-8", "surrogatepass"),
+    bytes: bytes,
+}
+_PACKABLE = frozenset({type(None), bool, int, float, str})
+
+
+def pack_items(items: list[object]) -> bytes | None:
+    """Return items as bytes if there are many and all are plain; None otherwise.
+
+    >>> pack_items([1, 2.0]) is None, pack_items([1] * 20) == pack_items([True] * 20)
+    (True, False)
+    """
+    if len(items) < MIN_PACKED_ITEMS or not _PACKABLE.issuperset(set(map(type, items))):
+        return None
+    return marshal.dumps(items, _MARSHAL_VERSION)
+
+
+def _list_parts(*values: object) -> list[Part]:
+    return [("", value) for value in values]
+
+
+def _list_items(values: Iterable[object]) -> Iterator[Part]:
+    items = list(values)
+    packed = pack_items(items)
+    if packed is not None:
+        yield "", packed
+        return
+    yield "", len(items)
+    for position, item in enumerate(items):
+        yield Key(position), item
+
+
+def _list_pairs(pairs: Iterable[tuple[object, object]]) -> Iterator[Part]:
+    pairs = list(pairs)
+    yield "", len(pairs)
+    for key, value in pairs:
+        yield "", key
+        yield Key(key), value
+
+
+def _read_reduced(value: Any) -> list[Part]:
+    """Return all by which the standard library's own type pickles a value."""
+    return _list_parts(*value.__reduce_ex__(4))
+
+
+def _read_zone(value: zoneinfo.ZoneInfo) -> list[Part]:
+    if value.key is None:  # it was read from a file
+        raise UnknownContentError
+    return _list_parts(value.key)
+
+
+def _read_builtin_method(value: Any) -> list[Part]:
+    owner = value.__self__
+    if isinstance(owner, types.ModuleType):
+        owner = owner.__name__
+    return _list_parts(value.__name__, owner)
+
+
+def _read_partial(value: Any) -> list[Part]:
+    return [
+        (Attribute("func"), value.func),
+        (Attribute("args"), value.args),
+        *((Key(name), (name, argument)) for name, argument in value.keywords.items()),
+    ]
+
+
+def _read_type_variable(value: Any) -> list[Part]:
+    return _list_parts(
+        value.__name__,
+        getattr(value, "__bound__", None),
+        getattr(value, "__constraints__", ()),
+        getattr(value, "__covariant__", False),
+        getattr(value, "__contravariant__", False),
+    )
+
+
+# Values of these have no identity that matters: each use may make another equal object.
+INLINE: dict[type, Content] = {
+    tuple: _list_items,
+    slice: lambda value: _list_parts(value.start, value.stop, value.step),
+    range: lambda value: _list_parts(value.start, value.stop, value.step),
+    Decimal: lambda value: _list_parts(Decimal.__str__(value)),
+    datetime.date: lambda value: _list_parts(*datetime.date.__reduce__(value)[1]),
+    datetime.time: lambda value: _list_parts(*datetime.time.__reduce_ex__(value, 4)[1]),
+    datetime.datetime: lambda value: _list_parts(*datetime.datetime.__reduce_ex__(value, 4)[1]),
+    datetime.timedelta: lambda value: _list_parts(*datetime.timedelta.__reduce__(value)[1]),
+    datetime.timezone: _read_reduced,
+    zoneinfo.ZoneInfo: _read_zone,
+    uuid.UUID: lambda value: _list_parts(value.int, value.is_safe.name),
+    PurePosixPath: lambda value: _list_parts(str(value)),
+    PureWindowsPath: lambda value: _list_parts(str(value)),
+    PosixPath: lambda value: _list_parts(str(value)),
+    WindowsPath: lambda value: _list_parts(str(value)),
+    re.Pattern: lambda value: _list_parts(value.pattern, value.flags),
+    types.MethodType: lambda value: _list_parts(value.__func__, value.__self__),
+    types.BuiltinMethodType: _read_builtin_method,
+    types.MethodWrapperType: _read_builtin_method,
+    types.WrapperDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
+    types.MethodDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
+    types.ClassMethodDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
+    types.GetSetDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
+    types.MemberDescriptorType: lambda value: _list_parts(value.__objclass__, value.__name__),
+    types.GenericAlias: lambda value: _list_parts(
+        value.__origin__, value.__args__, getattr(value, "__unpacked__", False)
+    ),
+    types.UnionType: lambda value: _list_parts(value.__args__),
+    types.MappingProxyType: lambda value: _list_parts(*gc.get_referents(value)),
+    weakref.ReferenceType: lambda value: _list_parts(value(), value.__callback__),
+    operator.itemgetter: _read_reduced,
+    operator.attrgetter: _read_reduced,
+    operator.methodcaller: _read_reduced,
+    type(vars(collections.namedtuple("_", "a"))["a"]): _read_reduced,
+}
+
+
+def _read_nothing(_value: object) -> list[Part]:
+    return []
+
+
+def _read_property(value: Any) -> list[Part]:
+    read: Any = property.__getattribute__
+    return _list_parts(*(read(value, name) for name in ("fget", "fset", "fdel", "__doc__")))
+
+
+def _read_cell(value: types.CellType) -> list[Part]:
+    try:
+        return _list_parts(value.cell_contents)
+    except ValueError:  # not set yet
+        return []
+
+
+def _read_error(value: BaseException) -> list[Part]:
+    if value.__traceback__ is not None:
+        raise UnknownContentError
+    return _list_parts(value.args, value.__cause__, value.__context__, value.__suppress_context__)
+
+
+# Values of these are told apart by identity, as they may change. A class that is derived from one
+# of them, or from an inline type, has its content, and the attributes that are added.
+CONTENTS: dict[type, Content] = {
+    object: _read_nothing,
+    int: lambda value: _list_parts(b"%x" % int.__index__(value)),
+    float: lambda value: _list_parts(_write_float(float.__add__(value, -0.0))),
+    complex: lambda value: _list_parts(complex.__repr__(value)),
+    str: lambda value: _list_parts(str.encode(value, "utf-8", "surrogatepass")),
+    bytes: lambda value: _list_parts(memoryview(value).tobytes()),
+    bytearray: lambda value: _list_parts(memoryview(value).tobytes()),
+    list: lambda value: _list_items(list.__iter__(value)),
+    dict: lambda value: _list_pairs(dict.items(value)),
+    tuple: lambda value: _list_items(tuple.__iter__(value)),
+    collections.OrderedDict: lambda value: _list_pairs(collections.OrderedDict.items(value)),
+    collections.defaultdict: lambda value: [
+        (Attribute("default_factory"), value.default_factory),
+        *_list_pairs(dict.items(value)),
+    ],
+    collections.deque: lambda value: [
+        ("", value.maxlen),
+        *_list_items(collections.deque.__iter__(value)),
+    ],
+    array.array: lambda value: _list_parts(value.typecode, memoryview(value).tobytes()),
+    types.SimpleNamespace: _read_nothing,
+    types.CellType: _read_cell,
+    datetime.tzinfo: _read_nothing,
+    property: _read_property,
+    classmethod: lambda value: _list_parts(value.__func__),
+    staticmethod: lambda value: _list_parts(value.__func__),
+    functools.partial: _read_partial,
+    type(functools.cache(len)): _read_nothing,  # its `__dict__` has the function and the size
+    BaseException: _read_error,
+    # What a logger is told changes no result.
+    logging.Logger: lambda value: _list_parts(value.name, value.level, value.disabled),
+}  # fmt: skip
+if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict__"):
+    # Those of later versions of Python are written in C.
+    for _kind in (typing.TypeVar, typing.ParamSpec):
+        CONTENTS[_kind] = _read_type_variable
+# Attributes of these that hold no more than their content does, or a lock.
+HIDDEN_ATTRIBUTES: dict[type, frozenset[str] | None] = {
+    functools.cached_property: frozenset({"lock"}),
+    logging.Logger: None,  # all of them
+}
+
+
+@functools.lru_cache(maxsize=1_024)
+def find_layout(kind: type) -> type | None:
+    """Find the type in the tables above that says how instances of a class are laid out.
+
+    Returns:
+        The type, or None if a class that the tables do not have adds hidden state.
+
+    >>> class Rate(int): pass
+    >>> find_layout(Rate), find_layout(type(open))
+    (<class 'int'>, <class 'builtin_function_or_method'>)
+    """
+    level: type | None = kind
+    while level is not None:
+        if level in CONTENTS or level in INLINE or is_array_type(level):
+            return level
+        base = level.__base__
+        if base is None or _hides_state(level, base):
+            return None
+        level = base
+    return None
+
+
+def is_array_type(kind: type) -> bool:
+    """Return True for the array type of NumPy, which need not be imported for that."""
+    return kind.__module__ == "numpy" and kind.__name__ == "ndarray"
+
+
+def _hides_state(kind: type, base: type) -> bool:
+    """Return True if a class adds more to its base than attributes that Python can read."""
+    members = vars(kind)
+    slots = sum(isinstance(member, types.MemberDescriptorType) for member in members.values())
+    if slots and "__slots__" not in members:
+        return True  # only a class that is written in C has members without slots
+    pointers = slots + ("__dict__" in members) + ("__weakref__" in members)
+    added = kind.__basicsize__ - base.__basicsize__
+    return added > pointers * POINTER_BYTES or kind.__itemsize__ != base.__itemsize__
+
+
+def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]:
+    """Yield all attributes of an instance, whatever its class says about reading them."""
+    kind = type(value)
+    hidden: frozenset[str] = frozenset()
+    for level in kind.__mro__:
+        known = HIDDEN_ATTRIBUTES.get(level, frozenset())
+        if known is None:
+            return
+        hidden |= known
+    for level in kind.__mro__:
+        if level is layout:
+            break
+        for name, member in vars(level).items():
+            if type(member) is types.MemberDescriptorType and name != "__dict__":
+                try:
+                    yield name, member.__get__(value)
+                except AttributeError:  # not set
+                    continue
+    attributes = _find_dict(value)
+    for name, held in () if attributes is None else list(dict.items(attributes)):
+        if name not in hidden:
+            yield name, held
+
+
+def _find_dict(value: object) -> dict[str, object] | None:
+    for level in type(value).__mro__:
+        member = vars(level).get("__dict__")
+        if type(member) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+            found: dict[str, object] | None = member.__get__(value)
+            return found
+    return None
