@@ -50,7 +50,7 @@ _MODULE_MACHINERY = frozenset(
     {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "__doc__"}
 )
 _DISPATCHER_CODE = getattr(functools.singledispatch(len), "__code__", None)
-_CONTAINERS = frozenset({list, dict})  # the most frequent ones have a shorter way
+_CONTAINERS = frozenset({list, dict})  # frequent, so they are written in a shorter way
 _LRU_CACHE_TYPE = type(functools.cache(len))
 
 # A place in a value that is read, for messages: the place before it, and the step from there.
@@ -88,7 +88,7 @@ def fingerprint_function(function: Callable[..., object]) -> Fingerprint:
     """Return the digest of all that `identify_function` reads, and of the globals a function reads.
 
     A function, class or module of the caller's own counts with its code as it is loaded, and with
-    what that reads in turn. An installed one counts with its version.
+    what that reads in turn. An installed package counts with its version.
     """
     return _Reader(reads_globals=True).read(function)
 
@@ -109,7 +109,7 @@ class _Reader:
         self._hash = hashlib.sha256()
         self._unseen: dict[str, None] = {}
         self._reads_globals = reads_globals
-        self._within = within  # ids of what other readers are in the middle of
+        self._within = within  # ids of values that an outer reader has begun
         self._numbers: dict[int, int] = {}
         self._installed: dict[int, tuple[str, str] | tuple[()]] = {}  # names, by the values' ids
         self._plain: dict[int, bytes] = {}  # digests of plain tuples, by their ids
@@ -332,7 +332,7 @@ class _Reader:
             ((name, (name, value)) for name, value in (function.__kwdefaults__ or {}).items()),
         )
         attributes = vars(function)
-        if function.__code__ is _DISPATCHER_CODE:  # beside these it has a cache
+        if function.__code__ is _DISPATCHER_CODE:  # its other variables are a cache
             self._put_all(place, (("", pair) for pair in attributes["registry"].items()))
             return
         self._put_all(

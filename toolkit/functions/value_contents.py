@@ -239,7 +239,7 @@ CONTENTS: dict[type, Content] = {
     logging.Logger: lambda value: _list_parts(value.name, value.level, value.disabled),
 }  # fmt: skip
 if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict__"):
-    # Those of later versions of Python are written in C.
+    # Later versions of Python have type variables that are written in C.
     for _kind in (typing.TypeVar, typing.ParamSpec):
         CONTENTS[_kind] = _read_type_variable
 # Attributes of these that hold no more than their content does, or a lock.
@@ -313,7 +313,7 @@ def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]
 
 def _find_dict(value: object) -> dict[str, object] | None:
     for level in type(value).__mro__:
-        member = vars(level).get("__dict__")
+        member: Any = vars(level).get("__dict__")
         if type(member) in (types.GetSetDescriptorType, types.MemberDescriptorType):
             found: dict[str, object] | None = member.__get__(value)
             return found
