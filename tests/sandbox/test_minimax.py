@@ -248,3 +248,9 @@ async def test_chat_stream(minimax: httpx.AsyncClient) -> None:
     last = json.loads(events[-2])
     assert last["usage"]["total_tokens"] > 0
     assert last["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_equal_requests_get_equal_sound(minimax: httpx.AsyncClient) -> None:
+    """Given one request several times, then each answer has the same bytes, with espeak too."""
+    sounds = {(await minimax.post(SPEECH, json=SPEAK)).json()["data"]["audio"] for _ in range(6)}
+    assert len(sounds) == 1

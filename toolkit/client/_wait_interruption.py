@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 
 @contextmanager
@@ -32,4 +33,4 @@ def explain_interrupt(error: BaseException, line: str) -> None:
     """
     if isinstance(error, KeyboardInterrupt):
         error.args = (line,)
-    vars(error)["_render_traceback_"] = lambda: [line]
+    vars(error)["_render_traceback_"] = partial(list, (line,))  # pickle takes no lambda

@@ -9,9 +9,10 @@ ShortTraceback               how IPython shows an error of ours; others are show
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolkit.contract.key_shapes import looks_like_key
+from toolkit.contract.pickled_errors import PicklableError
 from toolkit.contract.suggestions import explain_unknown, suggest_name, truncate_text
 
 PACKAGE = __name__.partition(".")[0]
@@ -32,7 +33,7 @@ class CodeLine(NamedTuple):
     code: str
 
 
-class ShortTraceback(BaseException):
+class ShortTraceback(PicklableError):  # noqa: N818 - a mixin
     """A mixin of errors whose message says all that a person needs: no traceback is shown."""
 
     def _list_lines(self) -> list[str]:
@@ -63,7 +64,13 @@ class UnknownAttributeError(ShortTraceback, AttributeError):
         super().__init__(name=name, obj=owner)
         self.elsewhere = elsewhere  # names further in that may have been meant
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The object may hold an engine; its message is all that another process needs.
+        return _restore_unknown_attribute, (str(self), self.name)
+
     def __str__(self) -> str:
+        if self.args:
+            return str(self.args[0])
         known = [one for one in dir(self.obj) if not one.startswith("_")]
         hint = suggest_name(self.name, [*known, *self.elsewhere])
         return f"`{type(self.obj).__name__}` has no `{self.name}`; {hint}"
@@ -85,6 +92,15 @@ class MissingLibraryError(ShortTraceback, ImportError):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"{name} is not installed: `pip install {name}`", name=name)
+
+    def _list_members(self) -> dict[str, Any]:
+        return {**super()._list_members(), "name": self.name, "msg": self.msg}
+
+
+def _restore_unknown_attribute(message: str, name: str) -> UnknownAttributeError:
+    error = UnknownAttributeError(None, name)
+    error.args = (message,)
+    return error
 
 
 def format_code_line(line: CodeLine) -> str:

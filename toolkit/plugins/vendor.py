@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.contract.pickled_errors import PicklableError
 from toolkit.plugins.bounds import Bound
 from toolkit.plugins.flow import Flow
 from toolkit.plugins.operations import Operation
@@ -206,7 +207,7 @@ class Vendor:
         return next((m for m in offered if m.default), offered[0] if offered else None)
 
 
-class ProviderError(Exception):
+class ProviderError(PicklableError, Exception):
     """A vendor's failure, already translated into one of our codes.
 
     Raised inside a vendor's flow; the driver decides from `code` and `retryable` whether to try

@@ -11,6 +11,7 @@ from typing import Any
 
 _SYNCHRONOUS, _CHARS_UTF8, _RATE, _PITCH = 2, 1, 1, 3
 _TIMEOUT_SECONDS = 60
+_SEED = 1
 _CALLBACK_TYPE = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.POINTER(ctypes.c_short), ctypes.c_int, ctypes.c_void_p
 )
@@ -19,9 +20,9 @@ _CALLBACK_TYPE = ctypes.CFUNCTYPE(
 def run_espeak(text: str, variant: str, speed: float, pitch: int) -> tuple[bytes, int] | None:
     """Return the 16-bit mono samples of a spoken text and their rate; None without the library.
 
-    The library's voice flutters on from one text to the next, even past its own restart: only a
-    process of its own gives the same bytes for the same text. It also keeps a crash of C code out
-    of ours.
+    Equal arguments give equal bytes. The voice's flutter is random: the library seeds it by the
+    clock when it starts, so `_synthesise` sets the seed. Its state also carries over from one text
+    to the next, so each text has its own process, which keeps a crash of C code out of ours too.
     """
     if importlib.util.find_spec("espeakng_loader") is None:
         return None
@@ -46,6 +47,7 @@ def _synthesise(text: str, variant: str, speed: float, pitch: int) -> tuple[byte
     library = ctypes.CDLL(str(espeakng_loader.get_library_path()))
     data = str(espeakng_loader.get_data_path()).encode()
     rate = int(library.espeak_Initialize(_SYNCHRONOUS, 0, data, 0))
+    library.espeak_ng_SetRandSeed(ctypes.c_long(_SEED))
     parts: list[bytes] = []
 
     def collect(samples: Any, number: int, _events: Any) -> int:
