@@ -19,6 +19,7 @@ from toolkit.store.event_waiters import EventWaiters
 from toolkit.store.extras import needs_postgres
 from toolkit.store.leases.lease_store import LeaseStore
 from toolkit.store.limits.limit_store import LimitStore
+from toolkit.store.private_files import make_data_dir_private, make_private_folder
 from toolkit.store.read_connection import Row
 from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.database import SqliteDatabase
@@ -112,7 +113,8 @@ class Store:
             ServiceError: `UNAVAILABLE` when it cannot be used.
         """
         try:
-            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240 - once
+            make_private_folder(data_dir)
+            make_data_dir_private(data_dir)
         except OSError as error:
             raise ServiceError(
                 ErrorCode.UNAVAILABLE, f"The data directory cannot be made: {error.strerror}."

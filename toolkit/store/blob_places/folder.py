@@ -13,6 +13,7 @@ from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 from toolkit.store.crashpoints import find_crash_point
+from toolkit.store.private_files import make_private_folder, open_private
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -60,7 +61,8 @@ class BlobFolder:
         if _touch_existing(target, len(data)):
             return
         new = not target.parent.exists()
-        target.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path)
+        make_private_folder(target.parent)
         partial = target.with_name(f".{secrets.token_hex(8)}")
         try:
             self._write_chunks(partial, data)
@@ -77,7 +79,7 @@ class BlobFolder:
             self._crash("after")
 
     def _write_chunks(self, path: Path, data: Content) -> None:
-        with path.open("wb") as file:
+        with open(path, "wb", opener=open_private) as file:
             for piece in iter_chunks(data):
                 file.write(piece)
             if self._synced:
@@ -137,9 +139,14 @@ class BlobFolder:
 
     def write_mark(self, mark: str, *, replace: bool) -> None:
         """Write the mark of the place; one that is there already stays, unless it is replaced."""
-        self._path.mkdir(parents=True, exist_ok=True)
+        make_private_folder(self._path)
         try:
-            with (self._path / MARK_NAME).open("w" if replace else "x", encoding="ascii") as file:
+            with open(
+                self._path / MARK_NAME,
+                "w" if replace else "x",
+                encoding="ascii",
+                opener=open_private,
+            ) as file:
                 file.write(f"{mark}\n")
         except FileExistsError:
             pass

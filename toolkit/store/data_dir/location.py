@@ -16,6 +16,7 @@ from typing import cast
 from sqlalchemy import Connection
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.private_files import open_private
 from toolkit.store.schema import HEAD_REVISION, check_version, read_schema_version
 from toolkit.store.sqlite.connections import (
     make_unavailable_error,
@@ -116,7 +117,8 @@ def claim_location(connection: Connection, data_dir: Path, *, take_up: bool) -> 
     if not copy:
         marker = data_dir / MARKER_FILE
         if not marker.exists():
-            marker.write_text(MARKER_TEXT, encoding="utf-8")
+            with open(marker, "w", encoding="utf-8", opener=open_private) as file:
+                file.write(MARKER_TEXT)
         kept = _compute_number(data_dir)
     elif kept == UNMARKED_NUMBER:
         kept = COPY_NUMBER

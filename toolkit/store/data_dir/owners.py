@@ -6,6 +6,8 @@ import secrets
 from pathlib import Path
 from typing import IO
 
+from toolkit.store.private_files import make_private_folder, open_private
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows: a dead owner is known by its lease alone
@@ -17,7 +19,7 @@ class LeaseOwner:
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "owners"
-        self._folder.mkdir(exist_ok=True)
+        make_private_folder(self._folder)
         self.id = secrets.token_hex(8)
         self._lock: IO[bytes] | None = self._lock_own()
 
@@ -26,14 +28,14 @@ class LeaseOwner:
 
     def _lock_own(self) -> IO[bytes]:
         """Open and lock this owner's file; whoever only tries the lock has it for no time."""
-        file = self._get_lock_path(self.id).open("ab")
+        file = open(self._get_lock_path(self.id), "ab", opener=open_private)  # noqa: SIM115
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
         return file
 
     def _try_lock(self, owner: str) -> IO[bytes] | None:
         """Open and lock a lock file; return None when another process holds it."""
-        file = self._get_lock_path(owner).open("ab")
+        file = open(self._get_lock_path(owner), "ab", opener=open_private)  # noqa: SIM115
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -72,7 +74,7 @@ class SharedOwner(LeaseOwner):
 
     def __init__(self, data_dir: Path) -> None:
         self._folder = data_dir / "owners"
-        self._folder.mkdir(exist_ok=True)
+        make_private_folder(self._folder)
         self._place = _compute_place(self._folder)
         self.id = self._place + secrets.token_hex(8)
         self._lock = self._try_lock(self.id)

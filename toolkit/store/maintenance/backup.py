@@ -13,6 +13,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import BlobFolder, fsync_paths, get_blob_path
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.location import build_inline_condition, find_database
+from toolkit.store.private_files import create_private_file, make_private_folder, open_private
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 
 PARTIAL_SUFFIX = ".partial"
@@ -94,7 +95,8 @@ def open_target(target: Path) -> Iterator[Path]:
     partial = target.with_name(target.name + PARTIAL_SUFFIX)
     shutil.rmtree(partial, ignore_errors=True)
     with translate_errors():
-        (partial / "artifacts").mkdir(mode=0o700, parents=True)
+        make_private_folder(partial)
+        make_private_folder(partial / "artifacts")
         yield partial
         fsync_paths(*partial.rglob("*"), partial)  # everything, before the copy gets its final name
         partial.replace(target)
@@ -119,8 +121,9 @@ def store_bytes(source: BlobPlace, copy: Path, digests: list[str]) -> tuple[list
 
 def _copy_records(database: Path, copy: Path) -> None:
     """Copy all records as of one moment, in a read transaction that blocks no writer."""
+    create_private_file(copy)
     with closing(open_read_only(database)) as connection:
-        connection.execute("VACUUM INTO ?", (str(copy),))
+        connection.execute("VACUUM INTO ?", (str(copy),))  # an empty file may be there
 
 
 def _list_file_digests(database: Path) -> list[str]:
@@ -137,8 +140,8 @@ def _copy_bytes(source: BlobPlace, copy: Path, sha256: str) -> bool:
     digest = hashlib.sha256()
     try:
         size = source.find_size(sha256)
-        target.parent.mkdir(exist_ok=True)
-        with target.open("wb") as file:
+        make_private_folder(target.parent)
+        with open(target, "wb", opener=open_private) as file:
             for start in range(0, size, source.chunk_bytes):
                 piece = source.read(sha256, start, start + source.chunk_bytes)
                 digest.update(piece)

@@ -34,6 +34,7 @@ from toolkit.store.maintenance.prune import (
     find_unreferenced_entries,
     is_referenced,
 )
+from toolkit.store.private_files import create_private_file
 from toolkit.store.read_connection import Row
 from toolkit.store.read_statements import build_find
 from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema, read_schema_version
@@ -340,6 +341,7 @@ def _rebuild_database(database: Path) -> str:
         application_id, number = (
             _read_or_default(partial(_read_pragma, source, name), 0) for name in _HEADER_PRAGMAS
         )
+        create_private_file(new)
         engine = create_engine(f"sqlite:///{new}")
         try:
             with translate_errors(), engine.connect() as connection:

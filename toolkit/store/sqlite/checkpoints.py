@@ -5,6 +5,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
+from toolkit.store.private_files import open_private
+
 try:
     import fcntl
 except ImportError:  # pragma: no cover - Windows
@@ -66,7 +68,7 @@ class WalCheckpointer:
 
     def _run_checkpoint(self, *modes: str) -> None:
         size = self._get_wal_size()
-        with self._lock.open("ab") as file:
+        with open(self._lock, "ab", opener=open_private) as file:
             if not _try_lock(file):
                 return
             connection = sqlite3.connect(self._database, isolation_level=None)

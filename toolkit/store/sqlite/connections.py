@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import Conflict
+from toolkit.store.private_files import create_private_file
 
 BUSY_TIMEOUT_MS = 5_000
 SWITCH_RETRY_S = 0.005
@@ -24,7 +25,12 @@ PERMISSION_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 
 
 def create_sqlite_engine(path: Path, durability: str) -> Engine:
-    """Create an engine of connections in WAL mode, whose transactions only the store begins."""
+    """Create an engine of connections in WAL mode, whose transactions only the store begins.
+
+    A new file is readable by its owner alone, and so are the log and the index next to it.
+    """
+    with translate_errors():
+        create_private_file(path)
     engine = create_engine(
         f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 5.0}
     )

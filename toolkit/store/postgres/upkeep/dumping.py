@@ -20,6 +20,7 @@ from toolkit.store.postgres.artifact_place import (
     read_artifact_mark,
 )
 from toolkit.store.postgres.opening import open_existing
+from toolkit.store.private_files import create_private_file
 
 DUMP_NAME: Final = "database.dump"
 PROGRAM: Final = "pg_dump"
@@ -83,6 +84,7 @@ def _dump(program: str, url: str, snapshot: str, target: Path) -> None:
         program, "--format", "custom", "--no-password", "--snapshot", snapshot,
         "--file", str(target), "--dbname", make_conninfo(**parameters),
     ]  # fmt: skip
+    create_private_file(target)
     done = subprocess.run(command, env=environment, capture_output=True, check=False, text=True)  # noqa: S603
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["it failed"])[0]

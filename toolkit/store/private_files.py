@@ -1,0 +1,85 @@
+"""Files and folders that only their owner can read, whatever the umask is.
+
+A data directory has prompts, answers and digests of keys, so no other user of the machine reads it.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+FILE_MODE, FOLDER_MODE = 0o600, 0o700
+# Names of files and folders that a data directory has, or the beginnings of their names.
+_OWN_NAMES = ("state.db", "artifacts", "owners", "place", "checkpoint.lock")
+
+
+def make_private_folder(path: Path) -> None:
+    """Make a folder of its owner alone, with the parents that are missing.
+
+    A folder that exists keeps its mode.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(FOLDER_MODE)
+    except FileExistsError:
+        if not path.is_dir():
+            raise
+        return
+    path.chmod(FOLDER_MODE)  # the umask may have taken rights of the owner's
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file, and take the rights of others from it: an opener for `open`."""
+    handle = os.open(path, flags, FILE_MODE)
+    if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(handle).st_mode) != FILE_MODE:
+        with suppress(PermissionError):  # the file of another user, who let this one write it
+            os.fchmod(handle, FILE_MODE)
+    return handle
+
+
+def create_private_file(path: Path) -> None:
+    """Create an empty file of its owner alone, unless the file exists.
+
+    SQLite gives its log and index the mode of the database.
+    """
+    with suppress(FileExistsError):
+        os.close(open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def make_data_dir_private(data_dir: Path) -> None:
+    """Take the rights of others from a data directory, and from all that is in it.
+
+    A folder with anything else in it, such as a home directory, keeps its own mode. What belongs to
+    another user stays as it is, and links are not followed.
+    """
+    if os.name == "nt":
+        return
+    own = [path for path in data_dir.iterdir() if path.name.startswith(_OWN_NAMES)]
+    if len(own) == sum(1 for _ in data_dir.iterdir()):
+        _chmod_private(data_dir)
+    for path in own:
+        if not _chmod_private(path):
+            continue  # made private already, and all that is in it was made so
+        for inner in _walk(path):
+            _chmod_private(inner)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    """List all files and folders in a folder, without following links."""
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
+
+
+def _chmod_private(path: Path) -> bool:
+    """Take the rights of others from a file or folder; return whether there were any."""
+    mode = path.lstat().st_mode
+    wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
+    if stat.S_ISLNK(mode) or stat.S_IMODE(mode) & 0o077 == 0:
+        return False
+    with suppress(PermissionError, FileNotFoundError):  # another user's, or deleted meanwhile
+        path.chmod(wanted)
+    return True
