@@ -3,7 +3,9 @@
 import pytest
 
 from benchmarks._texts import KINDS, PROSE
-from toolkit import Client, RequestError, Workflow
+from tests.support.timing import PATIENCE_S
+from toolkit import Client, RequestError, Workflow, WorkError
+from toolkit.engine.money.budget import Budget
 
 DENSE = {
     "numbers": KINDS["numbers as JSON"],
@@ -162,3 +164,16 @@ def test_a_worker_of_ones_own_is_bounded_by_the_time_that_it_may_take(client: Cl
         client.runs.create("image.generate", asked, endpoint_id=endpoint.id, max_cost_usd=limit / 2)
     assert refused.value.code.name == "BUDGET_EXCEEDED"
     assert "raise max_cost_usd" in str(refused.value)
+
+
+def test_a_run_ends_though_ranking_and_budget_disagree(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given candidates that rank as affordable, when no budget covers them, then the run fails."""
+    monkeypatch.setattr(Budget, "could_reserve", lambda _budget, _amount: False)
+    asked = {"objective": "One line on tea"}
+    run = client.runs.create("llm.generate", asked, max_cost_usd=0.05)
+    with pytest.raises(WorkError) as failed:
+        run.wait(timeout=PATIENCE_S)
+    assert failed.value.code.name == "BUDGET_EXCEEDED"
+    assert run.record.attempts == []

@@ -60,7 +60,9 @@ class AttemptLoop:
                 except CircuitOpen:
                     break  # healthy when it was chosen, but not when its place came
                 except InsufficientBudgetError:
-                    break  # other calls have meanwhile spent what it would need
+                    # Other calls have spent the money since the candidate was chosen.
+                    search.note_unaffordable(chosen.candidate)
+                    break
                 except ProviderError as error:
                     delay_s = search.find_retry_delay_s(error, connection, gate)
                     if delay_s is None:

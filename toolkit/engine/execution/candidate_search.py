@@ -63,6 +63,8 @@ class CandidateSearch:
         # Whether the vendor that was chosen last has another connection that may be.
         self._has_spare = False
         self._last_error: ProviderError | None = None
+        # The smallest bound of each connection and model that the budgets did not cover.
+        self._uncovered: dict[tuple[str | None, str | None], Decimal] = {}
 
     async def choose(self) -> ChosenCandidate:
         """Choose the connection to call next; where all cool down, wait for the soonest.
@@ -116,6 +118,24 @@ class CandidateSearch:
             self._throttled.add(connection.id)
             return None
         return delay_s
+
+    def note_unaffordable(self, candidate: RankedCandidate) -> None:
+        """Note that the budgets do not cover a candidate that the ranking counted as affordable.
+
+        Spent money does not come back, so the same bound is hopeless; only a smaller one, with a
+        lower cap, may fit. This bounds the rounds even if ranking and budgets disagree.
+
+        Raises:
+            WorkError: `BUDGET_EXCEEDED` if the candidate was refused before at this bound.
+        """
+        key, bound = (candidate.connection_id, candidate.model), candidate.reservation_usd
+        refused = self._uncovered.get(key)
+        if bound is None or (refused is not None and bound >= refused):
+            raise WorkError(
+                ErrorCode.BUDGET_EXCEEDED,
+                "Other calls have spent the budget that this call needs: raise max_cost_usd.",
+            )
+        self._uncovered[key] = bound
 
     def should_fall_back(self, error: ProviderError, connection: Connection) -> bool:
         """Tell whether anything is left to try after a failure."""
