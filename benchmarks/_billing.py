@@ -3,6 +3,7 @@
 They share nothing with the engine or the sandbox: their prices stand here, as on their pages.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,27 +13,50 @@ from typing import Any
 import httpx
 
 MILLION = Decimal(1_000_000)
+# The tier that serves a request, by the vendors' own words for it.
+_TIERS = {"default": "standard", "standard": "standard", "standard_only": "standard"}
 
 
 @dataclass(frozen=True, slots=True)
 class Tariff:
-    """Dollars per million tokens in and out, and from which input length on they are others."""
+    """Dollars per million tokens in and out, and from which input length on they are others.
+
+    Attributes:
+        write: what input costs that is written to the prompt cache, as a share of other input.
+        tiers: what each other service tier costs, as a share of the standard one.
+    """
 
     given: str
     made: str
     above: int = 10**9
     dearer: tuple[str, str] = ("0", "0")
+    write: str = "1"
+    tiers: Mapping[str, str] = field(default_factory=dict)
 
-    def usd(self, given: int, made: int) -> Decimal:
+    def usd(self, bill: "Bill") -> Decimal:
         """The bill of one request."""
-        rates = self.dearer if given > self.above else (self.given, self.made)
-        return (Decimal(rates[0]) * given + Decimal(rates[1]) * made) / MILLION
+        rates = self.dearer if bill.given > self.above else (self.given, self.made)
+        counted = bill.given + bill.written * (Decimal(self.write) - 1)
+        whole = Decimal(rates[0]) * counted + Decimal(rates[1]) * bill.made
+        return whole * Decimal(self.tiers.get(bill.tier, "1")) / MILLION
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """The tokens of one request in and out, those written to the cache, and the tier."""
+
+    given: int
+    made: int
+    written: int
+    tier: str
 
 
 TARIFFS = {
-    "openai": Tariff("0.10", "0.50", 272_000, ("0.20", "0.75")),
-    "anthropic": Tariff("0.10", "0.50", 100_000, ("0.50", "2.50")),
-    "google": Tariff("0.75", "3.75"),
+    "openai": Tariff(
+        "0.10", "0.50", 272_000, ("0.20", "0.75"), "1.25", {"priority": "2", "flex": "0.5"}
+    ),
+    "anthropic": Tariff("0.10", "0.50", 100_000, ("0.50", "2.50"), "1.25", {"priority": "1.5"}),
+    "google": Tariff("0.75", "3.75", tiers={"priority": "1.8", "flex": "0.5"}),
     "minimax": Tariff("0.30", "1.20", 512_000, ("0.60", "2.40")),
 }
 _HOSTS = {
@@ -51,7 +75,14 @@ class Rule:
         template: tokens that it puts around what is sent.
         share: of the cap that is used up by an answer.
         stop: tokens that it counts beyond the cap.
-        thoughts: tokens of reasoning beside the cap, at who says that they are counted beside it.
+        thoughts: tokens of reasoning that a model wants to spend. At Google they come beside the
+            cap, as its guide says, up to the thinking budget; elsewhere within the cap.
+        overthinks: whether Google's models think past their budget, as they were seen to, but then
+            within the cap.
+        writes: whether OpenAI's server writes each prompt to its cache: `implicit` unless a request
+            asks for the mode `explicit`, `always` or `never`.
+        project_tier: the tier of the requests that name none.
+        refuses: names of fields that are refused with 400, for which nothing is billed.
         outcome: `answered`; `lost`, where the answer never comes; `garbled`, where it is no JSON;
             `silent`, where it does not tell what was billed.
     """
@@ -60,6 +91,10 @@ class Rule:
     share: float = 0.2
     stop: int = 0
     thoughts: int = 0
+    overthinks: bool = False
+    writes: str = "implicit"
+    project_tier: str = "standard"
+    refuses: tuple[str, ...] = ()
     outcome: str = "answered"
 
 
@@ -68,6 +103,11 @@ RULES: Mapping[str, Rule] = {
     "long template": Rule(template=240),
     "to the cap": Rule(share=1.0, stop=1),
     "thoughts": Rule(share=1.0, thoughts=4_000),
+    "thoughts past the budget": Rule(thoughts=100_000, overthinks=True),
+    "cache writes": Rule(share=1.0, stop=1, writes="always"),
+    "cache options refused": Rule(share=1.0, stop=1, refuses=("prompt_cache_options",)),
+    "priority project": Rule(share=1.0, stop=1, project_tier="priority"),
+    "flex project": Rule(share=1.0, stop=1, project_tier="flex", writes="always"),
     "answer lost": Rule(share=1.0, outcome="lost"),
     "answer garbled": Rule(share=1.0, outcome="garbled"),
     "usage not told": Rule(share=1.0, outcome="silent"),
@@ -82,33 +122,58 @@ class Billing(httpx.AsyncBaseTransport):
         count: the tokenizer.
         rule: how is billed.
         every: with an `outcome` of its own, only each so many requests have it.
+        holds: whether each so many answers do not come before the caller leaves.
         ledger: what each request was billed, in US dollars.
+        held: set once an answer is held.
     """
 
     count: Callable[[str], int]
     rule: Rule
     every: int = 3
+    holds: bool = False
     ledger: list[Decimal] = field(default_factory=list)
+    held: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Bill a request, and answer it as the rule has it."""
         vendor = _HOSTS[request.url.host]
         body = json.loads(await request.aread())
-        given = sum(map(self.count, _texts(body))) + self.rule.template
-        cap = _cap(body)
-        made = max(1, int(cap * self.rule.share)) + self.rule.stop
-        if vendor == "google":
-            made += self.rule.thoughts
-        self.ledger.append(TARIFFS[vendor].usd(given, made))
-        outcome = self.rule.outcome if len(self.ledger) % self.every == 0 else "answered"
+        refused = [name for name in self.rule.refuses if name in body]
+        if refused:
+            error = {"message": f"Unknown parameter: '{refused[0]}'.", "param": refused[0]}
+            return httpx.Response(400, json={"error": error}, request=request)
+        bill = self._measure(vendor, body)
+        self.ledger.append(TARIFFS[vendor].usd(bill))
+        is_nth = len(self.ledger) % self.every == 0
+        outcome = self.rule.outcome if is_nth else "answered"
         if self.rule.outcome == "silent":
             outcome = "silent"
+        if self.holds and is_nth:
+            self.held.set()
+            await asyncio.Event().wait()  # until the caller leaves
         if outcome == "lost":
             raise httpx.ReadError("the connection was lost", request=request)
         if outcome == "garbled":
             return httpx.Response(200, content=b"<html>", request=request)
-        usage = None if outcome == "silent" else (given, made)
-        return httpx.Response(200, json=_answer(vendor, usage), request=request)
+        headers = {"x-gemini-service-tier": bill.tier} if vendor == "google" else {}
+        answer = _answer(vendor, None if outcome == "silent" else bill)
+        return httpx.Response(200, json=answer, headers=headers, request=request)
+
+    def _measure(self, vendor: str, body: Any) -> Bill:
+        given = sum(map(self.count, _texts(body))) + self.rule.template
+        cap = _cap(body)
+        made = max(1, int(cap * self.rule.share))
+        if vendor == "google" and not self.rule.overthinks:
+            config = body["generationConfig"].get("thinkingConfig", {})
+            made += min(self.rule.thoughts, config.get("thinkingBudget", self.rule.thoughts))
+        else:
+            made = min(made + self.rule.thoughts, cap)
+        mode = body.get("prompt_cache_options", {}).get("mode", "implicit")
+        writes = self.rule.writes == "always" or (self.rule.writes, mode) == ("implicit",) * 2
+        written = given if vendor == "openai" and writes else 0
+        named = body.get("service_tier", body.get("serviceTier", "auto"))
+        tier = self.rule.project_tier if named == "auto" else _TIERS[named]
+        return Bill(given, made + self.rule.stop, written, tier)
 
 
 def _texts(body: Any) -> list[str]:
@@ -131,19 +196,27 @@ def _cap(body: Any) -> int:
     return int(config.get("maxOutputTokens") or next(body[n] for n in names if n in body))
 
 
-def _answer(vendor: str, usage: tuple[int, int] | None) -> dict[str, Any]:
-    given, made = usage or (0, 0)
+def _answer(vendor: str, bill: Bill | None) -> dict[str, Any]:
     if vendor == "anthropic":
-        told = {"input_tokens": given, "output_tokens": made} if usage else {}
+        told: dict[str, Any] = {}
+        if bill is not None:
+            told = {"input_tokens": bill.given, "output_tokens": bill.made}
+            told["service_tier"] = bill.tier
         content = [{"type": "text", "text": "So it is."}]
         return {"id": "m", "content": content, "stop_reason": "end_turn", "usage": told}
     if vendor == "google":
-        told = {"promptTokenCount": given, "candidatesTokenCount": made} if usage else {}
-        content = {"parts": [{"text": "So it is."}]}
-        return {
-            "candidates": [{"content": content, "finishReason": "STOP"}],
-            "usageMetadata": told,
-        }
+        told = {}
+        if bill is not None:
+            told = {"promptTokenCount": bill.given, "candidatesTokenCount": bill.made}
+        parts = {"parts": [{"text": "So it is."}]}
+        candidates = [{"content": parts, "finishReason": "STOP"}]
+        return {"candidates": candidates, "usageMetadata": told}
     message = {"role": "assistant", "content": "So it is."}
-    told = {"prompt_tokens": given, "completion_tokens": made} if usage else {}
-    return {"id": "c", "choices": [{"message": message, "finish_reason": "stop"}], "usage": told}
+    head: dict[str, Any] = {"id": "c"}
+    told = {}
+    if bill is not None:
+        told = {"prompt_tokens": bill.given, "completion_tokens": bill.made}
+        told["prompt_tokens_details"] = {"cache_write_tokens": bill.written}
+        if vendor == "openai":
+            head["service_tier"] = {"standard": "default"}.get(bill.tier, bill.tier)
+    return {**head, "choices": [{"message": message, "finish_reason": "stop"}], "usage": told}

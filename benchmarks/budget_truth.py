@@ -1,11 +1,15 @@
 """What was paid over what was allowed, billed by real tokenizers: never above 1.
 
 Run `python -m benchmarks.budget_truth [FOLDER]`; FOLDER may have more tokenizers, as
-`tokenizer.json` files. Workflows of texts in many scripts are run under budgets that do not cover
-all of them, at vendors that bill by rules of their own (`_billing`), one node after the other, side
-by side, and as runs of their own that share nothing. A workflow is let in where what is expected of
-it fits, so its budget is just that, and what it may come to is more. The share of a budget that
-could be used is told for one that covers 50 calls' bounds: the last call's need is left over.
+`tokenizer.json` files. Workflows of texts in many scripts run under budgets that do not cover all
+of them. The vendors bill by rules of their own (`_billing`): cache writes, service tiers,
+reasoning, lost answers. Calls run one after the other, side by side, and as runs that share
+nothing. Two more trials interrupt calls in flight: the caller cancels the workflow, or the engine
+ends and another one takes up the rest.
+
+A workflow is accepted if its expected cost fits, so its budget is just that, and its bound is more.
+The share of a budget that could be used is reported for a budget of 50 calls' bounds: the last
+call's bound is left over.
 """
 
 import asyncio
@@ -13,7 +17,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from itertools import cycle
 from pathlib import Path
 
 from benchmarks._billing import RULES, TARIFFS, Billing, Rule
@@ -31,12 +35,15 @@ from toolkit.plugins.tokens import estimate_tokens
 from toolkit.secrets import MappingResolver
 from toolkit.settings import Settings
 
-INTERLEAVINGS = ("one after the other", "side by side", "single runs")
+INTERLEAVINGS = ("one after the other", "side by side", "single runs", "cancelled", "restarted")
 LEAST_USABLE = 0.8
 BOUNDS_COVERED = 50
 CAP = 300
 # So that the first calls, which nothing has been learnt from yet, fit.
-LEFT_OVER = 0.001
+LEFT_OVER = 0.004
+# Fewer texts come again, under a budget that expects them once.
+LEAST_NODES = 15
+INTERRUPTED = ("cancelled", "restarted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +80,44 @@ async def try_rule(
     count: Count, rule: Rule, interleaving: str, texts: Mapping[str, str]
 ) -> Outcome:
     """Run every text under a budget that does not cover what all of them may come to."""
-    billing = Billing(count, rule)
+    billing = Billing(count, rule, holds=interleaving in INTERRUPTED)
     with tempfile.TemporaryDirectory() as folder:
         engine, context = await open_engine(Path(folder), billing)
         try:
             if interleaving == "single runs":
                 return await _single_runs(engine, context, billing, texts)
-            return await _workflow(engine, context, billing, texts, interleaving)
+            limit = LEFT_OVER + await _sum_expected(engine, context, texts)
+            chained = interleaving == "one after the other"
+            started = await _create_workflow(engine, context, texts, limit, chained=chained)
+            if interleaving in INTERRUPTED:
+                await _wait_for_interrupt(engine, context, started, billing)
+            if interleaving == "cancelled":
+                await engine.workflows.cancel(context, started)
+            elif interleaving == "restarted":
+                await engine.close(0)
+                billing.holds = False
+                engine, context = await open_engine(Path(folder), billing, connect=False)
+            await engine.wait(context, started, 60)
+            workflow = await engine.workflows.get(context, started)
+            paid = float(sum(billing.ledger))
+            spent = workflow.cost_incurred_usd
+            return Outcome(paid / limit, paid / spent if spent else 1.0, len(billing.ledger))
         finally:
             await engine.close(0)
+
+
+async def _wait_for_interrupt(
+    engine: Engine, context: RequestContext, workflow_id: str, billing: Billing
+) -> None:
+    """Wait until a call is in flight that gets no answer, or until the workflow has ended."""
+    waits = [
+        asyncio.ensure_future(engine.wait(context, workflow_id, 60)),
+        asyncio.ensure_future(billing.held.wait()),
+    ]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    await asyncio.gather(*waits, return_exceptions=True)
 
 
 async def _single_runs(
@@ -106,36 +142,25 @@ async def _single_runs(
     return Outcome(worst, told, calls)
 
 
-async def _workflow(
-    engine: Engine,
-    context: RequestContext,
-    billing: Billing,
-    texts: Mapping[str, str],
-    interleaving: str,
-) -> Outcome:
-    """All texts in one workflow, whose budget covers what is expected of them."""
-    limit = LEFT_OVER
+async def _sum_expected(engine: Engine, context: RequestContext, texts: Mapping[str, str]) -> float:
+    """Sum up what the texts are expected to cost."""
+    expected = 0.0
     for i, text in enumerate(texts.values()):
-        route = await engine.runs.route(context, _run(text, _capped(i)))
-        limit += route.estimated_cost_usd or 0.0
-    paid, spent = await run_workflow(
-        engine, context, billing, list(texts.values()), limit, interleaving
-    )
-    told = float(paid) / spent if spent else 1.0
-    return Outcome(float(paid) / limit, told, len(billing.ledger))
+        route = await engine.runs.route(context, _run(text, _vendor(i)))
+        expected += route.estimated_cost_usd or 0.0
+    return expected
 
 
-async def run_workflow(
+async def _create_workflow(
     engine: Engine,
     context: RequestContext,
-    billing: Billing,
-    texts: Sequence[str],
+    texts: Mapping[str, str],
     limit: float,
-    interleaving: str,
-) -> tuple[Decimal, float]:
-    """Run texts under one budget; what the vendors billed, and what the record says was spent."""
-    chained = interleaving == "one after the other"
-    billing.ledger.clear()
+    *,
+    chained: bool,
+) -> str:
+    """Create a workflow of all texts under one budget, and return its id."""
+    nodes = max(len(texts), LEAST_NODES)
     workflow = await engine.workflows.create(
         context,
         WorkflowCreate(
@@ -148,15 +173,13 @@ async def run_workflow(
                     capability="llm.generate",
                     input={"objective": text, "max_tokens": CAP},
                     depends_on=[f"n{i - 1}"] if chained and i else [],
-                    options=Options(provider=_capped(i)),
+                    options=Options(provider=_vendor(i)),
                 )
-                for i, text in enumerate(texts)
+                for i, text in zip(range(nodes), cycle(texts.values()), strict=False)
             ],
         ),
     )
-    await engine.wait(context, workflow.id, 60)
-    workflow = await engine.workflows.get(context, workflow.id)
-    return sum(billing.ledger, Decimal(0)), workflow.cost_incurred_usd
+    return workflow.id
 
 
 async def measure_usable(count: Count) -> float:
@@ -206,12 +229,6 @@ def _run(text: str, provider: str) -> RunCreate:
 
 def _vendor(i: int) -> str:
     return list(TARIFFS)[i % len(TARIFFS)]
-
-
-def _capped(i: int) -> str:
-    """A vendor whose cap bounds the bill: what another may come to is hundreds of times as much."""
-    capped = [vendor for vendor in TARIFFS if vendor != "google"]
-    return capped[i % len(capped)]
 
 
 def tell_tokens(tokenizers: Mapping[str, Count], texts: Mapping[str, str]) -> bool:

@@ -75,12 +75,17 @@ class TokenPrices(BaseModel):
     Attributes:
         input_tokens: of what is sent; 0 for a server of one's own.
         output_tokens: of what it answers.
+        cached_input_tokens: price of input read from the server's prompt cache; by default, the
+            price of other input.
+        cache_write_tokens: price of input written to that cache; unknown by default.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     input_tokens: PerMillion
     output_tokens: PerMillion
+    cached_input_tokens: PerMillion | None = None
+    cache_write_tokens: PerMillion | None = None
 
 
 class VendorSettings(BaseModel):

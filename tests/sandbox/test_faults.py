@@ -178,6 +178,7 @@ ORDERS: dict[str, Callable[[Faults, str], object]] = {
     "outage": lambda faults, name: faults.outage(name),
     "refuse_key": lambda faults, name: faults.refuse_key(name),
     "price": lambda faults, name: faults.price(name, 2),
+    "project_tier": lambda faults, name: faults.project_tier(name, "priority"),
     "say": lambda faults, name: faults.say(name, "x"),
     "clear": lambda faults, name: faults.clear(name),
 }

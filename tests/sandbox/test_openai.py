@@ -7,6 +7,8 @@ import httpx
 import jsonschema
 import pytest
 
+from toolkit.sandbox.state import SandboxState
+
 CHAT = "/openai/v1/chat/completions"
 ASK = [{"role": "user", "content": "A 20-word teaser about tidal power"}]
 SCHEMA = {
@@ -86,6 +88,19 @@ async def test_sandbox_name_is_accepted(openai: httpx.AsyncClient) -> None:
         ({"max_tokens": 5}, 400, "unsupported_parameter", "max_tokens"),
         ({"temperature": 0.3}, 400, "unsupported_value", "temperature"),
         ({"temperature": 3}, 400, "decimal_above_max_value", "temperature"),
+        ({"service_tier": "cheap"}, 400, "invalid_value", "service_tier"),
+        (
+            {"prompt_cache_options": {"mode": "none"}},
+            400,
+            "invalid_value",
+            "prompt_cache_options.mode",
+        ),
+        (
+            {"model": "gpt-4o", "prompt_cache_options": {"mode": "explicit"}},
+            400,
+            "unsupported_parameter",
+            "prompt_cache_options",
+        ),
         ({"max_completion_tokens": 0}, 400, "integer_below_min_value", "max_completion_tokens"),
         ({"colour": "red"}, 400, "unknown_parameter", "colour"),
         ({"response_format": {"type": "xml"}}, 400, "invalid_value", "response_format.type"),
@@ -277,3 +292,78 @@ async def test_a_whole_plan_is_of_the_material_alone(openai: httpx.AsyncClient) 
     assert plan["nodes"][1]["depends_on"] == ["text"]
     assert plan["deliverables"] == ["card"]
     assert plan["missing"] == [{"capability": "speech.generate", "quote": said}]
+
+
+LONG = "The tide turns twice a day, and mills along the coast were built for that. " * 80
+
+
+async def ask_usage(openai: httpx.AsyncClient, prompt: str, **fields: Any) -> dict[str, int]:
+    """Return what a prompt is billed: all its tokens, those read from the cache, and written."""
+    body = {"model": "gpt-6-luna", "messages": [{"role": "user", "content": prompt}], **fields}
+    usage = (await openai.post(CHAT, json=body)).json()["usage"]
+    details = usage["prompt_tokens_details"]
+    names = ("cached_tokens", "cache_write_tokens")
+    return {"prompt_tokens": usage["prompt_tokens"], **{name: details[name] for name in names}}
+
+
+async def test_writes_a_long_prompt_to_the_cache_and_reads_it_again(
+    openai: httpx.AsyncClient,
+) -> None:
+    """Given the default mode, then a long prompt is written once, and read when it comes again."""
+    first, second = [await ask_usage(openai, LONG) for _ in range(2)]
+    whole = first["prompt_tokens"]
+    assert whole > 1024
+    assert (first["cached_tokens"], first["cache_write_tokens"]) == (0, whole)
+    assert (second["cached_tokens"], second["cache_write_tokens"]) == (whole, 0)
+
+
+async def test_reads_a_cached_beginning_of_a_conversation(openai: httpx.AsyncClient) -> None:
+    """Given a conversation that goes on, then its cached part is read, and the rest is written."""
+    turns = [{"role": "user", "content": LONG}]
+    whole = (await ask_usage(openai, LONG))["prompt_tokens"]
+    turns += [{"role": "assistant", "content": "So it is."}, {"role": "user", "content": "Why?"}]
+    body = {"model": "gpt-6-luna", "messages": turns}
+    details = (await openai.post(CHAT, json=body)).json()["usage"]["prompt_tokens_details"]
+    assert details["cached_tokens"] == whole
+    assert 0 < details["cache_write_tokens"] < 50
+
+
+@pytest.mark.parametrize("prompt", ["Tides?", LONG], ids=["short", "long"])
+async def test_writes_nothing_that_no_breakpoint_marks(
+    openai: httpx.AsyncClient, prompt: str
+) -> None:
+    """Given the mode `explicit` and no breakpoint, then nothing is written, and nothing read."""
+    options = {"prompt_cache_options": {"mode": "explicit"}}
+    for _ in range(2):
+        usage = await ask_usage(openai, prompt, **options)
+        assert (usage["cached_tokens"], usage["cache_write_tokens"]) == (0, 0)
+
+
+async def test_a_short_prompt_is_not_written(openai: httpx.AsyncClient) -> None:
+    """Given a prompt below the least length, then the default mode writes nothing."""
+    assert (await ask_usage(openai, "Tides?"))["cache_write_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("project", "asked", "served"),
+    [
+        (None, None, "default"),
+        ("priority", None, "priority"),
+        ("priority", "auto", "priority"),
+        ("priority", "default", "default"),
+        ("priority", "flex", "flex"),
+        (None, "fast", "priority"),
+    ],
+)
+async def test_serves_the_tier_that_is_asked_for_or_the_projects(
+    openai: httpx.AsyncClient,
+    state: SandboxState,
+    project: str | None,
+    asked: str | None,
+    served: str,
+) -> None:
+    """Given a project's tier, then it serves the requests that do not name another."""
+    if project is not None:
+        state.faults.project_tier("openai", project)
+    body = {"model": "gpt-6-luna", "messages": ASK, **({"service_tier": asked} if asked else {})}
+    assert (await openai.post(CHAT, json=body)).json()["service_tier"] == served

@@ -38,7 +38,7 @@ def test_an_answer(client: Any) -> None:
     assert "tide" in answer.text.lower()
     assert answer.candidates[0].finish_reason == genai.types.FinishReason.STOP
     usage = answer.usage_metadata
-    total = usage.prompt_token_count + usage.candidates_token_count
+    total = usage.prompt_token_count + usage.candidates_token_count + usage.thoughts_token_count
     assert usage.total_token_count == total > 0
     assert (answer.model_version, bool(answer.response_id)) == (f"{MODEL}-sandbox", True)
 

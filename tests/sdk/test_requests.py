@@ -72,7 +72,8 @@ def test_google(operation: TextRequest) -> None:
 
     assert types.Content.model_config.get("extra") == "forbid"
     body = get_sent_body("google", operation)
-    assert set(body) <= {"contents", "systemInstruction", "generationConfig"}
+    assert set(body) <= {"contents", "systemInstruction", "generationConfig", "serviceTier"}
+    assert body["serviceTier"] in list(types.ServiceTier)
     for content in [*body["contents"], body["systemInstruction"]]:
         types.Content.model_validate(content)
     types.GenerationConfig.model_validate(body["generationConfig"])

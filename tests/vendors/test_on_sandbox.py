@@ -40,6 +40,7 @@ from toolkit.plugins.infrastructure import (
 from toolkit.plugins.streaming import STREAM_READER
 from toolkit.sandbox import SANDBOX_KEYS, VENDOR_PATHS, create_app
 from toolkit.sandbox.transport import AppTransport
+from toolkit.sandbox.wires import anthropic, aws, elevenlabs, google, minimax, openai, runpod_jobs
 from toolkit.sandbox.wires.aws import ACCESS_KEY, SIGNING_KEY
 from toolkit.sandbox.wires.runpod import RunPodAccount
 
@@ -133,7 +134,52 @@ async def test_text(cloud: SandboxDriver, vendor: str) -> None:
     assert reply.text
     assert vendor == "aws" or reply.model.endswith("-sandbox")  # aws names no model
     assert reply.vendor_request_id
-    assert min(reply.cost.units.values()) > 0
+    assert min(reply.cost.units["input_tokens"], reply.cost.units["output_tokens"]) > 0
+
+
+SAMPLES: dict[str, Operation[Any]] = {
+    "text": TextRequest(prompt="Write two sentences about tides."),
+    "speech": SpeechRequest(text="Tides turn."),
+    "image": ImageRequest(prompt="a tidal mill", width=256, height=256, steps=4),
+}
+CATALOGUE = [
+    (vendor.id, model.kind, model.id)
+    for vendor in VENDORS.values()
+    for model in vendor.models
+    if model.kind in SAMPLES and vendor.id in VENDOR_PATHS
+    if model.id != "served-by-the-endpoint"  # it stands for whatever an endpoint serves
+]
+
+
+@pytest.mark.parametrize(("vendor", "kind", "model"), CATALOGUE)
+async def test_serves_every_model_of_the_catalogue(
+    cloud: SandboxDriver, vendor: str, kind: str, model: str
+) -> None:
+    """Given any model that can be asked for, then the simulated vendor answers for it."""
+    reply = await cloud.run(vendor, SAMPLES[kind], model=model)
+    assert reply.cost.units
+
+
+def test_serves_no_model_without_a_place_in_the_catalogue() -> None:
+    """Given the models that each wire serves, then the catalogue has them, but for known ones."""
+    served = {
+        "openai": set(openai.MODELS),
+        "anthropic": set(anthropic.MODELS),
+        "google": set(google.MODELS),
+        "minimax": {*minimax.CHAT_MODELS, *minimax.SPEECH_MODELS},
+        "elevenlabs": set(elevenlabs.MODELS),
+        "aws": {*aws.MODELS}
+        | {f"{part}.{name}" for name, parts in aws.PROFILES.items() for part in parts},
+        "runpod": set(runpod_jobs.PUBLIC_MODELS),
+    }
+    listed = {vendor.id: {model.id for model in vendor.models} for vendor in VENDORS.values()}
+    extra = {name: models - listed[name] for name, models in served.items()}
+    assert {name: models for name, models in extra.items() if models} == {
+        # They take `max_tokens` and a temperature, as servers do that an operator may name.
+        "openai": {"gpt-4.1", "gpt-4.1-mini", "gpt-4o", "gpt-4o-mini"},
+        # The vendor still lists it; its price was not seen.
+        "minimax": {"speech-01-hd", "speech-01-turbo"},
+    }
 
 
 @pytest.mark.parametrize("vendor", LLMS)

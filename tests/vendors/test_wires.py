@@ -60,6 +60,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "google": CANDIDATE,
     "aws": CONVERSED,
 }
+CACHE_UNITS = {"anthropic": {"cached_input_tokens": 2.0, "cache_write_tokens": 5.0}}
 
 
 @pytest.mark.parametrize("vendor", ANSWERS)
@@ -67,8 +68,8 @@ def test_an_answer_is_read(drive: VendorDrive, vendor: str) -> None:
     """Given the answer of its documents, then text, model and every billed token are read."""
     reply = drive(flow(vendor, TEXT), ok(ANSWERS[vendor]))
     assert (reply.text, reply.finish) == ("Tides turn.", "stop")
-    cached = {"cached_input_tokens": 2.0} if vendor == "anthropic" else {}
-    assert reply.cost.units == {"input_tokens": 17.0, "output_tokens": 4.0, **cached}
+    units = {"input_tokens": 17.0, "output_tokens": 4.0, **CACHE_UNITS.get(vendor, {})}
+    assert reply.cost.units == units
     assert reply.model
 
 
@@ -82,6 +83,7 @@ def test_the_body_of_anthropic(drive: VendorDrive) -> None:
         "max_tokens": 50,
         "messages": [{"role": "user", "content": "Outline tides."}],
         "output_config": {"format": {"type": "json_schema", "schema": SCHEMA}},
+        "service_tier": "standard_only",
     }
 
 
@@ -94,7 +96,9 @@ def test_the_body_of_google(drive: VendorDrive) -> None:
         "temperature": 0.3,
         "responseMimeType": "application/json",
         "responseJsonSchema": SCHEMA,
+        "thinkingConfig": {"thinkingBudget": 512},
     }
+    assert drive.body()["serviceTier"] == "standard"
     drive(flow("google", TEXT, model="gemini-flash-latest"), ok(CANDIDATE))
     assert drive.requests[1].url.path.startswith("/v1beta/")
     assert drive.body()["systemInstruction"] == {"parts": [{"text": "Be brief."}]}
@@ -106,6 +110,7 @@ def test_the_body_of_aws(drive: VendorDrive) -> None:
     assert drive.requests[0].url.raw_path == b"/model/us.amazon.nova-2-lite-v1%3A0/converse"
     body = drive.body()
     assert body["inferenceConfig"] == {"maxTokens": 50, "temperature": 0.3}
+    assert body["serviceTier"] == {"type": "default"}
     asked = body["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
     assert json.loads(asked["schema"]) == SCHEMA
     drive(flow("aws", JSON_TEXT, model="anthropic.claude-haiku-5-5"), ok(CONVERSED))

@@ -40,6 +40,8 @@ class CatalogModel(Record):
         prices_usd: of one unit, by unit; what is not known is left out, and 0 is really 0.
         price_tiers: the prices of longer inputs, which then hold for all of a request.
         batch_share: the share of the prices that the vendor's batch API takes; none without one.
+        service_tier_shares: the share of the prices that each other service tier takes, by our
+            name of the tier: `flex` or `priority`.
         bound: what the most that a call may come to rests on; none where it has no bound, so that
             it cannot be used under a budget.
         ends: the day on which the vendor shuts it down, where that is announced.
@@ -57,6 +59,7 @@ class CatalogModel(Record):
     prices_usd: dict[str, Usd] = {}
     price_tiers: list[CatalogPriceTier] = []
     batch_share: float | None = None
+    service_tier_shares: dict[str, float] = {}
     bound: str | None = None
     ends: date | None = None
     successor: str | None = None

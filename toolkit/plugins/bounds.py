@@ -7,7 +7,7 @@ what is *expected* is `Operation.units()`. Each bound names the source it rests 
 import json
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -57,6 +57,8 @@ class TokenBound:
         capped: whether that is all that is billed, reasoning included; the model's own limit
             counts otherwise.
         unless_it_reasons: whether that is so only for models that do not reason unasked.
+        reasoning: the most tokens that a model which reasons unasked may reason, by the cap on the
+            answer, as its requests allow it; None if they do not limit it.
         overhead: tokens that the vendor's template may put around what is sent.
 
     >>> bound = TokenBound("its reference", overhead=10)
@@ -67,13 +69,18 @@ class TokenBound:
     source: str
     capped: bool = True
     unless_it_reasons: bool = False
+    reasoning: Callable[[int], int] | None = None
     overhead: int = 256
 
     def units(self, operation: TextRequest, model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the tokens in and out."""
         given = _count_input_bytes(operation) + self.overhead
-        capped = self.cap_holds(model)
-        made = operation.max_tokens + OUTPUT_MARGIN if capped else model.output_limit
+        made = model.output_limit
+        if self.cap_holds(model):
+            made = operation.max_tokens + OUTPUT_MARGIN
+        elif model.reasons and self.reasoning is not None:
+            most = operation.max_tokens + self.reasoning(operation.max_tokens) + OUTPUT_MARGIN
+            made = most if made is None else min(most, made)
         if made is None:
             return None
         return {"input_tokens": float(given), "output_tokens": float(made)}

@@ -8,12 +8,12 @@ from typing import TypedDict
 
 from toolkit.plugins.bounds import TokenBound
 from toolkit.plugins.operations import TextRequest
-from toolkit.plugins.pricing import CACHED_INPUT_TOKENS
+from toolkit.plugins.pricing import CACHE_WRITE_TOKENS, CACHED_INPUT_TOKENS, INPUT_TOKENS
 from toolkit.plugins.vendor import Model, Vendor
 
 OPENAI_WIRE = "openai"
 _ID = re.compile(r"[a-z][a-z0-9_]*")
-_PRICED_UNITS = ("input_tokens", CACHED_INPUT_TOKENS, "output_tokens")
+_PRICED_UNITS = (INPUT_TOKENS, CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS, "output_tokens")
 _MILLION = 1_000_000
 
 
@@ -21,14 +21,16 @@ class TextModel(TypedDict, total=False):
     """The prices and limits of a text model; `Model` says what else each means.
 
     Attributes:
-        input_tokens, cached_input_tokens, output_tokens: US dollars per million, as text so that
-            they are exact; what is not billed is "0", what is left out is not known.
+        input_tokens, cached_input_tokens, cache_write_tokens, output_tokens: US dollars per
+            million, as text so that they are exact; what is not billed is "0", what is left out is
+            not known.
         output_limit: the most tokens that it can answer with.
         reasons: whether it may bill reasoning that nobody asked for.
     """
 
     input_tokens: str
     cached_input_tokens: str
+    cache_write_tokens: str
     output_tokens: str
     output_limit: int
     reasons: bool

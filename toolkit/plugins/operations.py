@@ -31,10 +31,18 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The base of all replies: the model that answered, the vendor's request id, and the cost."""
+    """The base of all replies.
+
+    Attributes:
+        model: the model that answered.
+        vendor_request_id: the vendor's id of the request.
+        tier: the service tier that the vendor says it billed, by our name; None if it names none.
+        cost: the units and the price, as far as the vendor reports them.
+    """
 
     model: str
     vendor_request_id: str | None = None
+    tier: str | None = None
     cost: Cost = field(default_factory=Cost)
 
 

@@ -10,21 +10,37 @@ from toolkit.plugins.vendor import Model, Vendor
 
 _BILLIONTH = Decimal("1e-9")
 _NOTHING = Decimal()
-# The part of `input_tokens` that the vendor had seen before; dearer models of billing have none.
+_ALL = Decimal(1)
+INPUT_TOKENS = "input_tokens"
+# The parts of `input_tokens` that the vendor read from its prompt cache, and wrote to it.
 CACHED_INPUT_TOKENS = "cached_input_tokens"
+CACHE_WRITE_TOKENS = "cache_write_tokens"
+_INPUT_PARTS = frozenset((CACHED_INPUT_TOKENS, CACHE_WRITE_TOKENS))
+# The service tier that list prices are for.
+STANDARD_TIER = "standard"
 
 
-def calculate_cost(model: Model, units: Mapping[str, float]) -> Decimal | None:
+def calculate_cost(
+    model: Model, units: Mapping[str, float], tier: str = STANDARD_TIER
+) -> Decimal | None:
     """Calculate the cost in US dollars, to the billionth, in the tier that the input falls in.
 
     None when a unit that was used has no known price, or when no units are known at all: an
     unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
 
+    Args:
+        model: the model that was called.
+        units: the units that were billed, by name.
+        tier: the service tier that was billed. The cost is None if the model has no price for it.
+
     >>> model = Model("m", "text", {"input_tokens": Decimal("0.000001")})
     >>> calculate_cost(model, {"input_tokens": 1000})
     Decimal('0.001000000')
     """
-    return _sum_cost(_find_tier_prices(model, units.get("input_tokens", 0)), units)
+    share = _ALL if tier == STANDARD_TIER else model.service_tiers.get(tier)
+    if share is None:
+        return None
+    return _sum_cost(_find_tier_prices(model, units.get(INPUT_TOKENS, 0)), units, share)
 
 
 def calculate_max_cost(
@@ -41,13 +57,16 @@ def calculate_max_cost(
 
 
 def calculate_dearest_cost(model: Model, units: Mapping[str, float] | None) -> Decimal | None:
-    """Calculate the cost of units in the dearest tier that they may reach; none if unknown."""
+    """Calculate the cost of units in the dearest tier that they may reach; none if unknown.
+
+    All input counts as written to the vendor's prompt cache if that is dearer than to read it.
+    """
     if units is None:
         return None
     if not model.tiers:
-        return _sum_cost(model.prices, units)
-    reached = [tier.prices for tier in model.tiers if tier.above < units.get("input_tokens", 0)]
-    costs = [_sum_cost(prices, units) for prices in (model.prices, *reached)]
+        return _sum_cost(_raise_input_price(model.prices), units)
+    reached = [tier.prices for tier in model.tiers if tier.above < units.get(INPUT_TOKENS, 0)]
+    costs = [_sum_cost(_raise_input_price(prices), units) for prices in (model.prices, *reached)]
     return None if None in costs else max(cost for cost in costs if cost is not None)
 
 
@@ -67,8 +86,18 @@ def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
     return next((t.prices for t in reversed(model.tiers) if given > t.above), model.prices)
 
 
-def _sum_cost(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Decimal | None:
-    counted = units if CACHED_INPUT_TOKENS not in units else _split_cached_input(prices, units)
+def _raise_input_price(prices: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
+    """Return the prices with input at the price of a cache write, if that is the higher one."""
+    given, written = prices.get(INPUT_TOKENS), prices.get(CACHE_WRITE_TOKENS)
+    if given is None or written is None or written <= given:
+        return prices
+    return {**prices, INPUT_TOKENS: written}
+
+
+def _sum_cost(
+    prices: Mapping[str, Decimal], units: Mapping[str, float], share: Decimal = _ALL
+) -> Decimal | None:
+    counted = _split_input(prices, units) if units.keys() & _INPUT_PARTS else units
     if not counted:
         return None
     total = _NOTHING
@@ -78,18 +107,27 @@ def _sum_cost(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Deci
             if price is None:
                 return None
             total += price * _to_decimal(count)
-    return total.quantize(_BILLIONTH)
+    return (total * share).quantize(_BILLIONTH)
 
 
-def _split_cached_input(
-    prices: Mapping[str, Decimal], units: Mapping[str, float]
-) -> Mapping[str, float]:
-    """Count cached input on its own where it has a price, and as any other input where not."""
-    cached = min(units[CACHED_INPUT_TOKENS], units.get("input_tokens", 0.0))
-    counted = {unit: count for unit, count in units.items() if unit != CACHED_INPUT_TOKENS}
-    if cached and CACHED_INPUT_TOKENS in prices:
-        counted |= {"input_tokens": counted["input_tokens"] - cached, CACHED_INPUT_TOKENS: cached}
-    return counted
+def _split_input(prices: Mapping[str, Decimal], units: Mapping[str, float]) -> Mapping[str, float]:
+    """Count the parts of the input that have a price of their own apart from the rest of it.
+
+    Input that was read from the cache costs no more than other input, so it counts as other input
+    if it has no price. Input that was written to the cache may cost more, so it stays apart: its
+    cost is unknown if its price is.
+    """
+    left = units.get(INPUT_TOKENS, 0.0)
+    written = min(units.get(CACHE_WRITE_TOKENS, 0.0), left)
+    cached = min(units.get(CACHED_INPUT_TOKENS, 0.0), left - written)
+    if CACHED_INPUT_TOKENS not in prices:
+        cached = 0.0
+    rest = {unit: count for unit, count in units.items() if unit not in _INPUT_PARTS}
+    return rest | {
+        INPUT_TOKENS: left - written - cached,
+        CACHED_INPUT_TOKENS: cached,
+        CACHE_WRITE_TOKENS: written,
+    }
 
 
 @lru_cache(maxsize=4096)  # the same counts come up for each model that is compared

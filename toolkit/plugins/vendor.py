@@ -31,6 +31,8 @@ class Model:
         prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
         tiers: what longer inputs cost instead, the shortest first.
         batch: the share of these prices that the vendor's batch API takes; none without one.
+        service_tiers: the share of these prices that each other service tier takes, by our name
+            of the tier: `flex` or `priority`.
         default: whether it is used when a request names none.
         quality: its tier: 1 economy, 2 standard, 3 premium.
         output_limit: the most tokens that it can answer with, by its vendor; none if unknown.
@@ -50,6 +52,7 @@ class Model:
     prices: Mapping[str, Decimal] = field(default_factory=dict)
     tiers: tuple[PriceTier, ...] = ()
     batch: Decimal | None = None
+    service_tiers: Mapping[str, Decimal] = field(default_factory=dict)
     default: bool = False
     quality: int = 1
     output_limit: int | None = None

@@ -64,6 +64,7 @@ _FAULT_KINDS = {
     "until_s": "number|integer|null",
     "refuse_key": "boolean",
     "price_factor": "number|integer|null",
+    "service_tier": "string|null",
 }
 
 

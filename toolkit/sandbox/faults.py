@@ -56,6 +56,8 @@ class Fault:
         from_s, until_s: when it holds, in seconds since the cloud was opened.
         refuse_key: whether every key is a wrong one.
         price_factor: multiplies the prices that a vendor states in its answers.
+        service_tier: the tier that the account's project is set to, such as `priority`. It serves
+            every request that asks for no tier of its own, or for `auto`.
     """
 
     vendor: str
@@ -76,6 +78,7 @@ class Fault:
     until_s: float | None = None
     refuse_key: bool = False
     price_factor: float | None = None
+    service_tier: str | None = None
 
     def __post_init__(self) -> None:
         if self.mangle not in (None, "truncate", "garbage", "drip", "hang", "drop"):
@@ -97,6 +100,8 @@ class Fault:
             return str(200 if self.status is None else self.status)
         if self.piece_ms:
             return "pace"
+        if self.service_tier is not None:
+            return "service_tier"
         return self.mangle or ("price" if self.price_factor is not None else "delay")
 
 
@@ -109,6 +114,7 @@ class CallEffects:
     fault: Fault | None = None
     retry_after_s: float | None = None
     price_factor: float = 1.0
+    service_tier: str | None = None
 
 
 @dataclass(slots=True)
@@ -232,6 +238,10 @@ class Faults:
         """Multiply the prices that the vendor states in its answers."""
         self.add(Fault(vendor, price_factor=factor))
 
+    def project_tier(self, vendor: str, tier: str) -> None:
+        """Set the service tier of the account's project, for requests that ask for none."""
+        self.add(Fault(vendor, service_tier=tier))
+
     def say(self, vendor: str, *texts: str) -> None:
         """Have the vendor's models answer with these texts, one after the other, streamed or not.
 
@@ -308,6 +318,7 @@ class Faults:
                 weather.piece_ms += fault.piece_ms
                 if fault.price_factor is not None:
                     weather.price_factor *= fault.price_factor
+                weather.service_tier = fault.service_tier or weather.service_tier
                 if fault.rate_per_s is not None:
                     weather.retry_after_s = self._take_token(fault)
                     if weather.retry_after_s is None:

@@ -44,6 +44,7 @@ class VendorMiddleware:
         scope["sandbox_call"] = call
         weather = self._state.faults.draw_effects(vendor, call.path)
         scope["sandbox_price_factor"] = weather.price_factor
+        scope["sandbox_service_tier"] = weather.service_tier
         take_ordered_text.set(partial(self._state.faults.take_text, vendor))
         call.fault = weather.fault.summarize() if weather.fault else ""
         delay_ms = self._state.latency_ms + weather.delay_ms

@@ -73,6 +73,12 @@ def get_price_factor(request: Request) -> float:
     return factor
 
 
+def get_project_tier(request: Request) -> str | None:
+    """Return the service tier that the account's project is set to; None if it is set to none."""
+    tier: str | None = request.scope.get("sandbox_service_tier")
+    return tier
+
+
 def get_request_digest(request: Request) -> str:
     """Return the digest of the current request, from which every id in its reply is made."""
     call = request.scope["sandbox_call"]

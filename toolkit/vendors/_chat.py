@@ -4,13 +4,12 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Cost, Flow, ProviderError, TextReply, TextRequest
-from toolkit.plugins.pricing import CACHED_INPUT_TOKENS
+from toolkit.plugins.pricing import CACHE_WRITE_TOKENS, CACHED_INPUT_TOKENS, STANDARD_TIER
 from toolkit.vendors._http import (
     REFUSED,
     Json,
@@ -25,6 +24,8 @@ from toolkit.vendors._http import (
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.S)
 _UNCLOSED_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
 _FENCED = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.S)
+# The words in which vendors and servers name the tier that their list prices are for.
+_STANDARD_TIER_WORDS = frozenset(("auto", "default", "on_demand", "standard", "unspecified"))
 _FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "filtered"}
 
 
@@ -87,41 +88,6 @@ def ask_with_schema_fallback(
     return answer
 
 
-def ask_with_temperature_fallback(
-    operation: TextRequest,
-    access: Access,
-    asked: Callable[[TextRequest], Flow[VendorResponse]],
-    refuses: Callable[[VendorResponse], str],
-) -> Flow[VendorResponse]:
-    """Ask with the temperature that is wished; once more without, if the model refuses it.
-
-    What was refused is remembered for the connection and the model (`access.refusals`).
-
-    Args:
-        operation: what is asked for.
-        access: to the vendor.
-        asked: sends the operation that it is given.
-        refuses: the words of an answer that refuses a request; empty for any other.
-    """
-    memory = f"temperature={operation.temperature}"
-    bare = replace(operation, temperature=None)
-    if operation.temperature is None or memory in access.refusals:
-        return (yield from asked(bare))
-    try:
-        answer = yield from asked(operation)
-    except ProviderError as fault:
-        if fault.code is not ErrorCode.REPLAY_MISS:
-            raise
-        # A cassette holds no refusals, but the request that followed one.
-        with suppress(ProviderError):
-            return (yield from asked(bare))
-        raise
-    if "temperature" in refuses(answer).lower():
-        access.refusals.add(memory)
-        answer = yield from asked(bare)
-    return answer
-
-
 def build_request(access: Access, path: str, fields: Json) -> httpx.Request:
     """Build a chat request."""
     return build_json_request(access.url(path), fields, build_bearer_headers(access))
@@ -154,7 +120,26 @@ def parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> T
         )
     said_model = answer.read_label(said.get("model"))
     text = _extract_text(message.get("content"), finish)
-    return build_reply(answer, operation, text, finish, _parse_usage(said), request_id, said_model)
+    return build_reply(
+        answer,
+        operation,
+        text,
+        finish,
+        _parse_usage(said),
+        request_id,
+        said_model,
+        tier=read_service_tier(answer.read_label(said.get("service_tier"))),
+    )
+
+
+def read_service_tier(named: str | None) -> str | None:
+    """Return our name of the service tier that an answer names; None if it names none.
+
+    >>> read_service_tier("default"), read_service_tier("PRIORITY")
+    ('standard', 'priority')
+    """
+    word = (named or "").lower()
+    return STANDARD_TIER if word in _STANDARD_TIER_WORDS else word or None
 
 
 def build_reply(
@@ -165,6 +150,8 @@ def build_reply(
     units: dict[str, float],
     request_id: str | None,
     model: str | None = None,
+    *,
+    tier: str | None = None,
 ) -> TextReply:
     """Build the reply of a vendor that answered with this text.
 
@@ -183,6 +170,7 @@ def build_reply(
         finish=finish,
         model=model or answer.access.model,
         vendor_request_id=request_id,
+        tier=tier,
         cost=Cost(units),
     )
 
@@ -224,20 +212,31 @@ def _parse_usage(said: Json) -> dict[str, float]:
     )
     if given is None or made is None:
         return {}
-    cached = to_finite_number(get_object(counted, "prompt_tokens_details").get("cached_tokens"))
-    return build_token_units(given, made, cached)
+    details = get_object(counted, "prompt_tokens_details")
+    return build_token_units(
+        given,
+        made,
+        cached=to_finite_number(details.get("cached_tokens")),
+        written=to_finite_number(details.get("cache_write_tokens")),
+    )
 
 
-def build_token_units(given: float, made: float, cached: float | None = None) -> dict[str, float]:
+def build_token_units(
+    given: float, made: float, *, cached: float | None = None, written: float | None = None
+) -> dict[str, float]:
     """Build the units of a text.
 
     Args:
         given: all tokens that went in.
         made: all that came out, reasoning included.
-        cached: those of the input that the vendor had seen before, which may cost less.
+        cached: the input tokens that the vendor read from its prompt cache; None if it does not
+            report them.
+        written: the input tokens that the vendor wrote to that cache; None if it does not report
+            them.
 
-    >>> build_token_units(120, 30, 100)
+    >>> build_token_units(120, 30, cached=100)
     {'input_tokens': 120, 'output_tokens': 30, 'cached_input_tokens': 100}
     """
     units = {"input_tokens": given, "output_tokens": made}
-    return {**units, CACHED_INPUT_TOKENS: cached} if cached else units
+    parts = {CACHED_INPUT_TOKENS: cached, CACHE_WRITE_TOKENS: written}
+    return units | {name: count for name, count in parts.items() if count is not None}

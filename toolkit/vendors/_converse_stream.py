@@ -58,7 +58,8 @@ class ConverseReader:
             case "messageStop":
                 self._said["stopReason"] = said.get("stopReason")
             case "metadata":
-                self._said |= {name: said[name] for name in ("usage", "metrics") if name in said}
+                kept = ("usage", "metrics", "serviceTier")
+                self._said |= {name: said[name] for name in kept if name in said}
         return ""
 
     def _add_delta(self, said: Json) -> str:

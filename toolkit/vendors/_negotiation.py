@@ -3,10 +3,10 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import combinations, product
 
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, TextRequest
@@ -15,6 +15,13 @@ from toolkit.vendors._chat_stream import STREAM_FIELDS
 from toolkit.vendors._http import Json, VendorResponse, get_object
 
 CAP_FIELDS = ("max_completion_tokens", "max_tokens")
+# Fields that decide only what a call is billed. Without the first, the settings of the account's
+# project choose the tier; without the second, OpenAI writes each long prompt to its cache, for a
+# quarter of the input's price on top. An exact repetition of a prompt is rare.
+BILLING_FIELDS: Json = {
+    "service_tier": "default",
+    "prompt_cache_options": {"mode": "explicit"},
+}
 # How an answer is asked to be JSON, the strictest form first; the last one sends no field.
 JSON_NATIVE, JSON_OBJECT_WITH_SCHEMA, JSON_OBJECT, JSON_IN_PROMPT = (
     "json_schema",
@@ -54,6 +61,7 @@ class RequestForm:
         json: how the answer is asked to be JSON.
         temperature: whether the temperature is sent.
         stream: whether the answer is asked for as a stream.
+        billing: names of the `BILLING_FIELDS` that are sent.
     """
 
     operation: TextRequest
@@ -62,6 +70,7 @@ class RequestForm:
     json: str
     temperature: bool
     stream: bool
+    billing: tuple[str, ...]
 
     def build_fields(self) -> Json:
         """Build the body of the request."""
@@ -74,6 +83,7 @@ class RequestForm:
             kept.pop("temperature", None)
         if self.stream:
             kept |= STREAM_FIELDS
+        kept |= {name: BILLING_FIELDS[name] for name in self.billing}
         shape = self._build_response_format()
         return {**kept, "response_format": shape} if shape else kept
 
@@ -96,6 +106,8 @@ class RequestForm:
         if field in STREAM_FIELDS and self.stream:
             # Without its options a stream has no usage, so it could not be billed.
             return replace(self, stream=False)
+        if field in self.billing:
+            return replace(self, billing=tuple(name for name in self.billing if name != field))
         if field == "response_format" and self.json in rungs[:-1]:
             return replace(self, json=rungs[rungs.index(self.json) + 1])
         if field in self.caps:
@@ -146,9 +158,76 @@ def negotiate_request(
             break
         learned.append(refusal.memory)
         form = lesser
-    if not answer.is_failure and len(access.refusals) < _MAX_REMEMBERED_REFUSALS:
-        access.refusals.update(learned)
+    if not answer.is_failure:
+        _remember_refusals(access, learned)
     return answer
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalField:
+    """A field that a request can do without.
+
+    Attributes:
+        name: name of the field.
+        pattern: regular expression, without regard to case, of the words by which a refusal names
+            the field.
+        memory: note by which a refusal of the field is remembered.
+    """
+
+    name: str
+    pattern: str
+    memory: str
+
+
+def make_temperature_field(operation: TextRequest) -> OptionalField:
+    """Make the optional field of an operation's temperature, of which each value stands alone."""
+    return OptionalField("temperature", "temperature", f"temperature={operation.temperature}")
+
+
+def ask_without_refused_fields(
+    optional: Sequence[OptionalField],
+    access: Access,
+    asked: Callable[[frozenset[str]], Flow[VendorResponse]],
+    read_refusal: Callable[[VendorResponse], str],
+) -> Flow[VendorResponse]:
+    """Ask with all optional fields that are not known to be refused; again without each that is.
+
+    A refused request bills nothing. Refusals are remembered for the connection and the model
+    (`access.refusals`) once a request without the refused fields has worked.
+
+    Args:
+        optional: fields that may be left out, in the order in which they are.
+        access: access to the vendor.
+        asked: sends the request with the optional fields of these names.
+        read_refusal: returns the words of an answer that refuses a request, and "" for any other.
+    """
+    left = [field for field in optional if field.memory not in access.refusals]
+    learned: list[str] = []
+    while True:
+        try:
+            answer = yield from asked(frozenset(field.name for field in left))
+        except ProviderError as fault:
+            if fault.code is not ErrorCode.REPLAY_MISS:
+                raise
+            # A cassette holds no refusals, but the request that followed one.
+            for names in list_subsets(tuple(field.name for field in left))[1:]:
+                with suppress(ProviderError):
+                    return (yield from asked(frozenset(names)))
+            raise
+        words = read_refusal(answer)
+        refused = next((f for f in left if re.search(f.pattern, words, re.IGNORECASE)), None)
+        if refused is None:
+            break
+        left.remove(refused)
+        learned.append(refused.memory)
+    if not answer.is_failure:
+        _remember_refusals(access, learned)
+    return answer
+
+
+def _remember_refusals(access: Access, learned: Sequence[str]) -> None:
+    if len(access.refusals) < _MAX_REMEMBERED_REFUSALS:
+        access.refusals.update(learned)
 
 
 def _list_json_modes(operation: TextRequest, access: Access) -> tuple[str, ...]:
@@ -191,6 +270,7 @@ def _choose_first_form(
         json_form,
         temperature,
         stream=operation.stream and not known & STREAM_FIELDS.keys(),
+        billing=tuple(name for name in BILLING_FIELDS if name not in known),
     )
 
 
@@ -203,12 +283,23 @@ def _find_replay(
     """Find what a cassette has instead: it holds no refusals, but the request after them."""
     caps = dict.fromkeys((form.caps, *((name,) for name in CAP_FIELDS), CAP_FIELDS))
     temperatures = (True, False) if form.operation.temperature is not None else (True,)
-    for json_form, names, temperature in product(rungs, caps, temperatures):
-        other = replace(form, json=json_form, caps=names, temperature=temperature)
+    billing = list_subsets(tuple(BILLING_FIELDS))
+    for json_form, names, temperature, sent in product(rungs, caps, temperatures, billing):
+        other = replace(form, json=json_form, caps=names, temperature=temperature, billing=sent)
         if other != form:
             with suppress(ProviderError):
                 return (yield from asked(other.build_fields()))
     raise fault
+
+
+def list_subsets(names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """List the subsets of some names, the largest first.
+
+    >>> list_subsets(("a", "b"))
+    [('a', 'b'), ('a',), ('b',), ()]
+    """
+    sizes = range(len(names), -1, -1)
+    return [subset for size in sizes for subset in combinations(names, size)]
 
 
 def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
@@ -220,7 +311,7 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
     code, named = str(error.get("code") or ""), error.get("param")
     words = _extract_error_text(said)
     field = named.partition(".")[0] if isinstance(named, str) else _find_refused_field(words, form)
-    weakened = (*CAP_FIELDS, *STREAM_FIELDS, "temperature", "response_format")
+    weakened = (*CAP_FIELDS, *STREAM_FIELDS, *BILLING_FIELDS, "temperature", "response_format")
     if field not in weakened or field not in fields:
         return None
     if field == "response_format":
@@ -229,6 +320,8 @@ def _parse_refusal(answer: VendorResponse, form: RequestForm) -> Refusal | None:
         return Refusal(
             field, form.json if general else f"{form.json}:{_digest_schema(form.operation)}"
         )
+    if field in form.billing:
+        return Refusal(field, field)  # no caller chose its value, so the field goes with it
     if code not in _UNSUPPORTED_CODES and not _UNSUPPORTED_WORDS.search(words):
         return None  # it is the value that is out of range: the caller's to change
     of_value = field == "temperature" and code == "unsupported_value"
@@ -244,6 +337,9 @@ def _find_refused_field(words: str, form: RequestForm) -> str:
         return caps[-1]  # refused together, the older name goes
     if form.stream and "stream_options" in words:
         return "stream_options"
+    billing = next((name for name in form.billing if re.search(rf"\b{name}\b", words)), None)
+    if billing is not None:
+        return billing
     # Ordinary words in error messages: they count only where they are quoted as a field's name.
     named = ("temperature", *(("stream",) if form.stream else ()))
     return next((name for name in named if re.search(rf"['\"`]{name}['\"`]", words)), "")

@@ -12,7 +12,7 @@ from toolkit.plugins import Model, PriceTier
 # The keys of a row that are not the price of a unit.
 _NON_PRICE_KEYS = frozenset(
     ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "public",
-     "quality", "reasons", "source", "successor", "tiers")
+     "quality", "reasons", "service_tiers", "source", "successor", "tiers")
 )  # fmt: skip
 
 
@@ -56,6 +56,9 @@ def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
             for tier in row.get("tiers", ())
         ),
         batch=None if batch is None else Decimal(batch),
+        service_tiers={
+            name: Decimal(share) for name, share in row.get("service_tiers", {}).items()
+        },
         default=row.get("default", False),
         quality=row.get("quality", 1),
         output_limit=row.get("output_limit"),

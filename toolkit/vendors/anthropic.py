@@ -25,6 +25,7 @@ from toolkit.vendors._http import (
     send_probe,
     to_finite_number,
 )
+from toolkit.vendors._negotiation import OptionalField, ask_without_refused_fields
 from toolkit.vendors._prices import load_models
 
 # Under this version `temperature` is refused even at its default value, so it is never sent.
@@ -44,6 +45,8 @@ _STATUSES_OF_ERRORS = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
+# Without it, an account that has bought priority capacity is served from that.
+_TIER_FIELD = OptionalField("service_tier", "service_tier", "service_tier")
 _SCHEMA_REFUSAL_WORDS = ("output_config", "schema")
 
 
@@ -57,7 +60,12 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """
     answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _send_request(access, _build_body(operation, access, native=native)),
+        lambda native: ask_without_refused_fields(
+            [_TIER_FIELD],
+            access,
+            lambda sent: _send_request(access, _build_body(operation, access, sent, native=native)),
+            _read_refusal,
+        ),
         _SCHEMA_REFUSAL_WORDS,
     )
     said = answer.json()
@@ -130,13 +138,17 @@ class _MessageReader(JsonEventReader):
         return build_answer({**self._message, "content": blocks})
 
 
-def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json:
+def _build_body(
+    operation: TextRequest, access: Access, sent: frozenset[str], *, native: bool
+) -> Json:
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     fields: Json = {
         "model": access.model,
         "max_tokens": operation.max_tokens,
         "messages": [{"role": "user", "content": prompt}],
     }
+    if _TIER_FIELD.name in sent:
+        fields[_TIER_FIELD.name] = "standard_only"
     if operation.stream:
         fields["stream"] = True
     if operation.system:
@@ -152,6 +164,12 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
     request = build_json_request(access.url("/v1/messages"), fields, _build_headers(access))
     reader = _MessageReader() if fields.get("stream") else None
     return VendorResponse("anthropic", access, (yield from send(request, stream=reader)))
+
+
+def _read_refusal(answer: VendorResponse) -> str:
+    """Return the words by which an answer refuses what was asked; empty for any other."""
+    words = get_object(answer.json(), "error").get("message") if answer.status == 400 else ""
+    return words if isinstance(words, str) else ""
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
@@ -183,24 +201,27 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         for block in blocks
         if isinstance(block, dict) and block.get("type") == "text"
     ]
+    usage = get_object(said, "usage")
     return _chat.build_reply(
         answer,
         operation,
         "".join(texts).strip(),
         _FINISH_REASONS.get(stopped, "stop"),
-        _parse_usage(get_object(said, "usage")),
+        _parse_usage(usage),
         answer.request_id or answer.read_label(said.get("id")),
         answer.read_label(said.get("model")),
+        tier=_chat.read_service_tier(answer.read_label(usage.get("service_tier"))),
     )
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
     """Parse the tokens that were billed, cached ones included; none unless both are given."""
-    given = [to_finite_number(usage.get(name)) for name in _INPUT_FIELDS]
+    given, written, cached = (to_finite_number(usage.get(name)) for name in _INPUT_FIELDS)
     made = to_finite_number(usage.get("output_tokens"))
-    if given[0] is None or made is None:
+    if given is None or made is None:
         return {}
-    return _chat.build_token_units(sum(each or 0.0 for each in given), made, given[-1])
+    whole = given + (written or 0.0) + (cached or 0.0)
+    return _chat.build_token_units(whole, made, cached=cached, written=written)
 
 
 VENDOR = Vendor(

@@ -34,6 +34,11 @@ from toolkit.vendors._http import (
     quote_path_segment,
     to_finite_number,
 )
+from toolkit.vendors._negotiation import (
+    OptionalField,
+    ask_without_refused_fields,
+    make_temperature_field,
+)
 from toolkit.vendors._prices import load_models
 
 REGION = "us-east-1"
@@ -43,6 +48,7 @@ SERVICE = "bedrock"
 _PROFILE_PREFIXES = {"us": "us", "eu": "eu", "ap": "apac"}
 _MODELS = load_models("aws")
 _PROFILES = frozenset(model.id for model in _MODELS if model.profile_of)
+_TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length"}
 _BLOCK_REASONS = frozenset(("guardrail_intervened", "content_filtered"))
 _SCHEMA_REFUSAL_WORDS = ("outputconfig", "textformat", "schema")
@@ -91,15 +97,18 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
             a secret that is neither an API key nor credentials.
     """
     keys = parse_credentials(access.secret)
+    optional = [_TIER_FIELD]
+    if operation.temperature is not None:
+        optional.append(make_temperature_field(operation))
     answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _chat.ask_with_temperature_fallback(
-            operation,
+        lambda native: ask_without_refused_fields(
+            optional,
             access,
-            lambda wanted: _send_request(
+            lambda sent: _send_request(
                 access,
                 keys,
-                _build_body(wanted, access, native=native),
+                _build_body(operation, access, sent, native=native),
                 stream=operation.stream,
             ),
             _read_refusal,
@@ -149,15 +158,19 @@ def _find_first_text(given: Mapping[str, object], names: tuple[str, ...]) -> str
     return next((value.strip() for value in held if isinstance(value, str)), "")
 
 
-def _build_body(operation: TextRequest, access: Access, *, native: bool) -> Json:
+def _build_body(
+    operation: TextRequest, access: Access, sent: frozenset[str], *, native: bool
+) -> Json:
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxTokens": operation.max_tokens}
-    if operation.temperature is not None and "claude" not in access.model:
+    if "temperature" in sent and "claude" not in access.model:
         config["temperature"] = operation.temperature
     fields: Json = {
         "messages": [{"role": "user", "content": [{"text": prompt}]}],
         "inferenceConfig": config,
     }
+    if _TIER_FIELD.name in sent:
+        fields[_TIER_FIELD.name] = {"type": "default"}
     if operation.system:
         fields["system"] = [{"text": operation.system}]
     if native and operation.schema is not None:
@@ -283,7 +296,11 @@ def _parse_reply(
     units = _parse_usage(get_object(said, "usage"))
     finish = _FINISH_REASONS.get(stopped, "stop")
     whole = "".join(texts).strip()
-    return _chat.build_reply(answer, operation, whole, finish, units, answer.request_id, called)
+    named = answer.read_label(get_object(said, "serviceTier").get("type"))
+    tier = _chat.read_service_tier(named)
+    return _chat.build_reply(
+        answer, operation, whole, finish, units, answer.request_id, called, tier=tier
+    )
 
 
 def _parse_usage(usage: Json) -> dict[str, float]:
@@ -298,7 +315,8 @@ def _parse_usage(usage: Json) -> dict[str, float]:
         to_finite_number(usage.get("cacheReadInputTokens")),
         to_finite_number(usage.get("cacheWriteInputTokens")),
     )
-    return _chat.build_token_units(given + (read or 0.0) + (written or 0.0), made, read)
+    whole = given + (read or 0.0) + (written or 0.0)
+    return _chat.build_token_units(whole, made, cached=read, written=written)
 
 
 VENDOR = Vendor(

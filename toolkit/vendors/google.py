@@ -28,6 +28,7 @@ from toolkit.vendors._http import (
     send_probe,
     to_finite_number,
 )
+from toolkit.vendors._negotiation import OptionalField, ask_without_refused_fields
 from toolkit.vendors._prices import load_models
 
 _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
@@ -35,21 +36,41 @@ _FINISH_REASONS = {"STOP": "stop", "MAX_TOKENS": "length"}
 _BLOCK_REASONS = frozenset(
     ("SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII", "LANGUAGE", "IMAGE_SAFETY")
 )
+_MODELS = load_models("google")
+_REASONING_MODELS = frozenset(model.id for model in _MODELS if model.reasons)
+# The range that every thinking model of the vendor's guide takes, but for the dearest thoughts.
+MIN_THINKING_BUDGET, MAX_THINKING_BUDGET = 512, 8_192
+_STABLE_VERSION = OptionalField("v1", "unknown name", "v1")
+_TIER_FIELD = OptionalField("serviceTier", "service.?tier", "serviceTier")
+_THINKING_FIELD = OptionalField("thinkingConfig", "thinking", "thinkingConfig")
+_TIER_HEADER = "x-gemini-service-tier"
 _SCHEMA_REFUSAL_WORDS = ("schema", "mimetype", "mime_type")
 
 
 def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     """Generate text by generateContent.
 
-    A schema that the vendor refuses goes into the prompt instead, once.
+    A schema that the vendor refuses goes into the prompt instead, once. A field that the stable
+    version of the API does not know is sent to the beta version.
 
     Raises:
         ProviderError: as the error table of the vendor's documents has it.
     """
+    optional = [_STABLE_VERSION, _TIER_FIELD]
+    if access.model in _REASONING_MODELS:
+        optional.append(_THINKING_FIELD)
     answer = yield from _chat.ask_with_schema_fallback(
         operation,
-        lambda native: _send_request(
-            access, _build_body(operation, native=native), stream=operation.stream
+        lambda native: ask_without_refused_fields(
+            optional,
+            access,
+            lambda sent: _send_request(
+                access,
+                _build_body(operation, sent, native=native),
+                beta=_STABLE_VERSION.name not in sent,
+                stream=operation.stream,
+            ),
+            _read_refusal,
         ),
         _SCHEMA_REFUSAL_WORDS,
     )
@@ -75,11 +96,23 @@ def _build_headers(access: Access) -> dict[str, str]:
     return {"x-goog-api-key": check_header_safe(access.secret)}
 
 
-def _build_body(operation: TextRequest, *, native: bool) -> Json:
+def choose_thinking_budget(max_tokens: int) -> int:
+    """Choose how many tokens a model may think before an answer of at most `max_tokens`.
+
+    >>> [choose_thinking_budget(cap) for cap in (64, 4_096, 60_000)]
+    [512, 2048, 8192]
+    """
+    return min(max(max_tokens // 2, MIN_THINKING_BUDGET), MAX_THINKING_BUDGET)
+
+
+def _build_body(operation: TextRequest, sent: frozenset[str], *, native: bool) -> Json:
     prompt = operation.prompt if native else _chat.add_schema_to_prompt(operation)
     config: Json = {"maxOutputTokens": operation.max_tokens}
     if operation.temperature is not None:
         config["temperature"] = operation.temperature
+    if _THINKING_FIELD.name in sent:
+        budget = choose_thinking_budget(operation.max_tokens)
+        config[_THINKING_FIELD.name] = {"thinkingBudget": budget}
     if native and operation.schema is not None:
         config["responseMimeType"] = "application/json"
         config["responseJsonSchema"] = operation.schema
@@ -87,6 +120,8 @@ def _build_body(operation: TextRequest, *, native: bool) -> Json:
         "contents": [{"role": "user", "parts": [{"text": prompt}]}],
         "generationConfig": config,
     }
+    if _TIER_FIELD.name in sent:
+        fields[_TIER_FIELD.name] = "standard"
     if operation.system:
         fields["systemInstruction"] = {"parts": [{"text": operation.system}]}
     return fields
@@ -127,14 +162,22 @@ class _ContentReader(JsonEventReader):
         return build_answer({**self._said, "candidates": whole})
 
 
-def _send_request(access: Access, fields: Json, *, stream: bool) -> Flow[VendorResponse]:
+def _send_request(
+    access: Access, fields: Json, *, beta: bool, stream: bool
+) -> Flow[VendorResponse]:
     # Aliases that move on to newer models are known to the beta version alone.
-    version = "v1beta" if access.model.endswith("-latest") else "v1"
+    version = "v1beta" if beta or access.model.endswith("-latest") else "v1"
     method = "streamGenerateContent?alt=sse" if stream else "generateContent"
     path = f"/{version}/models/{quote_path_segment(access.model)}:{method}"
     request = build_json_request(access.url(path), fields, _build_headers(access))
     reader = _ContentReader() if stream else None
     return VendorResponse("google", access, (yield from send(request, stream=reader)))
+
+
+def _read_refusal(answer: VendorResponse) -> str:
+    """Return the words by which an answer refuses what was asked; empty for any other."""
+    words = get_object(answer.json(), "error").get("message") if answer.status == 400 else ""
+    return words if isinstance(words, str) else ""
 
 
 def _build_failure(answer: VendorResponse, said: Json) -> ProviderError:
@@ -175,6 +218,7 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         for part in (parts if isinstance(parts, list) else ())
         if isinstance(part, dict) and part.get("thought") is not True
     ]
+    named = answer.read_label(answer.response.headers.get(_TIER_HEADER))
     return _chat.build_reply(
         answer,
         operation,
@@ -183,6 +227,7 @@ def _parse_reply(answer: VendorResponse, said: Json, operation: TextRequest) -> 
         _parse_usage(get_object(said, "usageMetadata")),
         request_id,
         answer.read_label(said.get("modelVersion")),
+        tier=_chat.read_service_tier(named),
     )
 
 
@@ -196,7 +241,7 @@ def _parse_usage(usage: Json) -> dict[str, float]:
     if given is None or (made is None and thoughts is None):
         return {}
     cached = to_finite_number(usage.get("cachedContentTokenCount"))
-    return _chat.build_token_units(given, (made or 0.0) + (thoughts or 0.0), cached)
+    return _chat.build_token_units(given, (made or 0.0) + (thoughts or 0.0), cached=cached)
 
 
 VENDOR = Vendor(
@@ -206,13 +251,15 @@ VENDOR = Vendor(
     variable="GEMINI_API_KEY",
     base_urls={"api": "https://generativelanguage.googleapis.com"},
     operations={TextRequest: generate_text},
-    models=load_models("google"),
+    models=_MODELS,
     bounds={
-        # Models were seen to count thoughts within the cap, and documented to count them beside it.
+        # Gemini 3 was seen to think for longer than its budget, but never past the cap on both;
+        # the guide says that the cap is the answer's alone. The sum of both holds either way.
         TextRequest: TokenBound(
-            "googleapis/python-genai issue 2062: maxOutputTokens is documented for the answer"
-            " alone, and thoughts are billed as output",
+            "guide to thinking: thoughts are billed as output, and thinkingBudget limits them;"
+            " googleapis/python-genai issue 2062: maxOutputTokens limits thoughts and answer",
             capped=False,
+            reasoning=choose_thinking_budget,
         )
     },
     probe=probe,

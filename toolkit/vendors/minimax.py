@@ -39,6 +39,7 @@ from toolkit.vendors._http import (
     get_object,
     to_finite_number,
 )
+from toolkit.vendors._negotiation import ask_without_refused_fields, make_temperature_field
 from toolkit.vendors._prices import load_models
 
 DEFAULT_VOICE = "English_Graceful_Lady"
@@ -67,14 +68,19 @@ def generate_text(operation: TextRequest, access: Access) -> Flow[TextReply]:
     Raises:
         ProviderError: as the vendor's error table has it.
     """
-    answer = yield from _chat.ask_with_temperature_fallback(
-        operation, access, lambda wanted: _send_chat(wanted, access), _read_refusal
+    optional = [] if operation.temperature is None else [make_temperature_field(operation)]
+    answer = yield from ask_without_refused_fields(
+        optional, access, lambda sent: _send_chat(operation, access, sent), _read_refusal
     )
     return _chat.parse_reply(answer, _read_body(answer), operation)
 
 
-def _send_chat(operation: TextRequest, access: Access) -> Flow[VendorResponse]:
+def _send_chat(
+    operation: TextRequest, access: Access, sent: frozenset[str]
+) -> Flow[VendorResponse]:
     fields = _chat.build_body(operation, access.model, schema_in_prompt=True)
+    if "temperature" not in sent:
+        fields.pop("temperature", None)
     fields["reasoning_split"] = True
     if access.model.startswith("MiniMax-M3"):
         fields["thinking"] = {"type": "disabled"}

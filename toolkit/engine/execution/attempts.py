@@ -217,7 +217,11 @@ class AttemptLoop:
         attempt.model = job.model = reply.model
         attempt.vendor_request_id = reply.vendor_request_id
         job.cost_usd = None if cost is None else bill.compute_total(actual)
-        job.usage = {**reply.cost.units, **({"simulated": True} if job_run.is_simulated else {})}
+        job.usage = {**reply.cost.units}
+        if reply.tier is not None:
+            job.usage["tier"] = reply.tier
+        if job_run.is_simulated:
+            job.usage["simulated"] = True
         # The work is over at the vendor: a restart must not attach to it.
         job_run.vendor_job_id = None
         self._settle_attempt(job_run, attempt, bill, actual, known=cost is not None)

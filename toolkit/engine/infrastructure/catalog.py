@@ -126,6 +126,7 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
             for tier in model.tiers
         ],
         batch_share=None if model.batch is None else float(model.batch),
+        service_tier_shares={name: float(share) for name, share in model.service_tiers.items()},
         bound=vendor.find_bound_source(model),
         ends=model.ends,
         successor=model.successor or None,

@@ -11,7 +11,7 @@ from toolkit.engine.money.budget import InsufficientBudgetError, Reservation
 from toolkit.engine.transport.answers import FAILED_IN_STREAM, OutcomeUnknownError
 from toolkit.plugins import Model, ProviderError, Reply, Vendor
 from toolkit.plugins.flow import FREE_EXTENSION, REPLACEMENT_EXTENSION
-from toolkit.plugins.pricing import calculate_cost, calculate_time_cost
+from toolkit.plugins.pricing import STANDARD_TIER, calculate_cost, calculate_time_cost
 
 
 class CallBill:
@@ -108,7 +108,9 @@ def find_cost(
     """
     if reply.cost.reported_usd is not None:
         return reply.cost.reported_usd, "reported"
-    metered = calculate_cost(model, reply.cost.units) if model else None
+    metered = (
+        calculate_cost(model, reply.cost.units, reply.tier or STANDARD_TIER) if model else None
+    )
     if metered is not None:
         return metered, "metered"
     if rate is not None and vendor.endpoint_time is not None:

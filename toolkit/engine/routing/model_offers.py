@@ -85,5 +85,13 @@ def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Mode
     prices = settings.find_prices(model.id) if settings and model.kind == TextRequest.kind else None
     if prices is None:
         return model
-    per_token = {unit: usd / _MILLION for unit, usd in prices}
-    return replace(model, prices=per_token, tiers=(), batch=None, as_of="", source=OPERATOR_SOURCE)
+    per_token = {unit: usd / _MILLION for unit, usd in prices if usd is not None}
+    return replace(
+        model,
+        prices=per_token,
+        tiers=(),
+        batch=None,
+        service_tiers={},
+        as_of="",
+        source=OPERATOR_SOURCE,
+    )

@@ -18,7 +18,12 @@ from toolkit.sandbox.json_http import (
     read_json_object,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox.state import (
+    SandboxState,
+    get_project_tier,
+    get_request_digest,
+    mark_billed,
+)
 from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
@@ -52,6 +57,7 @@ FIELDS = {
     "tool_choice": "object|null",
     "service_tier": "string|null",
 }
+SERVICE_TIERS = ("auto", "standard_only")
 _ERROR_TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}
 
 
@@ -154,14 +160,18 @@ async def _create_message(request: Request) -> Response:
         )
     mark_billed(request)
     head = _build_head(get_request_digest(request), model)
+    # Priority capacity serves an account that has bought it, unless a request asks for none of it.
+    is_standard = body.get("service_tier") == "standard_only"
+    tier = None if is_standard else get_project_tier(request)
     if body.get("stream"):
-        return StreamingResponse(_stream_events(head, reply), media_type="text/event-stream")
+        events = _stream_events(head, reply, tier)
+        return StreamingResponse(events, media_type="text/event-stream")
     return make_response(
         {
             **head,
             "content": [{"type": "text", "text": reply.text, "citations": None}],
             "stop_reason": _choose_stop_reason(reply),
-            "usage": _build_usage(reply.prompt_tokens, reply.completion_tokens),
+            "usage": _build_usage(reply.prompt_tokens, reply.completion_tokens, tier),
         }
     )
 
@@ -179,6 +189,9 @@ def _check_fields(body: JsonObject) -> None:
             raise AnthropicRefusalError(
                 400, f"{name}: Input should be a valid {wanted}, not {get_json_type(value)}"
             )
+    if body.get("service_tier") not in (None, *SERVICE_TIERS):
+        choices = " or ".join(map(repr, SERVICE_TIERS))
+        raise AnthropicRefusalError(400, f"service_tier: Input should be {choices}")
     if body["max_tokens"] < 1:
         raise AnthropicRefusalError(400, "max_tokens: Input should be greater than or equal to 1")
 
@@ -254,18 +267,20 @@ def _choose_stop_reason(reply: SimulatedReply) -> str:
     return "max_tokens" if reply.finish == "length" else "end_turn"
 
 
-def _build_usage(given: int, made: int) -> JsonObject:
+def _build_usage(given: int, made: int, tier: str | None) -> JsonObject:
     return {
         "input_tokens": given,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": 0,
         "output_tokens": made,
-        "service_tier": "standard",
+        "service_tier": tier or "standard",
     }
 
 
-async def _stream_events(head: JsonObject, reply: SimulatedReply) -> AsyncIterator[str]:
-    started = {**head, "usage": _build_usage(reply.prompt_tokens, 1)}
+async def _stream_events(
+    head: JsonObject, reply: SimulatedReply, tier: str | None
+) -> AsyncIterator[str]:
+    started = {**head, "usage": _build_usage(reply.prompt_tokens, 1, tier)}
     yield format_named_event("message_start", {"message": started})
     block = {"type": "text", "text": "", "citations": None}
     yield format_named_event("content_block_start", {"index": 0, "content_block": block})

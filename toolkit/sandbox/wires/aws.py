@@ -52,7 +52,9 @@ FIELDS = {
     "additionalModelResponseFieldPaths": "array|null",
     "requestMetadata": "object|null",
     "performanceConfig": "object|null",
+    "serviceTier": "object|null",
 }
+SERVICE_TIERS = ("priority", "default", "flex", "reserved")
 CONFIG_FIELDS = {
     "maxTokens": "integer|null",
     "temperature": "number|null",
@@ -118,15 +120,14 @@ async def _check_caller(request: Request) -> None:
 
 
 async def _converse(request: Request) -> Response:
-    reply = await _generate_answer(request)
+    reply, tier = await _generate_answer(request)
     said = {"role": "assistant", "content": [{"text": reply.text}]}
-    return make_response(
-        {"output": {"message": said}, "stopReason": _choose_stop_reason(reply), **_measure(reply)}
-    )
+    head = {"output": {"message": said}, "stopReason": _choose_stop_reason(reply)}
+    return make_response({**head, **_measure(reply, tier)})
 
 
 async def _stream_converse(request: Request) -> Response:
-    reply = await _generate_answer(request)
+    reply, tier = await _generate_answer(request)
 
     async def frames() -> AsyncIterator[bytes]:
         yield format_event_frame("messageStart", {"role": "assistant"})
@@ -135,7 +136,7 @@ async def _stream_converse(request: Request) -> Response:
             yield format_event_frame("contentBlockDelta", delta)
         yield format_event_frame("contentBlockStop", {"contentBlockIndex": 0})
         yield format_event_frame("messageStop", {"stopReason": _choose_stop_reason(reply)})
-        yield format_event_frame("metadata", _measure(reply))
+        yield format_event_frame("metadata", _measure(reply, tier))
 
     return StreamingResponse(frames(), media_type="application/vnd.amazon.eventstream")
 
@@ -144,16 +145,17 @@ def _choose_stop_reason(reply: SimulatedReply) -> str:
     return "max_tokens" if reply.finish == "length" else "end_turn"
 
 
-def _measure(reply: SimulatedReply) -> JsonObject:
+def _measure(reply: SimulatedReply, tier: str) -> JsonObject:
     usage = {
         "inputTokens": reply.prompt_tokens,
         "outputTokens": reply.completion_tokens,
         "totalTokens": reply.prompt_tokens + reply.completion_tokens,
     }
-    return {"usage": usage, "metrics": {"latencyMs": 1}}
+    return {"usage": usage, "metrics": {"latencyMs": 1}, "serviceTier": {"type": tier}}
 
 
-async def _generate_answer(request: Request) -> SimulatedReply:
+async def _generate_answer(request: Request) -> tuple[SimulatedReply, str]:
+    """Generate the answer to a request, and return it with the service tier that serves it."""
     model = str(request.path_params["model"])
     bare = _resolve_model(model, _parse_region(request))
     try:
@@ -173,8 +175,11 @@ async def _generate_answer(request: Request) -> SimulatedReply:
         turns.insert(0, ChatTurn("system", str(one.get("text", ""))))
     schema = _parse_schema(body)
     reply = generate_reply(turns, schema=schema, max_tokens=config.get("maxTokens"))
+    tier = (body.get("serviceTier") or {}).get("type", "default")
+    if tier not in SERVICE_TIERS:
+        raise AwsRefusalError(400, "ValidationException", "serviceTier.type is not valid.")
     mark_billed(request)
-    return reply
+    return reply, tier
 
 
 def _resolve_model(model: str, region: str | None) -> str:

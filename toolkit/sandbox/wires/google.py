@@ -30,12 +30,37 @@ from toolkit.sandbox.text.chat import (
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 MODEL_SUFFIX = "-sandbox"
-MODELS = (
-    "gemini-3.8-flash",
-    "gemini-3.5-flash-lite",
-    "gemini-3.1-flash-lite",
-    "gemini-2.5-flash",
-)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTraits:
+    """The limits of a model that requests are checked against.
+
+    Attributes:
+        output_limit: most tokens that it answers with.
+        max_budget: highest thinking budget that it takes.
+        min_budget: lowest one; 0 turns its thoughts off.
+        levels: thinking levels that it takes; none if it takes a budget alone.
+    """
+
+    output_limit: int = 65_536
+    max_budget: int = 24_576
+    min_budget: int = 0
+    levels: tuple[str, ...] = ("low", "medium", "high")
+
+
+MODELS = {
+    "gemini-4-argon": ModelTraits(output_limit=1_048_576, max_budget=32_768),
+    "gemini-3.8-flash": ModelTraits(),
+    "gemini-3.5-flash-lite": ModelTraits(
+        min_budget=512, levels=("minimal", "low", "medium", "high")
+    ),
+    "gemini-3.1-flash-lite": ModelTraits(levels=("minimal", "low", "medium", "high")),
+    "gemini-2.5-flash": ModelTraits(levels=()),
+}
+SERVICE_TIERS = ("standard", "flex", "priority")
+# The tokens that a model thinks before each answer, as far as its budget allows.
+THOUGHT_TOKENS = 16
 ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
 FIELDS = {
     "contents": "array",
@@ -46,6 +71,7 @@ FIELDS = {
     "toolConfig": "object|null",
     "cachedContent": "string|null",
     "labels": "object|null",
+    "serviceTier": "string|null",
 }
 CONFIG_FIELDS = {
     "temperature": "number|null",
@@ -150,7 +176,7 @@ def _describe_model(name: str) -> JsonObject:
         "version": "sandbox",
         "displayName": f"{name} (sandbox)",
         "inputTokenLimit": 1_048_576,
-        "outputTokenLimit": 65_536,
+        "outputTokenLimit": MODELS[name].output_limit,
         "supportedGenerationMethods": ["generateContent", "countTokens"],
     }
 
@@ -233,23 +259,49 @@ def _lower_types(schema: JsonObject | None) -> JsonObject | None:
     return made if isinstance(made, dict) else None
 
 
-async def _generate_answer(request: Request) -> SimulatedReply:
+async def _generate_answer(request: Request, model: str) -> tuple[SimulatedReply, dict[str, str]]:
+    """Generate the answer to a request, and return it with the headers of its response."""
     body, turns, schema, wants_json = await _parse_request(request)
+    tier = str(body.get("serviceTier") or SERVICE_TIERS[0]).lower()
+    if tier not in SERVICE_TIERS:
+        raise GoogleRefusalError(400, f"Invalid value at 'service_tier': {tier!r}.")
     config = body.get("generationConfig") or {}
-    limit = config.get("maxOutputTokens")
-    reply = generate_reply(turns, schema=schema, want_json=wants_json, max_tokens=limit)
+    reply = generate_reply(
+        turns,
+        schema=schema,
+        want_json=wants_json,
+        max_tokens=config.get("maxOutputTokens"),
+        reasoning_tokens=_count_thoughts(config.get("thinkingConfig") or {}, MODELS[model]),
+    )
     mark_billed(request)
-    return reply
+    return reply, {"x-gemini-service-tier": tier}
+
+
+def _count_thoughts(config: JsonObject, traits: ModelTraits) -> int:
+    """Count the tokens of the thoughts that a request allows."""
+    budget, level = config.get("thinkingBudget"), config.get("thinkingLevel")
+    if budget is not None and level is not None:
+        raise GoogleRefusalError(400, "thinking_budget and thinking_level cannot be set together.")
+    if level is not None and str(level).lower() not in traits.levels:
+        allowed = ", ".join(traits.levels)
+        message = f"{level!r} is not a supported thinking level for this model. Allowed: {allowed}."
+        raise GoogleRefusalError(400, message)
+    if budget is None or budget == -1:  # the model's own choice
+        return THOUGHT_TOKENS
+    if not isinstance(budget, int) or not traits.min_budget <= budget <= traits.max_budget:
+        message = f"The thinking budget {budget} is invalid. Please choose a value between"
+        raise GoogleRefusalError(400, f"{message} {traits.min_budget} and {traits.max_budget}.")
+    return min(budget, THOUGHT_TOKENS)
 
 
 async def _generate_content(request: Request, model: str) -> Response:
-    reply = await _generate_answer(request)
+    reply, headers = await _generate_answer(request, model)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
-    return make_response(_build_chunk(request, model, reply, reply.text, finish))
+    return make_response(_build_chunk(request, model, reply, reply.text, finish), headers=headers)
 
 
 async def _stream_content(request: Request, model: str) -> Response:
-    reply = await _generate_answer(request)
+    reply, headers = await _generate_answer(request, model)
     finish = "MAX_TOKENS" if reply.finish == "length" else "STOP"
     steps = list(iter_pieces(reply.text)) or [""]
     chunks = [
@@ -257,13 +309,13 @@ async def _stream_content(request: Request, model: str) -> Response:
         for place, step in enumerate(steps, start=1)
     ]
     if request.query_params.get("alt") != "sse":
-        return Response(json.dumps(chunks), media_type="application/json")
+        return Response(json.dumps(chunks), media_type="application/json", headers=headers)
 
     async def events() -> AsyncIterator[str]:
         for chunk in chunks:
             yield format_event(chunk)
 
-    return StreamingResponse(events(), media_type="text/event-stream")
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
 async def _count_content_tokens(request: Request, _model_name: str) -> Response:
@@ -281,7 +333,8 @@ def _build_chunk(
         "candidates": [candidate],
         "usageMetadata": {
             "promptTokenCount": reply.prompt_tokens,
-            "candidatesTokenCount": reply.completion_tokens,
+            "candidatesTokenCount": reply.completion_tokens - reply.reasoning_tokens,
+            "thoughtsTokenCount": reply.reasoning_tokens,
             "totalTokenCount": reply.prompt_tokens + reply.completion_tokens,
         },
         "modelVersion": model + MODEL_SUFFIX,

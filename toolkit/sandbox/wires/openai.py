@@ -1,9 +1,9 @@
 """The `openai` wire: chat completions and models, checked as strictly as the vendor checks."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -19,7 +19,13 @@ from toolkit.sandbox.json_http import (
     read_json_object,
 )
 from toolkit.sandbox.keys import SANDBOX_KEYS
-from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_billed
+from toolkit.sandbox.state import (
+    EPOCH,
+    SandboxState,
+    get_project_tier,
+    get_request_digest,
+    mark_billed,
+)
 from toolkit.sandbox.text.chat import (
     SimulatedReply,
     generate_reply,
@@ -27,6 +33,7 @@ from toolkit.sandbox.text.chat import (
     stream_completion,
 )
 from toolkit.sandbox.vendor_paths import CompatibleVendor
+from toolkit.sandbox.wires.openai_prompt_cache import MODES, CacheUse, PromptCache
 
 MODEL_SUFFIX = "-sandbox"
 CONTEXT_TOKENS = 128_000
@@ -41,6 +48,17 @@ MODELS = {
     "gpt-4.1-mini": False,
     "gpt-4o": False,
     "gpt-4o-mini": False,
+}
+# The models that write what they read to the prompt cache, unless they are asked not to.
+CACHING_MODELS = frozenset(("gpt-6-luna", "gpt-6.1-terra", "gpt-6.1-sol", "gpt-5.6-luna"))
+# The tier that serves a request, by the tier that it asks for; None is the project's.
+SERVICE_TIERS: Mapping[str, str | None] = {
+    "auto": None,
+    "default": "default",
+    "flex": "flex",
+    "scale": "default",
+    "priority": "priority",
+    "fast": "priority",
 }
 FIELDS = {
     "model": "string",
@@ -68,11 +86,14 @@ FIELDS = {
     "user": "string|null",
     "safety_identifier": "string|null",
     "prompt_cache_key": "string|null",
+    "prompt_cache_options": "object|null",
     "service_tier": "string|null",
     "store": "boolean|null",
     "metadata": "object|null",
     "modalities": "array|null",
 }
+# Reads and writes the prompt cache for a request to a model; None if the server has no cache.
+UseCache: TypeAlias = Callable[[str, JsonObject], CacheUse | None]
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -99,16 +120,26 @@ class OpenAIRefusalError(Exception):
 
 def build_routes(state: SandboxState) -> list[BaseRoute]:
     """Build the routes of the vendor's paths."""
-    del state  # ids come from the request's digest, which holds the seed
-    return _build_wire_routes("/v1", SANDBOX_KEYS["OPENAI_API_KEY"], MODELS)
+    cache = state.get_records(PromptCache)
+
+    def use_cache(model: str, body: JsonObject) -> CacheUse:
+        if model in CACHING_MODELS:
+            return cache.use(body, state.clock())
+        _refuse_cache_options(body)
+        return CacheUse()
+
+    return _build_wire_routes("/v1", SANDBOX_KEYS["OPENAI_API_KEY"], MODELS, use_cache)
 
 
 def build_compatible_routes(vendor: CompatibleVendor) -> list[BaseRoute]:
     """Build the routes of another vendor that speaks this wire; its models take every field."""
-    return _build_wire_routes(vendor.base_path, vendor.key, dict.fromkeys(vendor.models, False))
+    served = dict.fromkeys(vendor.models, False)
+    return _build_wire_routes(vendor.base_path, vendor.key, served, lambda _model, _body: None)
 
 
-def _build_wire_routes(base_path: str, key: str, served: Mapping[str, bool]) -> list[BaseRoute]:
+def _build_wire_routes(
+    base_path: str, key: str, served: Mapping[str, bool], use_cache: UseCache
+) -> list[BaseRoute]:
     async def models(request: Request) -> Response:
         try:
             _check_key(request, key)
@@ -127,7 +158,7 @@ def _build_wire_routes(base_path: str, key: str, served: Mapping[str, bool]) -> 
     async def chat(request: Request) -> Response:
         try:
             _check_key(request, key)
-            return await _complete_chat(request, served)
+            return await _complete_chat(request, served, use_cache)
         except OpenAIRefusalError as refusal:
             return refusal.to_response()
 
@@ -160,7 +191,9 @@ def _resolve_model(name: str, served: Mapping[str, bool]) -> str:
     return bare
 
 
-async def _complete_chat(request: Request, served: Mapping[str, bool]) -> Response:
+async def _complete_chat(
+    request: Request, served: Mapping[str, bool], use_cache: UseCache
+) -> Response:
     try:
         body = await read_json_object(request)
     except NotJsonError:
@@ -184,15 +217,17 @@ async def _complete_chat(request: Request, served: Mapping[str, bool]) -> Respon
     if reply.prompt_tokens > CONTEXT_TOKENS:
         message = f"This model's context is {CONTEXT_TOKENS} tokens; the messages are longer."
         raise OpenAIRefusalError(400, message, "messages", "context_length_exceeded")
+    cache = use_cache(model, body)
     mark_billed(request)
-    head = _build_head(get_request_digest(request), model)
+    tier = SERVICE_TIERS[body.get("service_tier") or "auto"] or get_project_tier(request)
+    head = _build_head(get_request_digest(request), model, tier or "default")
     if body.get("stream"):
         with_usage = (body.get("stream_options") or {}).get("include_usage")
-        usage = _build_usage(reply, 1) if with_usage else None
+        usage = _build_usage(reply, 1, cache) if with_usage else None
         head["object"] = "chat.completion.chunk"
         events = stream_completion(head, reply, usage)
         return StreamingResponse(events, media_type="text/event-stream")
-    return make_response(_build_completion(head, reply, body.get("n") or 1))
+    return make_response(_build_completion(head, reply, body.get("n") or 1, cache))
 
 
 def _check_fields(body: JsonObject) -> None:
@@ -210,6 +245,7 @@ def _check_fields(body: JsonObject) -> None:
             message = f"Invalid type for '{name}': expected {wanted}, got {get_json_type(value)}."
             raise OpenAIRefusalError(400, message, name, "invalid_type")
     _check_ranges(body)
+    _check_choices(body)
 
 
 def _check_ranges(body: JsonObject) -> None:
@@ -225,6 +261,25 @@ def _check_ranges(body: JsonObject) -> None:
         if value is not None and value < 1:
             message = f"Invalid '{name}': expected at least 1, got {value}."
             raise OpenAIRefusalError(400, message, name, "integer_below_min_value")
+
+
+def _check_choices(body: JsonObject) -> None:
+    """Check the fields that have a few values each."""
+    mode = (body.get("prompt_cache_options") or {}).get("mode")
+    choices = (
+        ("service_tier", body.get("service_tier"), tuple(SERVICE_TIERS)),
+        ("prompt_cache_options.mode", mode, MODES),
+    )
+    for name, value, known in choices:
+        if value is not None and value not in known:
+            message = f"Invalid value: '{value}'. Supported values of '{name}': {', '.join(known)}."
+            raise OpenAIRefusalError(400, message, name, "invalid_value")
+
+
+def _refuse_cache_options(body: JsonObject) -> None:
+    if body.get("prompt_cache_options") is not None:
+        message = "Unsupported parameter: 'prompt_cache_options' needs gpt-5.6 or a later model."
+        raise OpenAIRefusalError(400, message, "prompt_cache_options", "unsupported_parameter")
 
 
 def _check_generation(body: JsonObject, *, is_new: bool) -> None:
@@ -313,24 +368,27 @@ def _check_strict(schema: Any, name: str, path: str) -> None:
     _check_strict(schema.get("items"), name, f"{path}items")
 
 
-def _build_head(digest: str, model: str) -> JsonObject:
+def _build_head(digest: str, model: str, tier: str) -> JsonObject:
     return {
         "id": f"chatcmpl-{digest[:29]}",
         "object": "chat.completion",
         "created": EPOCH + int(digest[:4], 16),
         "model": model + MODEL_SUFFIX,
-        "service_tier": "default",
+        "service_tier": tier,
         "system_fingerprint": f"fp_{digest[29:39]}",
     }
 
 
-def _build_usage(reply: SimulatedReply, n: int) -> JsonObject:
+def _build_usage(reply: SimulatedReply, n: int, cache: CacheUse | None) -> JsonObject:
     completion = reply.completion_tokens * n
+    given: JsonObject = {"cached_tokens": 0, "audio_tokens": 0}
+    if cache is not None:
+        given |= {"cached_tokens": cache.read, "cache_write_tokens": cache.written}
     return {
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": completion,
         "total_tokens": reply.prompt_tokens + completion,
-        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 0},
+        "prompt_tokens_details": given,
         "completion_tokens_details": {
             "reasoning_tokens": reply.reasoning_tokens * n,
             "audio_tokens": 0,
@@ -340,7 +398,9 @@ def _build_usage(reply: SimulatedReply, n: int) -> JsonObject:
     }
 
 
-def _build_completion(head: JsonObject, reply: SimulatedReply, n: int) -> JsonObject:
+def _build_completion(
+    head: JsonObject, reply: SimulatedReply, n: int, cache: CacheUse | None
+) -> JsonObject:
     message: JsonObject = {
         "role": "assistant",
         "content": reply.text,
@@ -351,4 +411,4 @@ def _build_completion(head: JsonObject, reply: SimulatedReply, n: int) -> JsonOb
         {"index": i, "message": message, "logprobs": None, "finish_reason": reply.finish}
         for i in range(n)
     ]
-    return {**head, "choices": choices, "usage": _build_usage(reply, n)}
+    return {**head, "choices": choices, "usage": _build_usage(reply, n, cache)}

@@ -1,0 +1,120 @@
+"""A server of OpenAI's chat wire that bills by its own books, priced by a third party's table."""
+
+import json
+import threading
+from dataclasses import dataclass, field
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Self
+
+from genai_prices import Usage, calc_price
+
+# OpenAI's price list: what each service tier takes of the standard price.
+TIER_SHARES = {"default": Decimal(1), "flex": Decimal("0.5"), "priority": Decimal(2)}
+MIN_CACHED_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BillingRules:
+    """How the server bills and what it refuses.
+
+    Attributes:
+        project_tier: the tier of requests that ask for none.
+        refused: fields that the server answers 400 to, all named in one message.
+        ignored: fields that the server takes and does not obey.
+        wording: text of a refusal, with the names of the fields in place of `{}`.
+    """
+
+    project_tier: str = "default"
+    refused: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
+    wording: str = "Unknown parameter: '{}'."
+
+
+@dataclass(slots=True)
+class BillingServer:
+    """The server on loopback; it counts a token for each byte of a prompt, as the worst text has.
+
+    Attributes:
+        rules: how the server bills.
+        ledger: US dollars of each request that was billed.
+        asked: bodies of all requests, refused ones included.
+        answered: usage that each billed request was answered with.
+    """
+
+    rules: BillingRules = field(default_factory=BillingRules)
+    ledger: list[Decimal] = field(default_factory=list)
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    answered: list[dict[str, Any]] = field(default_factory=list)
+    url: str = ""
+    _server: ThreadingHTTPServer | None = None
+
+    @property
+    def paid(self) -> Decimal:
+        """Return all that was billed."""
+        return sum(self.ledger, Decimal(0))
+
+    def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Bill a request and answer it, unless a field of it is refused."""
+        self.asked.append(body)
+        refused = [name for name in self.rules.refused if name in body]
+        if refused:
+            message = self.rules.wording.format("', '".join(refused))
+            return 400, {"error": {"message": message, "type": "invalid_request_error"}}
+        obeyed = {name: value for name, value in body.items() if name not in self.rules.ignored}
+        given = sum(len(one["content"].encode()) for one in body["messages"])
+        made = int(body["max_completion_tokens"])
+        mode = (obeyed.get("prompt_cache_options") or {}).get("mode", "implicit")
+        written = given if mode == "implicit" and given >= MIN_CACHED_TOKENS else 0
+        asked_tier = obeyed.get("service_tier", "auto")
+        tier = self.rules.project_tier if asked_tier == "auto" else asked_tier
+        used = Usage(input_tokens=given, cache_write_tokens=written, output_tokens=made)
+        price = calc_price(used, model_ref=body["model"], provider_id="openai").total_price
+        self.ledger.append(price * TIER_SHARES[tier])
+        usage = {
+            "prompt_tokens": given,
+            "completion_tokens": made,
+            "prompt_tokens_details": {"cached_tokens": 0, "cache_write_tokens": written},
+        }
+        self.answered.append(usage)
+        message = {"role": "assistant", "content": "So it is."}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        head = {"id": "chatcmpl-1", "model": body["model"], "service_tier": tier}
+        return 200, {**head, "choices": [choice], "usage": usage}
+
+    def __enter__(self) -> Self:
+        """Begin to serve."""
+        books = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                self._send(200, {"data": [{"id": "gpt-6-luna"}]})
+
+            def do_POST(self) -> None:
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                self._send(*books.answer(body))
+
+            def _send(self, status: int, body: object) -> None:
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("content-type", "application/json")
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        serve = {"poll_interval": 0.01}
+        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop serving."""
+        assert self._server is not None
+        self._server.shutdown()
+        self._server.server_close()
