@@ -15,7 +15,9 @@ SCRUBBED = "scrubbed"
 MIN_SECRET_LENGTH = 8
 
 # Kept unchanged: the body's type, what was billed, and the target of a redirect.
-_KEPT_HEADERS = re.compile(r"content-type|content-language|location|.*(cost|usage|billed|credit).*")
+_KEPT_HEADERS = re.compile(
+    r"content-type|content-language|location|.*(cost|usage|billed|credit|service-tier).*"
+)
 _RATE_LIMIT_HEADERS = re.compile(r".*(limit|remaining|reset).*")
 # They differ from call to call and identify the caller.
 _PER_CALL_HEADERS = re.compile(

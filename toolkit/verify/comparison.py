@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import httpx
@@ -13,6 +13,7 @@ from toolkit.plugins import (
     CloneRequest,
     ImageRequest,
     Operation,
+    Reply,
     RunInProcess,
     RunInThread,
     SpeechRequest,
@@ -117,6 +118,14 @@ def read_members(
     return list(dict.fromkeys(read))
 
 
+def _leave_out_optional(reply: object) -> object:
+    """Leave out what a server need not report: the service tier, and counts of 0."""
+    if not isinstance(reply, Reply):
+        return reply
+    used = {name: count for name, count in reply.cost.units.items() if count}
+    return replace(reply, tier=None, cost=replace(reply.cost, units=used))
+
+
 def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) -> str:
     """Describe what a vendor's flow makes of answers: its reply or its failure."""
     operation = OPERATIONS[kind]
@@ -137,7 +146,7 @@ def _describe_outcome(vendor: Vendor, kind: str, answers: list[httpx.Response]) 
                     given = step.run()
             step = flow.send(given)
     except StopIteration as stop:
-        return repr(stop.value)
+        return repr(_leave_out_optional(stop.value))
     except Exception as error:
         # A vendor's own failure, or any error that an answer without this member leads to.
         return repr(error)

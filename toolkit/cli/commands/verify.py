@@ -114,6 +114,11 @@ def _summarize_report(report: "Report") -> list[str]:
     return lines
 
 
+def _format_unit(name: str, value: object) -> str:
+    """Format a count of units, or a word such as the service tier."""
+    return f"{name} {value:g}" if isinstance(value, int | float) else f"{name} {value}"
+
+
 def _build_row(check: "Check") -> dict[str, Any]:
     from toolkit.display.text import format_money
 
@@ -128,6 +133,6 @@ def _build_row(check: "Check") -> dict[str, Any]:
         "expected": dollars(check.expected_usd),
         "at most": dollars(check.bound_usd),
         "paid": dollars(check.paid_usd),
-        "usage": ", ".join(f"{name} {count:g}" for name, count in check.usage.items()),
+        "usage": ", ".join(_format_unit(name, value) for name, value in check.usage.items()),
         "took": "" if check.latency_ms is None else f"{check.latency_ms} ms",
     }
