@@ -22,8 +22,8 @@ class Tariff:
     """Dollars per million tokens in and out, and from which input length on they are others.
 
     Attributes:
-        write: what input costs that is written to the prompt cache, as a share of other input.
-        tiers: what each other service tier costs, as a share of the standard one.
+        write: price of input that is written to the prompt cache, as a share of other input's.
+        tiers: price of each other service tier, as a share of the standard tier's.
     """
 
     given: str

@@ -5,7 +5,7 @@ Run `python -m benchmarks.budget_truth [FOLDER]`; FOLDER may have more tokenizer
 of them. The vendors bill by rules of their own (`_billing`): cache writes, service tiers,
 reasoning, lost answers. Calls run one after the other, side by side, and as runs that share
 nothing. Two more trials interrupt calls in flight: the caller cancels the workflow, or the engine
-ends and another one takes up the rest.
+ends and another engine takes up the rest.
 
 A workflow is accepted if its expected cost fits, so its budget is just that, and its bound is more.
 The share of a budget that could be used is reported for a budget of 50 calls' bounds: the last

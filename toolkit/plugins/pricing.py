@@ -87,7 +87,7 @@ def _find_tier_prices(model: Model, given: float) -> Mapping[str, Decimal]:
 
 
 def _raise_input_price(prices: Mapping[str, Decimal]) -> Mapping[str, Decimal]:
-    """Return the prices with input at the price of a cache write, if that is the higher one."""
+    """Return the prices with input at the price of a cache write, if that is higher."""
     given, written = prices.get(INPUT_TOKENS), prices.get(CACHE_WRITE_TOKENS)
     if given is None or written is None or written <= given:
         return prices

@@ -32,11 +32,10 @@ class PromptCache:
     _expiry_by_prefix: dict[str, float] = field(default_factory=dict)
 
     def use(self, body: JsonObject, now_s: float) -> CacheUse:
-        """Read the longest cached prefix of a request, and write the one that it marks.
+        """Read the longest cached prefix of a request, and write the prefix that it marks.
 
         In the mode `implicit`, which is the default, the end of the newest message is marked. In
-        the mode `explicit` only the breakpoints in the messages are, and without any nothing is
-        read or written.
+        the mode `explicit` only breakpoints mark a prefix; without any, nothing is read or written.
         """
         messages: list[JsonObject] = body["messages"]
         explicit = (body.get("prompt_cache_options") or {}).get("mode") == "explicit"
