@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks._texts import KINDS, PROSE
 from tests.support.timing import PATIENCE_S
-from toolkit import Client, RequestError, Workflow, WorkError
+from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.engine.money.budget import Budget
 
 DENSE = {
