@@ -164,7 +164,8 @@ class Store:
             eager: write it at once; otherwise soon, together with what comes next.
             max_wait_s: the longest to wait for a database that others have locked; seconds for what
                 is written under no lease, longer for what work came to.
-            conditional: what `OverLimit` may refuse, and then nothing else under the lease with it.
+            conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
+                under the lease go on.
 
         Returns:
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
@@ -377,6 +378,12 @@ class Store:
         """Replace a row's `spec` with `new`, unless another process was quicker."""
         of = metadata.tables[table]
         mine = of.update().where(of.c.id == row_id, of.c.spec == spec).values(spec=new)
+        return await self._changes.execute(mine) > 0
+
+    async def replace_cache_claim(self, claim_id: str, holder: str, job_id: str) -> bool:
+        """Give a claim of the job `holder` to another job; return False if it has changed hands."""
+        of = metadata.tables["cache"]
+        mine = of.update().where(of.c.id == claim_id, of.c.job_id == holder).values(job_id=job_id)
         return await self._changes.execute(mine) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:

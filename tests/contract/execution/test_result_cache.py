@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.capabilities.conftest import mp3
+from tests.conftest import Server
+from tests.contract.conftest import sign_up_client
 from toolkit import Client, Workflow
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
@@ -173,3 +175,41 @@ def test_lost_bytes_are_made_again(client: Client, data_dir: Path, faults: Fault
     data = client.artifacts.get(again.artifact_id).content()
     assert hashlib.sha256(data).hexdigest() == sha256
     assert json.dumps(again.record.output)
+
+
+def test_each_account_keeps_its_own_results(settings: Settings, faults: Faults) -> None:
+    """Given equal runs of two accounts of a server, then each pays, and finds its own again."""
+    server = Server(settings, faults)
+    try:
+        clients = [sign_up_client(server.url, f"{name}@example.org") for name in ("ada", "bo")]
+        for client in clients:
+            client.connections.create(
+                "minimax", connection_type="environment", secret_ref="MINIMAX_API_KEY"
+            )
+        found = []
+        for client in (*clients, *clients):
+            run = client.runs.create("llm.generate", ASKED, cache=True).wait()
+            found.append((run.record.cached, run.record.cached_from, run.record.job_id))
+            assert client.jobs.get(run.record.cached_from or run.record.job_id)
+        assert [cached for cached, _, _ in found] == [False, False, True, True]
+        assert [origin for _, origin, _ in found[2:]] == [job_id for _, _, job_id in found[:2]]
+        assert sum(call.billed for call in faults.calls) == 2
+        for client in clients:
+            client.close()
+    finally:
+        server.close()
+
+
+def test_another_model_makes_another_result(client: Client, faults: Faults) -> None:
+    """Given an equal run that another model would serve, then it is made, and both are found."""
+    models = []
+    for _ in range(2):
+        for policy in ("cost", "quality"):
+            run = client.runs.create(
+                "llm.generate", ASKED, provider="anthropic", optimize_for=policy
+            ).wait()
+            models.append((run.record.model, run.record.cached))
+    (cheap, _), (best, _) = models[:2]
+    assert cheap != best
+    assert models == [(cheap, False), (best, False), (cheap, True), (best, True)]
+    assert len(faults.calls) == 2

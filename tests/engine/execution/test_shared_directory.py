@@ -119,6 +119,54 @@ async def test_what_a_dead_one_left_is_taken_over(
     assert states.count("interrupted") == len(faults.calls) - 12
 
 
+def build_cached(i: int) -> RunCreate:
+    """A run that is equal to each other run with the same number, and uses results again."""
+    run = build_run(i)
+    return run.model_copy(update={"options": run.options.model_copy(update={"cache": True})})
+
+
+async def test_equal_runs_of_two_engines_are_paid_once(settings: Settings, faults: Faults) -> None:
+    """Given equal runs on two engines at once, then each input is paid once, and all complete."""
+    engine, other = [await open_engine(settings, faults=faults) for _ in range(2)]
+    context = await connect_account(engine)
+    asked = [
+        each.runs.create(context, build_cached(i)) for i in range(10) for each in (engine, other)
+    ]
+    runs = await asyncio.gather(*asked)
+    async with asyncio.timeout(PATIENCE_S):
+        for run in runs:
+            await engine.wait(context, run.id, 10)
+    ended = [await engine.runs.get(context, run.id) for run in runs]
+    assert {run.status for run in ended} == {"completed"}
+    assert sum(run.cached for run in ended) == 10
+    assert len(faults.calls) == 10
+    assert await engine.core.store.find_rows("cache", job_id=ended[0].job_id) != []
+    claims = [row for row in await engine.core.store.find_rows("cache") if ":" in str(row["id"])]
+    assert claims == []
+    await engine.close(0)
+    await other.close(0)
+
+
+async def test_the_claim_of_a_dead_engine_is_taken_over(
+    engine: Engine, short: Settings, faults: Faults
+) -> None:
+    """Given an engine that dies while it makes a result, then an equal run elsewhere makes it."""
+    faults.add(Fault("minimax", delay_ms=60_000, times=1))
+    other = await open_engine(short, faults=faults)
+    context = await connect_account(other)
+    lost = await other.runs.create(context, build_cached(1))
+    async with asyncio.timeout(PATIENCE_S):
+        await wait_until_async(lambda: len(faults.calls) == 1)
+        equal = await engine.runs.create(context, build_cached(1))
+        await kill_engine(other)
+        for run in (equal, lost):
+            await engine.wait(context, run.id, 60)
+    ended = [await engine.runs.get(context, run.id) for run in (equal, lost)]
+    assert {run.status for run in ended} == {"completed"}
+    assert sum(run.cached for run in ended) == 1
+    assert len(faults.calls) == 2  # the lost call, and the one that replaced it
+
+
 async def test_one_that_hung_past_its_lease_commits_nothing(
     engine: Engine, short: Settings, faults: Faults
 ) -> None:

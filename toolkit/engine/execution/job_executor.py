@@ -41,7 +41,7 @@ class JobExecutor:
         self._core = core
         self._artifacts = artifacts
         self._attempt_loop = AttemptLoop(core)
-        self._cache = ResultCache(core)
+        self._cache = ResultCache(core, artifacts)
 
     @cached_property
     def _shares(self) -> LoopShares:
@@ -165,13 +165,9 @@ class JobExecutor:
             job_run.digests["state"] = state
         key = await self._cache.find_key(job_run, call)
         async with self._cache.locks.hold(key):
-            earlier = await self._cache.find(key)
-            if earlier is not None:
-                kept = await self._artifacts.find_intact(
-                    AccountScope(job_run.account_id), earlier.artifact_id
-                )
-                if kept is not None:
-                    return await self._complete_from_cache(job_run, earlier, kept)
+            cached = await self._cache.find_or_claim(key, job_run)
+            if cached is not None:
+                return await self._complete_from_cache(job_run, cached.job, cached.artifact)
             ended = await self._execute_flow(job_run, call)
             # Before that, the next one under this lock would not find it. Others may wait, too.
             await asyncio.shield(ended.durable)

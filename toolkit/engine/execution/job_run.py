@@ -16,7 +16,16 @@ from toolkit.engine.money.budget import Budget
 from toolkit.engine.services.artifacts import StoredArtifact
 from toolkit.engine.services.usage import count_call, count_outcome, make_usage_count
 from toolkit.plugins import Capability
-from toolkit.store import AppendEvent, Change, IncrementColumns, InsertRow, Lease, Store, UpdateRow
+from toolkit.store import (
+    AppendEvent,
+    Change,
+    DeleteRow,
+    IncrementColumns,
+    InsertRow,
+    Lease,
+    Store,
+    UpdateRow,
+)
 
 # The fields of a job that its events show, where they are known.
 _EVENT_FIELDS = (
@@ -61,6 +70,7 @@ class JobRun:
         close_work_item: returns the change that closes its work item, where that ends with it.
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
+        cache_claim: id of its claim in the cache of results, which its final write deletes.
     """
 
     job: JobRecord
@@ -82,6 +92,7 @@ class JobRun:
     close_work_item: Callable[[], Change] | None = None
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
+    cache_claim: str | None = None
 
     def collect_changes(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """Collect the changes that save the job as it stands, with an event for its state.
@@ -189,7 +200,9 @@ class JobRun:
         ended = make_usage_count(
             job, self.lease, job.provider, job.connection_id, count_outcome(job), job.completed_at
         )
-        closing = [] if self.close_work_item is None else [self.close_work_item()]
+        closing: list[Change] = [] if self.close_work_item is None else [self.close_work_item()]
+        if self.cache_claim is not None:
+            closing.append(DeleteRow("cache", self.cache_claim))
         return [*self.collect_changes(status, job.completed_at), ended, *closing]
 
     def _sum_costs(self, status: FinalStatus) -> None:

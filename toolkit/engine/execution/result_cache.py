@@ -3,27 +3,46 @@
 The key of a result is all that it depends on: the capability and its version, the input, the bytes
 that came from upstream, and the provider and model that would be called now. Ids, names and times
 are no part of it, so a notebook that is run again finds what it made before.
+
+Of equal jobs at the same time one works and the others wait for its result: in one process by a
+lock, and across processes by a claim. A claim is a row of the same table that names the working
+job. It ends in the transaction that ends its job, and is void once no process leases that job.
 """
 
+import asyncio
 import hashlib
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolkit.contract.base import format_rfc3339, now
+from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun
 from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.routing.router import route
+from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
 from toolkit.plugins import Call
-from toolkit.store import AccountScope, ReplaceRow
+from toolkit.store import AccountScope, Conflict, DeleteRow, InsertRow, ReplaceRow
+
+CLAIM_PREFIX = "claim:"
+# Between two looks at another process's claim, in seconds; calls to vendors take about as long.
+FIRST_LOOK_S, MAX_LOOK_S = 0.05, 1.0
+
+
+class CachedResult(NamedTuple):
+    """A job that made a result, and the artifact with its bytes."""
+
+    job: JobRecord
+    artifact: StoredArtifact
 
 
 class ResultCache:
     """The cache that finds the job with an equal result, and records those that may be reused."""
 
-    def __init__(self, core: EngineContext) -> None:
+    def __init__(self, core: EngineContext, artifacts: Artifacts) -> None:
         self._core = core
+        self._artifacts = artifacts
         # Jobs that would have the same result wait for the first of them.
         self.locks = KeyedLock()
 
@@ -54,21 +73,80 @@ class ResultCache:
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()
 
-    async def find(self, key: str) -> JobRecord | None:
-        """Find the job with the result of this key; none if there is none."""
-        row = await self._core.store.get_row("cache", key)
-        found = None if row is None else await self._core.store.get_row("jobs", str(row["job_id"]))
-        return None if found is None else read_job(found)
+    async def find_or_claim(self, key: str, job_run: JobRun) -> CachedResult | None:
+        """Return the account's result of this key, or None once `job_run` may make it.
+
+        It waits while another process makes the result.
+        """
+        look_s = FIRST_LOOK_S
+        while True:
+            cached = await self._find(key, job_run.account_id)
+            if cached is not None:
+                return cached
+            if await self._claim(key, job_run):
+                # The job that held the claim may have ended between the two looks.
+                return await self._find(key, job_run.account_id)
+            await asyncio.sleep(look_s)
+            look_s = min(2 * look_s, MAX_LOOK_S)
+
+    async def _claim(self, key: str, job_run: JobRun) -> bool:
+        """Claim a key for a job; return False while another process works on its result."""
+        store, claim_id = self._core.store, CLAIM_PREFIX + key
+        if job_run.cache_claim not in (None, claim_id):
+            await store.write([DeleteRow("cache", job_run.cache_claim)], lease=job_run.lease)
+            job_run.cache_claim = None
+        row = await store.get_row("cache", claim_id)
+        if row is None:
+            claim = InsertRow("cache", self._make_row(claim_id, job_run))
+            try:
+                await store.write([claim], lease=job_run.lease, conditional=True)
+            except Conflict:
+                return False
+        elif row["job_id"] != job_run.job.id:
+            holder = str(row["job_id"])
+            if await self._is_worked_on(holder):
+                return False
+            if not await store.replace_cache_claim(claim_id, holder, job_run.job.id):
+                return False
+        job_run.cache_claim = claim_id
+        return True
+
+    async def _is_worked_on(self, job_id: str) -> bool:
+        """Return True if the job has not ended and a process holds its lease."""
+        store = self._core.store
+        job = await store.get_row("jobs", job_id)
+        if job is None or job["status"] in FINAL_STATUSES:
+            return False
+        root = await store.get_row("roots", str(job["root_id"]))
+        if root is None or not root["open"]:
+            return False
+        return not await store.leases.is_abandoned(str(job["root_id"]))
+
+    async def _find(self, key: str, account_id: str) -> CachedResult | None:
+        """Return the account's result of this key, or None if its job or its bytes are gone."""
+        cached = await self._core.store.get_row("cache", key)
+        if cached is None:
+            return None
+        row = await self._core.store.get_row("jobs", str(cached["job_id"]))
+        # The key covers the account too; this check holds even if a later key forgets it.
+        if row is None or row["account_id"] != account_id:
+            return None
+        job = read_job(row)
+        artifact = await self._artifacts.find_intact(AccountScope(account_id), job.artifact_id)
+        return None if artifact is None else CachedResult(job, artifact)
 
     def make_put(self, key: str, job_run: JobRun) -> ReplaceRow:
         """Record a completed job, in place of one that had the same result."""
-        row: dict[str, object] = {
-            "id": key,
+        return ReplaceRow("cache", self._make_row(key, job_run))
+
+    @staticmethod
+    def _make_row(row_id: str, job_run: JobRun) -> dict[str, object]:
+        return {
+            "id": row_id,
             "account_id": job_run.account_id,
             "job_id": job_run.job.id,
             "created_at": format_rfc3339(now()),
         }
-        return ReplaceRow("cache", row)
 
     async def _find_first_choice(
         self, job_run: JobRun, call: Call[Any]

@@ -31,7 +31,7 @@ class Submission:
     Attributes:
         deadline: the loop's time at which it is refused if others still have the database locked.
         is_awaited: whether somebody waits for it.
-        is_conditional: whether a limit may refuse it, alone of all that is written under its lease.
+        is_conditional: True if a limit or a conflict may refuse it without failing its lease.
     """
 
     changes: Sequence[Change]

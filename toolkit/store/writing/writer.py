@@ -13,6 +13,7 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import (
     AppendEvent,
     Change,
+    Conflict,
     Lease,
     LeaseLost,
     OverLimit,
@@ -134,7 +135,8 @@ class ChangeWriter:
             lease: the lease that it is written under.
             eager: write it at once.
             max_wait_s: the longest to wait for a database that others have locked.
-            conditional: what `OverLimit` may refuse, and then nothing else under the lease with it.
+            conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
+                under the lease go on.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -339,7 +341,7 @@ class ChangeWriter:
             what the submission itself fails with.
         """
         lease = submission.lease
-        if lease is None or (submission.is_conditional and isinstance(error, OverLimit)):
+        if lease is None or (submission.is_conditional and isinstance(error, Conflict | OverLimit)):
             return error
         if submission.begins_lease:
             # Who asked is told why; to what follows, there is no such root.
