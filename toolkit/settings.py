@@ -183,7 +183,7 @@ class Settings(BaseSettings):
         max_price_age_days: after which `toolkit doctor` says that list prices are old.
         body_limit_bytes: of a body, but for uploads.
         upload_limit_bytes: of an uploaded artifact.
-        reply_limit_bytes: of a vendor's answer, unpacked.
+        reply_limit_bytes: maximum size of a vendor's answer, as received and as unpacked.
         max_headers: of a request.
         lease_s: how long work stays with a process that does not renew its claim on it.
         max_concurrent_jobs: of the process.

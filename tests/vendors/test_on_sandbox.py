@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 
 from tests.vendors.conftest import VENDORS, access
 from toolkit.contract.errors import ErrorCode
+from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import read_answer
 from toolkit.plugins import (
     Access,
@@ -107,7 +108,9 @@ class SandboxDriver:
             case httpx.Request():
                 answer = await self._client.send(step, stream=STREAM_READER in step.extensions)
                 if STREAM_READER in step.extensions:
-                    answer = await read_answer(step, answer, 10_000_000, self.shown.append)
+                    answer = await read_answer(
+                        step, answer, 10_000_000, self.shown.append, start_thread
+                    )
                 return answer
             case RunInProcess() | RunInThread():
                 return step.run()

@@ -1,6 +1,7 @@
 """Streamed text: each vendor's documented events, cut anywhere, are the answer it gives at once."""
 
 import json
+import zlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.vendors.conftest import flow
 from toolkit.contract.errors import ErrorCode
+from toolkit.engine.concurrency.threads import start_thread
 from toolkit.engine.transport.answers import OutcomeUnknownError, read_answer
 from toolkit.plugins import Cost, ProviderError, TextReply, TextRequest
 from toolkit.sandbox.event_frames import format_event_frame
@@ -141,7 +143,7 @@ BROKEN_OFF: dict[str, bytes] = {
 
 
 async def stream(
-    vendor: str, body: bytes, *, size: int = 1 << 20, kind: str | None = None
+    vendor: str, body: bytes, *, size: int = 1 << 20, kind: str | None = None, coding: str = ""
 ) -> tuple[TextReply, list[str]]:
     """Answer a flow's only request by a stream; the reply, and the pieces that were shown."""
     shown: list[str] = []
@@ -149,8 +151,10 @@ async def stream(
     request = next(asked)
     assert isinstance(request, httpx.Request)
     headers = {"content-type": kind or WHOLE[vendor][0], "x-request-id": "req_9"}
+    if coding:
+        headers["content-encoding"] = coding
     response = httpx.Response(200, headers=headers, stream=CutStream(body, size))
-    answer = await read_answer(request, response, 1_000_000, shown.append)
+    answer = await read_answer(request, response, 1_000_000, shown.append, start_thread)
     try:
         step = asked.send(answer)
     except StopIteration as stop:
@@ -159,6 +163,25 @@ async def stream(
 
 
 each_vendor = pytest.mark.parametrize("vendor", WHOLE)
+
+
+@each_vendor
+@pytest.mark.parametrize("is_ended", [True, False], ids=["ended", "without its trailer"])
+@pytest.mark.parametrize("size", [1, 64, 1 << 20])
+async def test_a_compressed_stream_is_read_as_it_comes(
+    vendor: str, size: int, is_ended: bool
+) -> None:
+    """Given a stream by gzip, which proxies do not always end, then it is read like a plain one."""
+    plain = WHOLE[vendor][1]
+    compressor = zlib.compressobj(wbits=31)
+    body = b"".join(
+        compressor.compress(plain[at : at + 40]) + compressor.flush(zlib.Z_SYNC_FLUSH)
+        for at in range(0, len(plain), 40)
+    )
+    body += compressor.flush() if is_ended else b""
+    reply, shown = await stream(vendor, body, size=size, coding="gzip")
+    expected, pieces = await stream(vendor, plain, size=40)
+    assert (reply, "".join(shown)) == (expected, "".join(pieces))
 
 
 @each_vendor

@@ -1,12 +1,18 @@
 """Reading vendors' answers: whole or streamed, decoded, and within the size limit."""
 
 import io
-from collections.abc import AsyncIterator, Callable
-from typing import TypeAlias
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import TypeAlias, cast
 
 import httpx
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.decoding import (
+    ThreadRunner,
+    UnreadableCodingError,
+    is_compressed,
+    iter_unpacked,
+)
 from toolkit.plugins import RECORDED_MODEL, ProviderError
 from toolkit.plugins.streaming import STREAM_READER, BrokenStreamError, StreamReader
 
@@ -26,41 +32,48 @@ def ignore_text(_text: str) -> None:
 
 
 async def read_answer(
-    request: httpx.Request, response: httpx.Response, limit: int, on_text: OnText
+    request: httpx.Request,
+    response: httpx.Response,
+    limit: int,
+    on_text: OnText,
+    run_in_thread: ThreadRunner,
 ) -> httpx.Response:
     """Read the whole of an answer and close it.
 
     Args:
         request: what was sent; its stream reader, if it has one, reads a streamed answer.
         response: the answer, of which the head has come.
-        limit: the most decoded bytes that it may have.
+        limit: the most bytes that it may have, as it is received and as it is decoded.
         on_text: is called with each piece of a streamed text, as it comes.
+        run_in_thread: runs the decoding of what is large.
 
     Returns:
         the answer with its body; of a stream, what its reader put together.
 
     Raises:
-        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer over the limit, or a stream that is
-            none.
+        ProviderError: `PROVIDER_BAD_RESPONSE` for an answer over the limit, one that cannot be
+            decoded, or a stream that is none.
         OutcomeUnknownError: a stream ended before the answer in it did.
     """
     reader = _find_stream_reader(request, response)
     # Its value is not copied; to join chunks would copy everything at once.
     body, size = io.BytesIO(), 0
     try:
-        async for chunk in _iter_decoded(request, response):
+        async for chunk in _iter_decoded(response, limit, run_in_thread, is_streamed=bool(reader)):
             size += len(chunk)
             if size > limit:
-                raise ProviderError(
-                    ErrorCode.PROVIDER_BAD_RESPONSE,
-                    f"The answer is larger than {limit} bytes.",
-                    retryable=False,
-                    status=response.status_code,
-                )
+                raise _make_size_error(response, limit)
             if reader is None:
                 body.write(chunk)
             elif text := _read_stream(reader, chunk, response):
                 on_text(text)
+    except UnreadableCodingError:
+        raise ProviderError(
+            ErrorCode.PROVIDER_BAD_RESPONSE,
+            f"The answer of {request.url.host} could not be decoded.",
+            retryable=False,
+            status=response.status_code,
+        ) from None
     finally:
         await response.aclose()
     headers = [
@@ -90,14 +103,38 @@ def _find_stream_reader(request: httpx.Request, response: httpx.Response) -> Str
     return reader if kind == reader.media_type else None
 
 
-def _iter_decoded(request: httpx.Request, response: httpx.Response) -> AsyncIterator[bytes]:
-    """Iterate over the decoded body of an answer; as it comes, where it is not encoded."""
-    if "content-encoding" not in response.headers and isinstance(
-        response.stream, httpx.AsyncByteStream
-    ):
-        return aiter(response.stream)
-    response.request = request  # named by what httpx raises
-    return response.aiter_bytes()
+def _iter_decoded(
+    response: httpx.Response, limit: int, run_in_thread: ThreadRunner, *, is_streamed: bool
+) -> AsyncIterator[bytes]:
+    """Iterate over the decoded body of an answer; as it comes, if it is not compressed."""
+    stream = cast("httpx.AsyncByteStream", response.stream)
+    if not is_compressed(response.headers):
+        return aiter(stream)
+    # The reader of a stream knows by itself whether that is complete.
+    return iter_unpacked(
+        _limit_received(stream, response, limit), run_in_thread, until_complete=not is_streamed
+    )
+
+
+async def _limit_received(
+    stream: AsyncIterable[bytes], response: httpx.Response, limit: int
+) -> AsyncIterator[bytes]:
+    """Iterate over a body as it is received, which may decode to nothing for ever."""
+    size = 0
+    async for chunk in stream:
+        size += len(chunk)
+        if size > limit:
+            raise _make_size_error(response, limit)
+        yield chunk
+
+
+def _make_size_error(response: httpx.Response, limit: int) -> ProviderError:
+    return ProviderError(
+        ErrorCode.PROVIDER_BAD_RESPONSE,
+        f"The answer is larger than {limit} bytes.",
+        retryable=False,
+        status=response.status_code,
+    )
 
 
 def _read_stream(reader: StreamReader, chunk: bytes, response: httpx.Response) -> str:

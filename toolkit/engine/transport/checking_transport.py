@@ -18,6 +18,7 @@ from httpx_aiohttp.transport import map_aiohttp_exceptions
 from yarl import URL
 
 from toolkit.contract.errors import ErrorCode
+from toolkit.engine.transport.decoding import CODING
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
 from toolkit.engine.transport.tls_sessions import load_tls_context
 from toolkit.plugins import PUBLIC_ONLY, ProviderError
@@ -130,6 +131,7 @@ class CheckingTransport(AiohttpTransport):
                 connector=connector,
                 cookie_jar=jar,
                 request_class=_CheckedRequest,
+                headers={"Accept-Encoding": CODING},
                 auto_decompress=False,
             )
         return session

@@ -96,7 +96,7 @@ class Driver:
     Args:
         transport: makes the HTTP transport of a vendor.
         executor: runs CPU work that would block the loop.
-        reply_limit: the most decoded bytes that one answer may have.
+        reply_limit: the most bytes that one answer may have, as received and as decoded.
         lookup_cache: keeps what public services answer; none, and each is asked each time.
     """
 
@@ -181,7 +181,7 @@ class Driver:
                             await hooks.on_request(step)
                             try:
                                 outcome = response = await self.send(
-                                    step, timeouts, via, hooks.on_text
+                                    step, timeouts, via, hooks.on_text, account_id
                                 )
                             except ProviderError as fault:
                                 hooks.on_outcome(step, fault)
@@ -271,6 +271,7 @@ class Driver:
         timeouts: Timeouts = NO_TIMEOUTS,
         via: str = "",
         on_text: OnText = ignore_text,
+        account_id: str = "",
     ) -> httpx.Response:
         """Send one request and read the whole answer, within the size limit and the deadlines.
 
@@ -282,6 +283,7 @@ class Driver:
             timeouts: of the request.
             via: the id of the vendor whose connections are used; empty for a public service.
             on_text: is called with each piece of a streamed text, as it comes.
+            account_id: the account that the decoding of a large answer is queued for.
 
         Raises:
             ProviderError: `PROVIDER_UNAVAILABLE` if nothing was sent, `PROVIDER_BAD_RESPONSE` for
@@ -290,7 +292,7 @@ class Driver:
             OutcomeUnknownError: when the request was sent and the answer did not come.
         """
         if via:
-            return await self._send_request(request, timeouts, via, on_text)
+            return await self._send_request(request, timeouts, via, on_text, account_id)
         if request.method != "GET":
             return await self._send_public(request, timeouts)
         # Work that begins together often looks the same up.
@@ -306,10 +308,15 @@ class Driver:
 
     async def _send_public(self, request: httpx.Request, timeouts: Timeouts) -> httpx.Response:
         async with self._public_semaphores[request.url.host]:
-            return await self._send_request(request, timeouts, "", ignore_text)
+            return await self._send_request(request, timeouts, "", ignore_text, "")
 
     async def _send_request(
-        self, request: httpx.Request, timeouts: Timeouts, via: str, on_text: OnText
+        self,
+        request: httpx.Request,
+        timeouts: Timeouts,
+        via: str,
+        on_text: OnText,
+        account_id: str,
     ) -> httpx.Response:
         host = request.url.host
         # These are per read, so a slowly dripping answer passes them: it is timed here.
@@ -322,7 +329,13 @@ class Driver:
                 if timeouts.first_byte_s is not None:
                     total_s = timeouts.total_s
                     deadline.reschedule(None if total_s is None else began + total_s)
-                return await read_answer(request, response, self.reply_limit, on_text)
+                return await read_answer(
+                    request,
+                    response,
+                    self.reply_limit,
+                    on_text,
+                    partial(self.run_in_thread, account_id=account_id),
+                )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             raise ProviderError(
                 ErrorCode.PROVIDER_UNAVAILABLE, f"{host} could not be reached."
@@ -330,10 +343,6 @@ class Driver:
         except (TimeoutError, httpx.TimeoutException) as error:
             raise OutcomeUnknownError(
                 ErrorCode.PROVIDER_TIMEOUT, f"{host} did not answer in time."
-            ) from _strip_request(error)
-        except httpx.DecodingError as error:
-            raise ProviderError(
-                ErrorCode.PROVIDER_BAD_RESPONSE, f"The answer of {host} could not be decoded."
             ) from _strip_request(error)
         except (ProviderError, LeaseLost, StoreUnavailableError):
             raise
