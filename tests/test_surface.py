@@ -166,6 +166,8 @@ class ExampleService:
             return schema["const"]
         if name.endswith("_at"):
             return "2026-11-20T08:00:00.000Z"
+        if schema.get("format") == "date":
+            return "2026-12-01"
         if schema.get("type") == "object":
             return {k: self.example(v, k) for k, v in schema.get("properties", {}).items()}
         if schema.get("type") == "array":

@@ -1,12 +1,12 @@
 """The price table, compared with a third party's: every model that both know, and every unit."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from decimal import Decimal
 
 import pytest
 from genai_prices import data
-from genai_prices.types import ModelInfo, ModelPrice, TieredPrices
+from genai_prices.types import ModelInfo, ModelPrice, StartDateConstraint, TieredPrices
 
 from tests.vendors.conftest import VENDORS
 from toolkit.plugins import Model
@@ -96,6 +96,22 @@ def test_agrees_with_the_third_party(provider: str, model: Model, row: ModelInfo
     """Given a model that both know, then each price of each unit and each tier is the same."""
     read = datetime.fromisoformat(f"{model.as_of}T12:00").replace(tzinfo=UTC)
     assert not find_differences(provider, model, row.get_prices(read))
+
+
+@pytest.mark.parametrize(("provider", "model", "row"), COMMON, ids=[m.id for _, m, _ in COMMON])
+def test_knows_every_change_that_was_announced(provider: str, model: Model, row: ModelInfo) -> None:
+    """Given each day from which the third party has other prices, then ours change on it, too."""
+    conditions = row.prices if isinstance(row.prices, list) else []
+    starts = {
+        condition.constraint.start_date
+        for condition in conditions
+        if isinstance(condition.constraint, StartDateConstraint)
+    }
+    ahead = {day for day in starts if day.isoformat() > model.as_of}
+    assert {change.since for change in model.changes} == ahead
+    for day in ahead:
+        on_it = datetime.combine(day, time(12), UTC)
+        assert not find_differences(provider, model.apply_changes(day), row.get_prices(on_it))
 
 
 def test_compares_most_models_of_each_provider() -> None:

@@ -29,6 +29,14 @@ class CatalogPriceTier(Record):
     prices_usd: dict[str, Usd]
 
 
+class CatalogPriceChange(Record):
+    """The prices of a model from the day `since` on, as its vendor announced them."""
+
+    since: date
+    prices_usd: dict[str, Usd]
+    price_tiers: list[CatalogPriceTier] = []
+
+
 class CatalogModel(Record):
     """A vendor's model with its list prices.
 
@@ -39,6 +47,7 @@ class CatalogModel(Record):
         quality: its tier: 1 economy, 2 standard, 3 premium.
         prices_usd: of one unit, by unit; what is not known is left out, and 0 is really 0.
         price_tiers: the prices of longer inputs, which then hold for all of a request.
+        price_changes: announced changes of the prices that are still to come, the earliest first.
         batch_share: the share of the prices that the vendor's batch API takes; none without one.
         service_tier_shares: the share of the prices that each other service tier takes, by our
             name of the tier: `flex` or `priority`.
@@ -58,6 +67,7 @@ class CatalogModel(Record):
     quality: int = 1
     prices_usd: dict[str, Usd] = {}
     price_tiers: list[CatalogPriceTier] = []
+    price_changes: list[CatalogPriceChange] = []
     batch_share: float | None = None
     service_tier_shares: dict[str, float] = {}
     bound: str | None = None

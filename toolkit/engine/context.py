@@ -4,9 +4,11 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from decimal import Decimal
 from functools import cached_property, partial
 
+from toolkit.contract.base import now
 from toolkit.contract.connections import Connection
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, is_id
@@ -72,7 +74,7 @@ class EngineContext(ProviderContext):
         default_factory=lambda: ConcurrencyLimits(MAX_FUNCTION_THREADS, MAX_FUNCTION_THREADS)
     )
     _rankings: RankingCache = field(default_factory=RankingCache)
-    _models: dict[tuple[str, str], Sequence[Model]] = field(default_factory=dict)
+    _models: dict[tuple[str, str], tuple[date, Sequence[Model]]] = field(default_factory=dict)
 
     @cached_property
     def records(self) -> Records:
@@ -111,7 +113,8 @@ class EngineContext(ProviderContext):
         """
         known = await self._connections.find(scope)
         if options.endpoint_id is None and options.compute_id is None:
-            return known.find_pool(capability.name, partial(self._make_pool, capability))
+            make = partial(self._make_pool, capability)
+            return known.find_pool(capability.name, now().date(), make)
         place = await self._find_place(scope, options)
         pool = self._exclude_lent(known.by_provider, options)
         pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
@@ -278,11 +281,13 @@ class EngineContext(ProviderContext):
         )
 
     def list_models(self, vendor: Vendor, kind: str) -> Sequence[Model]:
-        """List the models that a vendor may be asked for, the default first; computed once."""
-        models = self._models.get((vendor.id, kind))
-        if models is None:
-            models = list_offered_models(vendor, kind, self.settings.vendors.get(vendor.id))
-            self._models[vendor.id, kind] = models
+        """List the models that a vendor may be asked for today, the default first."""
+        today = now().date()
+        day, models = self._models.get((vendor.id, kind), (None, ()))
+        if day != today:
+            settings = self.settings.vendors.get(vendor.id)
+            models = list_offered_models(vendor, kind, settings, today)
+            self._models[vendor.id, kind] = today, models
         return models
 
     async def resolve_secret(self, connection: Connection) -> str:

@@ -39,7 +39,15 @@ from toolkit.plugins.operations import (
     TextReply,
     TextRequest,
 )
-from toolkit.plugins.vendor import Access, Model, PriceTier, ProviderError, Vendor, WorkerTime
+from toolkit.plugins.vendor import (
+    Access,
+    Model,
+    PriceChange,
+    PriceTier,
+    ProviderError,
+    Vendor,
+    WorkerTime,
+)
 
 __all__ = [
     "PUBLIC_ONLY",
@@ -62,6 +70,7 @@ __all__ = [
     "Operation",
     "Pause",
     "PixelBound",
+    "PriceChange",
     "PriceTier",
     "ProviderError",
     "Reply",

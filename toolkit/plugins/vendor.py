@@ -1,7 +1,7 @@
 """The declarations of a vendor's file: its operations, models and conventional variable."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -22,6 +22,21 @@ class PriceTier:
 
 
 @dataclass(frozen=True, slots=True)
+class PriceChange:
+    """The prices of a model from a day on, as its vendor announced them.
+
+    Attributes:
+        since: first day of the prices, by UTC.
+        prices: US dollars per one unit, by unit.
+        tiers: prices of longer inputs, the shortest first.
+    """
+
+    since: date
+    prices: Mapping[str, Decimal]
+    tiers: tuple[PriceTier, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model that a vendor offers for a kind of operation.
 
@@ -30,6 +45,7 @@ class Model:
         kind: the kind of operation, such as `text`.
         prices: US dollars per one unit, by unit; a unit that is missing has an unknown price.
         tiers: what longer inputs cost instead, the shortest first.
+        changes: announced changes of the prices, the earliest first.
         batch: the share of these prices that the vendor's batch API takes; none without one.
         service_tiers: the share of these prices that each other service tier takes, by our name
             of the tier: `flex` or `priority`.
@@ -51,6 +67,7 @@ class Model:
     kind: str
     prices: Mapping[str, Decimal] = field(default_factory=dict)
     tiers: tuple[PriceTier, ...] = ()
+    changes: tuple[PriceChange, ...] = ()
     batch: Decimal | None = None
     service_tiers: Mapping[str, Decimal] = field(default_factory=dict)
     default: bool = False
@@ -71,6 +88,17 @@ class Model:
         False
         """
         return self.ends is not None and today >= self.ends
+
+    def apply_changes(self, today: date) -> "Model":
+        """Return the model at the prices of a day.
+
+        >>> change = PriceChange(date(2026, 12, 1), {"input_tokens": Decimal(4)})
+        >>> model = Model("m", "text", {"input_tokens": Decimal(2)}, changes=(change,))
+        >>> model.apply_changes(date(2026, 12, 1)).prices["input_tokens"]
+        Decimal('4')
+        """
+        begun = [change for change in self.changes if change.since <= today]
+        return replace(self, prices=begun[-1].prices, tiers=begun[-1].tiers) if begun else self
 
 
 @dataclass(frozen=True, slots=True)

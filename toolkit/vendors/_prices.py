@@ -7,12 +7,12 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from toolkit.plugins import Model, PriceTier
+from toolkit.plugins import Model, PriceChange, PriceTier
 
 # The keys of a row that are not the price of a unit.
 _NON_PRICE_KEYS = frozenset(
-    ("above", "as_of", "batch", "default", "ends", "output_limit", "per", "profile_of", "public",
-     "quality", "reasons", "service_tiers", "source", "successor", "tiers")
+    ("above", "as_of", "batch", "changes", "default", "ends", "output_limit", "per", "profile_of",
+     "public", "quality", "reasons", "service_tiers", "since", "source", "successor", "tiers")
 )  # fmt: skip
 
 
@@ -51,9 +51,14 @@ def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
         id=name,
         kind=kind,
         prices=_parse_prices(row, row["per"]),
-        tiers=tuple(
-            PriceTier(tier["above"], _parse_prices(tier, row["per"]))
-            for tier in row.get("tiers", ())
+        tiers=_parse_tiers(row, row["per"]),
+        changes=tuple(
+            PriceChange(
+                change["since"],
+                _parse_prices(change, row["per"]),
+                _parse_tiers(change, row["per"]),
+            )
+            for change in row.get("changes", ())
         ),
         batch=None if batch is None else Decimal(batch),
         service_tiers={
@@ -70,6 +75,10 @@ def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
         profile_of=row.get("profile_of", ""),
         public=row.get("public", False),
     )
+
+
+def _parse_tiers(row: Mapping[str, Any], per: int) -> tuple[PriceTier, ...]:
+    return tuple(PriceTier(one["above"], _parse_prices(one, per)) for one in row.get("tiers", ()))
 
 
 def _parse_prices(row: Mapping[str, Any], per: int) -> dict[str, Decimal]:

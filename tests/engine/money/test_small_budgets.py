@@ -1,6 +1,7 @@
 """Small budgets: a one-line answer fits in, whichever provider gives it."""
 
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 
@@ -56,3 +57,23 @@ def test_a_larger_answer_reserves_more_thoughts(client: Client) -> None:
 def test_tries_every_provider_of_text() -> None:
     """Given the registry, then none of the providers that generate text is left out above."""
     assert {"anthropic", "aws", "google", "minimax", "openai", "runpod"} <= set(PROVIDERS)
+
+
+PREMIUM = {"provider": "google", "optimize_for": "quality"}
+
+
+@pytest.mark.parametrize(("day", "rise"), [("2026-11-30", 1), ("2026-12-01", 2)])
+def test_prices_and_reserves_by_the_prices_of_the_day(
+    client: Client, monkeypatch: pytest.MonkeyPatch, day: str, rise: int
+) -> None:
+    """Given a rise that a vendor announced, then it holds from its day on, in a running engine."""
+    for module in ("context", "execution.attempts", "infrastructure.catalog", "routing.router"):
+        monkeypatch.setattr(f"toolkit.engine.{module}.now", lambda: datetime.fromisoformat(day))
+    record = client.runs.create("llm.generate", ASK, **PREMIUM).wait().record
+    usage = record.usage
+    usd = (usage["input_tokens"] * 2 + usage["output_tokens"] * 10) / 1e6
+    assert record.cost_usd == pytest.approx(usd * rise)
+    assert record.reservation_usd >= record.cost_usd
+    listed = {one.record.model: one.record for one in client.catalog.models()}["gemini-4-argon"]
+    assert listed.prices_usd["output_tokens"] == pytest.approx(1e-5 * rise)
+    assert len(listed.price_changes) == 2 - rise

@@ -208,7 +208,7 @@ class AttemptLoop:
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
         offered = self._core.list_models(vendor, kind)
-        model = find_billed_model(vendor, offered, candidate.model or "", reply.model)
+        model = find_billed_model(vendor, offered, candidate.model or "", reply.model, now().date())
         rate = chosen.usd_per_s if vendor.runs_at_named_place(model) else None
         reserved = None if candidate.reservation_usd is None else bill.amount
         cost, job.cost_source = find_cost(reply, model, vendor, rate, took_s, reserved)

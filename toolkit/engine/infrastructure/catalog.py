@@ -1,16 +1,18 @@
 """The catalogue: the connected cloud's GPUs, cached for a few minutes, and vendors' models."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 
-from toolkit.contract.catalog import CatalogModel, CatalogPriceTier, Gpu
+from toolkit.contract.base import now
+from toolkit.contract.catalog import CatalogModel, CatalogPriceChange, CatalogPriceTier, Gpu
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, WorkError
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.model_offers import list_known_models
-from toolkit.plugins import Model, ProviderError, Vendor
+from toolkit.plugins import Model, PriceTier, ProviderError, Vendor
 from toolkit.plugins.infrastructure import GpuListing, GpuOffer
 from toolkit.store import ReadScope
 
@@ -48,10 +50,11 @@ class Catalog:
 
     def list_models(self) -> list[CatalogModel]:
         """List every vendor's models, and those the operator named, with their prices."""
+        settings, today = self._core.settings.vendors, now().date()
         return [
-            _to_catalog_model(vendor, model)
+            _to_catalog_model(vendor, model, today)
             for vendor in self._core.registry.vendors.values()
-            for model in list_known_models(vendor, self._core.settings.vendors.get(vendor.id))
+            for model in list_known_models(vendor, settings.get(vendor.id), today)
         ]
 
     async def check_gpu(self, scope: ReadScope, gpu_type: str) -> None:
@@ -112,7 +115,7 @@ def _check_known(field: str, value: str, known: set[str]) -> None:
         )
 
 
-def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
+def _to_catalog_model(vendor: Vendor, model: Model, today: date) -> CatalogModel:
     return CatalogModel(
         id=f"{vendor.id}/{model.kind}/{model.id}",
         provider=vendor.id,
@@ -121,9 +124,15 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
         default=model.default,
         quality=model.quality,
         prices_usd=_to_wire_prices(model.prices),
-        price_tiers=[
-            CatalogPriceTier(above_input_tokens=tier.above, prices_usd=_to_wire_prices(tier.prices))
-            for tier in model.tiers
+        price_tiers=_to_wire_tiers(model.tiers),
+        price_changes=[
+            CatalogPriceChange(
+                since=change.since,
+                prices_usd=_to_wire_prices(change.prices),
+                price_tiers=_to_wire_tiers(change.tiers),
+            )
+            for change in model.changes
+            if change.since > today
         ],
         batch_share=None if model.batch is None else float(model.batch),
         service_tier_shares={name: float(share) for name, share in model.service_tiers.items()},
@@ -133,6 +142,13 @@ def _to_catalog_model(vendor: Vendor, model: Model) -> CatalogModel:
         as_of=model.as_of,
         source=model.source,
     )
+
+
+def _to_wire_tiers(tiers: Sequence[PriceTier]) -> list[CatalogPriceTier]:
+    return [
+        CatalogPriceTier(above_input_tokens=tier.above, prices_usd=_to_wire_prices(tier.prices))
+        for tier in tiers
+    ]
 
 
 def _to_wire_prices(prices: Mapping[str, Decimal]) -> dict[str, float]:

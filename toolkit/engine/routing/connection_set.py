@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 from typing import TypeAlias
 
 from toolkit.contract.connections import Connection
@@ -40,7 +41,7 @@ class ConnectionSet:
         self._has_statistics = has_statistics
         self._snapshots: list[HealthSnapshot] = []
         self._health: Mapping[str, HealthSnapshot] = {}
-        self._pools: dict[str, ProviderPool] = {}  # as many as there are capabilities
+        self._pools: dict[str, tuple[date, ProviderPool]] = {}  # as many as there are capabilities
 
     def snapshot_health(self) -> Mapping[str, HealthSnapshot]:
         """Return the health of each connection, by its id; the same object while none changed."""
@@ -54,17 +55,19 @@ class ConnectionSet:
             self._pools = {}
         return self._health
 
-    def find_pool(self, capability: str, make: MakePool) -> ProviderPool:
+    def find_pool(self, capability: str, today: date, make: MakePool) -> ProviderPool:
         """Return the pool of a capability, as of now.
 
         Args:
             capability: its name.
+            today: the day whose prices the pool has.
             make: makes the pool, of connections and their health.
         """
         health = self.snapshot_health()
-        pool = self._pools.get(capability)
-        if pool is None:
-            pool = self._pools[capability] = make(self.by_provider, health)
+        day, pool = self._pools.get(capability, (today, None))
+        if pool is None or day != today:
+            pool = make(self.by_provider, health)
+            self._pools[capability] = today, pool
         return pool
 
     def _complete_snapshot(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date
 
 from toolkit.plugins import Model, TextRequest, Vendor
 from toolkit.settings import TIERS, VendorSettings
@@ -10,16 +11,19 @@ OPERATOR_SOURCE = "the operator's price ([vendors] prices)"
 _MILLION = 1_000_000
 
 
-def list_offered_models(vendor: Vendor, kind: str, settings: VendorSettings | None) -> list[Model]:
+def list_offered_models(
+    vendor: Vendor, kind: str, settings: VendorSettings | None, today: date
+) -> list[Model]:
     """List the models that a vendor may be asked for, the default first: the operator's, or all.
 
     Args:
         vendor: the vendor.
         kind: the kind of operation.
         settings: the operator's settings of this vendor.
+        today: the day whose list prices hold.
     """
     at = settings.base_urls.get("api") if settings else None
-    offered = {model.id: model for model in vendor.models if model.kind == kind}
+    offered = {m.id: m.apply_changes(today) for m in vendor.models if m.kind == kind}
     chosen = settings.models.get(kind) if settings else None
     if isinstance(chosen, str):
         named = [offered.get(chosen, Model(chosen, kind))]
@@ -31,7 +35,7 @@ def list_offered_models(vendor: Vendor, kind: str, settings: VendorSettings | No
     else:
         default = vendor.find_default_model(kind)
         chosen_later = [model for model in offered.values() if not model.profile_of]
-        named = sorted(chosen_later, key=lambda model: model is not default)
+        named = sorted(chosen_later, key=lambda one: default is None or one.id != default.id)
     if vendor.name_at is not None and at is not None:
         named = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in named]
     return [apply_operator_prices(model, settings) for model in named]
@@ -49,7 +53,7 @@ def find_model(offered: Sequence[Model], name: str) -> Model | None:
 
 
 def find_billed_model(
-    vendor: Vendor, offered: Sequence[Model], asked: str, answered: str
+    vendor: Vendor, offered: Sequence[Model], asked: str, answered: str, today: date
 ) -> Model | None:
     """Find the model at whose prices a call is billed: the profile of it that answered, if any.
 
@@ -58,23 +62,25 @@ def find_billed_model(
         offered: the models that it may be asked for.
         asked: the model that the router chose.
         answered: the model that the reply names.
+        today: the day whose list prices hold.
     """
     model = find_model(offered, asked)
     if model is not None and model.source == OPERATOR_SOURCE:
         return model
     profiles = (m for m in vendor.models if m.profile_of == asked and m.id == answered)
-    return next(profiles, model)
+    profile = next(profiles, None)
+    return model if profile is None else profile.apply_changes(today)
 
 
-def list_known_models(vendor: Vendor, settings: VendorSettings | None) -> list[Model]:
-    """List every model of a vendor, and those that the operator added, with their prices."""
+def list_known_models(vendor: Vendor, settings: VendorSettings | None, today: date) -> list[Model]:
+    """List every model of a vendor, and those that the operator added, with a day's prices."""
     known: list[Model] = []
     kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
     for kind in dict.fromkeys(kinds):
-        offered = list_offered_models(vendor, kind, settings)
+        offered = list_offered_models(vendor, kind, settings, today)
         first = offered[0].id if offered else ""
         ids = {model.id for model in offered}
-        listed = [m for m in vendor.models if m.kind == kind]
+        listed = [m.apply_changes(today) for m in vendor.models if m.kind == kind]
         others = [apply_operator_prices(m, settings) for m in listed if m.id not in ids]
         known += [replace(model, default=model.id == first) for model in (*offered, *others)]
     return known
@@ -90,6 +96,7 @@ def apply_operator_prices(model: Model, settings: VendorSettings | None) -> Mode
         model,
         prices=per_token,
         tiers=(),
+        changes=(),
         batch=None,
         service_tiers={},
         as_of="",

@@ -23,7 +23,7 @@ def review_prices(vendors: Iterable[Vendor], settings: Settings, today: date) ->
     oldest = timedelta(days=settings.max_price_age_days)
     for vendor in vendors:
         mine = settings.vendors.get(vendor.id)
-        models = list_known_models(vendor, mine)
+        models = list_known_models(vendor, mine, today)
         yield from _describe_own_prices(vendor, mine, models)
         old = [m for m in models if m.as_of and today - date.fromisoformat(m.as_of) > oldest]
         if old:
