@@ -188,7 +188,8 @@ class Settings(BaseSettings):
         lease_s: how long work stays with a process that does not renew its claim on it.
         max_concurrent_jobs: of the process.
         max_concurrent_jobs_per_account: of them, for one account.
-        first_byte_timeout_s: until a vendor's answer begins.
+        first_byte_timeout_s: seconds until a vendor's answer begins; limited by `timeout_s` and
+            `total_s` alone by default.
         connect_timeout_s: until a connection to a vendor is established.
         retry_base_s: the longest first wait between tries of a call; it doubles each time.
         retry_cap_s: a vendor that asks for a longer wait is not tried again, but the next one.
@@ -329,7 +330,8 @@ class Settings(BaseSettings):
         description="they wait this long for a worker of it that has what they need, such as a GPU",
     )
     timeout_s: float = Field(default=120.0, gt=0, description="of one vendor call")
-    first_byte_timeout_s: float = Field(default=120.0, gt=0)
+    # A default of its own would cut a longer `total_s` that an operator gives a slow server.
+    first_byte_timeout_s: float | None = Field(default=None, gt=0)
     connect_timeout_s: float = Field(default=5.0, gt=0)
     retries: int = Field(default=2, ge=0, le=5, description="of one vendor call, inside a job")
     retry_base_s: float = Field(default=0.5, ge=0)

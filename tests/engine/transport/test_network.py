@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -109,7 +110,9 @@ async def serve_conduct(conduct: Conduct) -> AsyncIterator[tuple[str, list[bytes
         yield f"http://{address}", seen
 
 
-async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object) -> Run:
+async def run_at(
+    url: str, folder: Path, total_s: float = 10, wait_s: float = 10, **settings: object
+) -> Run:
     """A run whose only vendor is at this address."""
     timeouts = Timeouts(total_s=total_s)
     vendors = {"openai": VendorSettings(base_urls={"api": url}, timeouts=timeouts)}
@@ -126,7 +129,7 @@ async def run_at(url: str, folder: Path, total_s: float = 10, **settings: object
         await engine.connections.create(context, pointer)
         body = {"name": "llm.generate", "input": {"objective": "Tea"}}
         run = await engine.runs.create(context, RunCreate.model_validate(body))
-        await engine.wait(context, run.id, 10)
+        await engine.wait(context, run.id, wait_s)
         return await engine.runs.get(context, run.id)
     finally:
         await engine.close(0)
@@ -248,6 +251,46 @@ async def test_a_certificate_that_is_none(tmp_path: Path) -> None:
     assert seen
     assert all(b"sk-network-test" not in start for start in seen)
     assert run.cost_incurred_usd == 0
+
+
+class HurriedSelector(selectors.DefaultSelector):
+    """A selector that waits for a hundredth of the time that it is asked to."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait for a socket."""
+        return super().select(None if timeout is None else timeout / HURRY)
+
+
+class HurriedLoop(asyncio.SelectorEventLoop):
+    """A loop on which a second takes a hundredth of one."""
+
+    def __init__(self) -> None:
+        super().__init__(HurriedSelector())
+
+    def time(self) -> float:
+        """Return the hurried seconds."""
+        return super().time() * HURRY
+
+
+HURRY = 100
+
+
+def test_a_slow_server_has_the_time_that_its_operator_gives_it(tmp_path: Path) -> None:
+    """Given 300 s for a server of one's own, when it answers after 200 s, then that is in time."""
+
+    async def answer_late(reader: Reader, writer: Writer) -> None:
+        due = asyncio.Event()
+        asyncio.get_running_loop().call_later(200, due.set)
+        await due.wait()
+        await send_answer(reader, writer)
+
+    async def run() -> Run:
+        async with serve_conduct(answer_late) as (url, _):
+            return await run_at(url, tmp_path, 300, 300, connect_timeout_s=PATIENCE_S * HURRY)
+
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        finished = runner.run(run())
+    assert finished.status == "completed", finished.error
 
 
 # Parts of a path or a query that a library likes to spell anew, and that signatures cover.
