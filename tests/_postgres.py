@@ -48,6 +48,7 @@ class PostgresCluster:
     Args:
         programs: the folder of PostgreSQL's programs.
         synced: whether a commit waits for the disk, as it does outside of tests.
+        parent: the folder that its own is made in; that of temporary files by default.
         options: more of the server's settings.
 
     Attributes:
@@ -55,10 +56,12 @@ class PostgresCluster:
         password: of its user, who may do everything.
     """
 
-    def __init__(self, programs: Path, *, synced: bool = False, **options: str) -> None:
+    def __init__(
+        self, programs: Path, *, synced: bool = False, parent: Path | None = None, **options: str
+    ) -> None:
         self._programs = programs
         self._owner = _find_unprivileged() if os.name == "posix" and os.geteuid() == 0 else None
-        self._folder = Path(mkdtemp(prefix="toolkit-postgres-"))
+        self._folder = Path(mkdtemp(prefix="toolkit-postgres-", dir=parent))
         self._process: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         self.password = secrets.token_hex(12)
@@ -119,6 +122,11 @@ class PostgresCluster:
         except psycopg.OperationalError:
             return False
         return True
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server has ended by itself, as it does if it cannot recover from a crash."""
+        return self._process is not None and self._process.poll() is not None
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop the server.
@@ -184,12 +192,17 @@ def _find_unprivileged() -> str:
     return next(name for name in UNPRIVILEGED if name in known)
 
 
-def start_cluster(**options: str) -> PostgresCluster:
-    """Start a cluster; whoever does so removes it. The test is skipped where there is none."""
+def start_cluster(parent: Path | None = None, **options: str) -> PostgresCluster:
+    """Start a cluster, which its caller removes. The test is skipped if there is no PostgreSQL.
+
+    Args:
+        parent: the folder that its own is made in; that of temporary files by default.
+        options: more of the server's settings.
+    """
     programs = find_postgres()
     if programs is None:
         pytest.skip("PostgreSQL is not installed")
-    made = PostgresCluster(programs, **options)
+    made = PostgresCluster(programs, parent=parent, **options)
     try:
         made.start()
     except BaseException:

@@ -1,5 +1,6 @@
 """Roots that tests of leases work on."""
 
+from tests.support.timing import wait_until_async
 from toolkit.store import Lease, Store
 
 
@@ -8,3 +9,15 @@ async def acquire(store: Store, *names: str, kind: str = "run") -> list[Lease]:
     made = [store.leases.build_root(name, kind, "acc") for name in names]
     await store.write([inserted for inserted, _ in made])
     return [lease for _, lease in made]
+
+
+async def claim_ended(store: Store, limit: int = 10) -> list[Lease]:
+    """Claim roots whose leases ended by the clock, once their owners had time to renew them."""
+    claimed: list[Lease] = []
+
+    async def is_claimed() -> bool:
+        claimed.extend(await store.leases.claim(limit))
+        return bool(claimed)
+
+    await wait_until_async(is_claimed)
+    return claimed

@@ -2,6 +2,8 @@
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.store.disks import Disk, small_disk
 from tests.support.embedded import get_thread
 from tests.support.sqlite import get_sqlite
 from tests.support.timing import PATIENCE_S, check_stays, wait_until
-from toolkit import Client, Workflow
+from toolkit import Client, Run, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
@@ -49,6 +51,19 @@ def get_refusal(client: Client) -> ServiceError:
     with pytest.raises(ServiceError) as failed:
         client.runs.create("llm.generate", ASKED)
     return failed.value
+
+
+def ask_until_accepted(client: Client) -> Run:
+    """Ask for a run until it is accepted, and wait for its end."""
+    accepted: list[Run] = []
+
+    def ask() -> bool:
+        with suppress(ServiceError):
+            accepted.append(client.runs.create("llm.generate", ASKED))
+        return bool(accepted)
+
+    wait_until(ask)
+    return accepted[0].wait(progress=False)
 
 
 def until_completed(client: Client, workflow_id: str, timeout_s: float = PATIENCE_S) -> None:
@@ -99,6 +114,38 @@ def test_a_disk_that_fills_in_mid_workflow(client: Client, disk: Disk, faults: F
     assert {node_id: after[node_id] for node_id in shown} == shown
     paid = sum(call.billed for call in faults.calls)
     assert 12 <= paid <= 13  # one was in flight
+
+
+@pytest.mark.parametrize(
+    ("capability", "given"),
+    [
+        ("llm.generate", {"objective": "A line on" + " tides" * 300}),
+        ("speech.generate", {"text": "The tide turns twice a day. " * 20}),
+    ],
+    ids=["in its row", "in a file"],
+)
+def test_a_result_is_stored_on_a_full_disk_and_nothing_new_is_called(
+    client: Client, disk: Disk, faults: Faults, capability: str, given: dict[str, str]
+) -> None:
+    """Given a call in flight, when its disk fills, then room was held for its result.
+
+    While the disk is full, no other call is made; it is made once there is space.
+    """
+    faults.add(Fault("minimax", delay_ms=1_000, times=None))
+    run = client.runs.create(capability, given)
+    wait_until(lambda: len(faults.calls) == 1)
+    disk.fill()
+    wait_until(lambda: client.runs.get(run.id).status == "completed")
+    shown = client.runs.get(run.id)
+    content = client.artifacts.content(shown.artifact_id or "")
+    with ThreadPoolExecutor(1) as thread:
+        disk.fill()  # what is left of the room
+        late = thread.submit(ask_until_accepted, client)
+        check_stays(lambda: len(faults.calls) == 1, 1.0)
+        disk.empty()
+        assert late.result().status == "completed"
+    assert [call.billed for call in faults.calls] == [True, True]
+    assert client.artifacts.content(shown.artifact_id or "") == content
 
 
 async def test_bytes_that_do_not_fit(disk: Disk) -> None:

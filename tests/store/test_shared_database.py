@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
-from tests.store.roots import acquire
+from tests.store.roots import acquire, claim_ended
 from tests.support.timing import PATIENCE_S, check_stays, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store import (
@@ -27,12 +27,16 @@ from toolkit.store import (
 from toolkit.store.postgres.database import PostgresDatabase
 
 AT = "2026-11-20T08:00:00.000Z"
+LEASE_S = 2.0
 
 
 @pytest.fixture
 async def stores(tmp_path: Path, postgres_url: str) -> AsyncIterator[list[Store]]:
     """Three stores, as of three machines: each with a folder of its own."""
-    opened = [await Store.open(tmp_path / str(n), database=postgres_url) for n in range(3)]
+    opened = [
+        await Store.open(tmp_path / str(n), database=postgres_url, lease_s=LEASE_S)
+        for n in range(3)
+    ]
     yield opened
     for each in opened:
         await each.close()
@@ -69,7 +73,7 @@ async def test_who_lost_a_lease_writes_nothing(
     (old,) = await acquire(first, "run_a")
     assert await second.leases.claim(10) == []
     execute("UPDATE roots SET lease_until = extract(epoch FROM clock_timestamp()) - 1")
-    (new,) = await second.leases.claim(10)
+    (new,) = await claim_ended(second)
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
         await first.write([plan("a"), event("run_a")], lease=old)
@@ -152,7 +156,7 @@ async def test_what_a_limit_refuses_ends_no_lease(
     refused = [type(each) for each in await asyncio.gather(*writes, return_exceptions=True)]
     assert refused == [type(None), OverLimit, type(None)]
     execute("UPDATE roots SET lease_until = 0")
-    await second.leases.claim(10)
+    await claim_ended(second)
     with pytest.raises(LeaseLost):
         await first.write([AddSpending("day", "key", 1, 3)], lease=lease, conditional=True)
     assert execute("SELECT coalesce(sum(nano), 0)::int FROM spending") == [(0,)]
@@ -165,7 +169,15 @@ async def test_what_a_dead_one_left_is_taken_once(
     names = [f"run_{n:02}" for n in range(30)]
     await acquire(stores[0], *names)
     execute("UPDATE roots SET lease_until = 0, owner = 'dead'")
-    claims = await asyncio.gather(*(store.leases.claim(30) for store in stores))
+    claims: list[list[Lease]] = [[] for _ in stores]
+
+    async def are_taken() -> bool:
+        found = await asyncio.gather(*(store.leases.claim(30) for store in stores))
+        for claimed, more in zip(claims, found, strict=True):
+            claimed += more
+        return sum(map(len, claims)) >= len(names)
+
+    await wait_until_async(are_taken)
     taken = [lease for each in claims for lease in each]
     assert sorted(lease.root_id for lease in taken) == names
     assert {lease.fence for lease in taken} == {2}
@@ -183,8 +195,8 @@ async def test_a_root_that_is_being_written_under_is_passed_over(
     execute("UPDATE roots SET lease_until = 0")
     with psycopg.connect(postgres_url) as holder:
         holder.execute("SELECT 1 FROM roots WHERE id = 'run_a' FOR UPDATE")
-        assert [lease.root_id for lease in await second.leases.claim(10)] == ["run_b"]
-    assert [lease.root_id for lease in await second.leases.claim(10)] == ["run_a"]
+        assert [lease.root_id for lease in await claim_ended(second)] == ["run_b"]
+    assert [lease.root_id for lease in await claim_ended(second)] == ["run_a"]
 
 
 async def test_events_of_two_stores_have_no_gap_and_no_duplicate(stores: list[Store]) -> None:

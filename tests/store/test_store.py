@@ -22,7 +22,7 @@ from sqlalchemy import Connection, create_engine
 
 from tests.support.clock import LeaseClock
 from tests.support.sqlite import get_sqlite
-from tests.support.timing import PATIENCE_S, Watch, yield_turns
+from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from tests.support.write_lock import WriteLock
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.store import (
@@ -317,7 +317,14 @@ async def test_only_the_holder_of_a_lease_can_write(
     old = await acquire_lease(store)
     assert await other.leases.claim(10) == []
     clock.now += LEASE_S * 1.25
-    (new,) = await other.leases.claim(10)
+    taken: list[Lease] = []
+
+    async def is_taken() -> bool:
+        taken.extend(await other.leases.claim(10))
+        return bool(taken)
+
+    await wait_until_async(is_taken)
+    (new,) = taken
     assert new.fence == old.fence + 1
     with pytest.raises(LeaseLost):
         await store.write([job("a", "run_r")], lease=old)

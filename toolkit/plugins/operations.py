@@ -7,6 +7,13 @@ from typing import ClassVar, Generic, TypeVar
 
 from toolkit.plugins.tokens import estimate_tokens
 
+# More bytes than a token of any script stands for, as a rule.
+BYTES_PER_TOKEN = 8
+# A character is spoken in less than a tenth of a second, of which an MP3 keeps 1.6 kB.
+AUDIO_BYTES_PER_CHARACTER = 1_600
+# Without any compression: red, green, blue and opacity.
+IMAGE_BYTES_PER_PIXEL = 4
+DEFAULT_RESULT_BYTES = 1024 * 1024
 # The usual length of an answer: it is rarely as long as it may be.
 USUAL_ANSWER_TOKENS = 256
 # The tokens that most vendors put around a message.
@@ -65,6 +72,10 @@ class Operation(Generic[R]):
         """
         return self.units()
 
+    def result_bytes(self) -> int:
+        """Return the bytes of disk space to hold for its result."""
+        return DEFAULT_RESULT_BYTES
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReply(Reply):
@@ -120,6 +131,10 @@ class TextRequest(Operation[TextReply]):
         """Return half the tokens that are expected, and a single one out."""
         return {"input_tokens": self.units()["input_tokens"] / 2, "output_tokens": 1.0}
 
+    def result_bytes(self) -> int:
+        """Return the bytes of the longest answer."""
+        return self.max_tokens * BYTES_PER_TOKEN
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeechReply(Reply):
@@ -144,6 +159,10 @@ class SpeechRequest(Operation[SpeechReply]):
         """Return the characters, by which speech is billed."""
         return {"characters": float(len(self.text))}
 
+    def result_bytes(self) -> int:
+        """Return the bytes of the text, spoken slowly."""
+        return round(len(self.text) * AUDIO_BYTES_PER_CHARACTER / min(1.0, self.speed))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloneReply(Reply):
@@ -165,6 +184,10 @@ class CloneRequest(Operation[CloneReply]):
     def units(self) -> dict[str, float]:
         """Return one voice, by which cloning is billed."""
         return {"voices": 1.0}
+
+    def result_bytes(self) -> int:
+        """Return no bytes: the voice stays at the vendor, and its name is short."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,3 +217,7 @@ class ImageRequest(Operation[ImageReply]):
         GPU.
         """
         return {"images": 1.0, "megapixels": self.width * self.height / 1e6}
+
+    def result_bytes(self) -> int:
+        """Return the bytes of the image, uncompressed."""
+        return self.width * self.height * IMAGE_BYTES_PER_PIXEL

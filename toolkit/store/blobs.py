@@ -1,22 +1,33 @@
 """The bytes of artifacts, stored once under their SHA-256: in a folder, or where fsspec reaches."""
 
 import asyncio
+import errno
 import os
-from collections.abc import Awaitable, Callable
+import sys
+import time
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.store.blob_places.folder import BlobFolder
 from toolkit.store.blob_places.object_storage import ObjectStorage
 from toolkit.store.blob_places.place import BlobPlace
+from toolkit.store.blob_places.remote_calls import make_remote_error
 from toolkit.store.blob_places.remote_threads import RemoteThreads
-from toolkit.store.content import Content
+from toolkit.store.content import Content, watch_content
 from toolkit.store.sqlite.connections import make_unavailable_error
 
 MIN_THREAD_BYTES = 256 * 1024
+# Between two tries to hold ballast on a disk that has no room for it.
+BALLAST_INTERVAL_S = 0.5
+# What a request waits for storage that makes no progress: longer than a healthy one takes for a
+# piece of this size, and shorter than callers and proxies wait for an answer.
+REQUEST_LIMIT_S = 10.0
+PIECE_BYTES = 8 * 1024 * 1024
+FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT})
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -67,19 +78,74 @@ class BlobStore:
         """How many bytes are best read at once."""
         return self.place.chunk_bytes
 
-    async def put(self, digest: str, data: Content) -> None:
+    async def put(self, digest: str, data: Content, *, limit_s: float | None = None) -> None:
         """Store bytes under their SHA-256, unless they are stored already.
+
+        Args:
+            digest: SHA-256 of the bytes.
+            data: the bytes.
+            limit_s: the longest that a remote place may make no progress.
 
         Raises:
             ServiceError: `UNAVAILABLE`.
         """
         try:
-            if self.place.is_remote or len(data) >= MIN_THREAD_BYTES or self._synced:
-                await self._run(self.place.write, digest, data)
-            else:
-                self.place.write(digest, data)
+            if limit_s is None or not self.place.is_remote:
+                await self._write(digest, data)
+                return
+            progress = Progress()
+            watched = watch_content(data, progress.note) if len(data) > PIECE_BYTES else data
+            await progress.limit(self._write(digest, watched), limit_s)
         except OSError as error:
             raise make_unavailable_error(error) from error
+
+    async def put_paid(self, digest: str, data: Content) -> None:
+        """Store the bytes of a paid result, for which there may be ballast.
+
+        Raises:
+            ServiceError: `UNAVAILABLE`.
+        """
+        ballast = self.place.ballast
+        try:
+            try:
+                await self._write(digest, data)
+            except OSError as error:
+                if ballast is None or error.errno not in FULL_ERRNOS or not ballast.drop():
+                    raise
+                await self._write(digest, data)
+        except OSError as error:
+            raise make_unavailable_error(error) from error
+
+    async def _write(self, digest: str, data: Content) -> None:
+        if self.place.is_remote or len(data) >= MIN_THREAD_BYTES or self._synced:
+            await self._run(self.place.write, digest, data)
+        else:
+            self.place.write(digest, data)
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Return how many bytes of ballast are held; more than is ever wanted without a disk."""
+        ballast = self.place.ballast
+        return sys.maxsize if ballast is None else ballast.size_bytes
+
+    async def grow_ballast(self, size_bytes: int, max_wait_s: float) -> None:
+        """Hold at least so many bytes of ballast; wait while there is no room for them.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if there is none for so many seconds.
+        """
+        ballast = self.place.ballast
+        deadline = time.monotonic() + max_wait_s
+        while ballast is not None:
+            try:
+                # In the loop, where nothing else changes it meanwhile: it is one quick system call.
+                ballast.grow(size_bytes)
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise make_unavailable_error(error) from error
+            else:
+                return
+            await asyncio.sleep(BALLAST_INTERVAL_S)
 
     async def delete(
         self, digest: str, stored_before_s: float, is_referenced: Callable[[], Awaitable[bool]]
@@ -111,36 +177,54 @@ class BlobStore:
         except OSError as error:
             raise make_unavailable_error(error) from error
 
-    async def get(self, digest: str, start: int, end: int | None) -> bytes:
+    async def get(
+        self, digest: str, start: int, end: int | None, *, limit_s: float | None = None
+    ) -> bytes:
         """Return the bytes from `start` up to, but not including, `end`.
+
+        Args:
+            digest: SHA-256 of the bytes.
+            start: offset of the first byte.
+            end: offset after the last byte; None reads to the end.
+            limit_s: the longest that a remote place may make no progress.
 
         Raises:
             RequestError: `NOT_FOUND` when they are lost.
             ServiceError: `UNAVAILABLE`.
         """
-        return await self._ask(partial(self.place.read, digest, start, end))
+        if limit_s is None or end is None or not self.place.is_remote:
+            return await self._ask(partial(self.place.read, digest, start, end), limit_s)
+        pieces = []
+        for at in range(start, end, PIECE_BYTES):
+            upto = min(end, at + PIECE_BYTES)
+            pieces.append(await self._ask(partial(self.place.read, digest, at, upto), limit_s))
+        return b"".join(pieces)
 
-    async def get_size(self, digest: str) -> int:
+    async def get_size(self, digest: str, *, limit_s: float | None = None) -> int:
         """Return how many bytes are stored under a SHA-256.
 
         Raises:
             RequestError: `NOT_FOUND` when they are lost.
             ServiceError: `UNAVAILABLE`.
         """
-        return await self._ask(partial(self.place.find_size, digest))
+        return await self._ask(partial(self.place.find_size, digest), limit_s)
 
-    async def make_link(self, digest: str, seconds: int, headers: dict[str, str]) -> str:
+    async def make_link(
+        self, digest: str, seconds: int, headers: dict[str, str], *, limit_s: float | None = None
+    ) -> str:
         """Make a URL by which bytes can be read without a key, for some seconds.
 
         Raises:
             RequestError: `INVALID_REQUEST` where they are in no place that signs URLs.
             ServiceError: `UNAVAILABLE`.
         """
-        return await self._ask(partial(self.place.make_link, digest, seconds, headers))
+        return await self._ask(partial(self.place.make_link, digest, seconds, headers), limit_s)
 
-    async def _ask(self, call: Callable[[], T]) -> T:
+    async def _ask(self, call: Callable[[], T], limit_s: float | None) -> T:
         try:
-            return await self._run(call)
+            if limit_s is None or not self.place.is_remote:
+                return await self._run(call)
+            return await Progress().limit(self._run(call), limit_s)
         except FileNotFoundError:
             raise make_lost_error() from None
         except OSError as error:
@@ -155,6 +239,34 @@ class BlobStore:
         """Close its connections."""
         if self.place.is_remote:
             await self._threads.close(self.place.close)
+        else:
+            self.place.close()
+
+
+class Progress:
+    """The progress of a call of storage, which is given up once there is none for too long."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+
+    def note(self) -> None:
+        """Note some progress; may be called on any thread."""
+        self._at = time.monotonic()
+
+    async def limit(self, call: Coroutine[Any, Any, T], limit_s: float) -> T:
+        """Wait for a call for as long as there is progress.
+
+        Raises:
+            StoreUnavailableError: there was none for so many seconds.
+        """
+        calling = asyncio.ensure_future(call)
+        try:
+            while (left_s := self._at + limit_s - time.monotonic()) > 0:
+                if (await asyncio.wait([calling], timeout=left_s))[0]:
+                    return calling.result()
+        finally:
+            calling.cancel()
+        raise make_remote_error(f"it did not answer for {limit_s:g} s")
 
 
 def make_lost_error() -> RequestError:

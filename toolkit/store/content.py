@@ -1,7 +1,8 @@
 """Content that is read in chunks: a section of an open file, or bytes in memory."""
 
 import hashlib
-from collections.abc import Iterator
+import io
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, TypeAlias
 
@@ -16,11 +17,13 @@ class FileSection:
         file: open to be read, in bytes.
         start: the offset of the first byte.
         size: how many bytes there are.
+        on_read: called before each chunk is read.
     """
 
     file: IO[bytes]
     start: int
     size: int
+    on_read: Callable[[], object] = lambda: None
 
     def __len__(self) -> int:
         return self.size
@@ -37,6 +40,7 @@ class FileSection:
         """
         at, end = self.start, self.start + self.size
         while at < end:
+            self.on_read()
             self.file.seek(at)
             piece = self.file.read(min(size, end - at))
             if not piece:
@@ -60,6 +64,13 @@ def iter_chunks(content: Content, size: int = CHUNK_BYTES) -> Iterator[bytes | m
     view = memoryview(content)
     for at in range(0, len(view), size):
         yield view[at : at + size]
+
+
+def watch_content(content: Content, on_read: Callable[[], object]) -> FileSection:
+    """Return the same content, which calls a function before each of its chunks is read."""
+    if isinstance(content, FileSection):
+        return FileSection(content.file, content.start, content.size, on_read)
+    return FileSection(io.BytesIO(content), 0, len(content), on_read)
 
 
 def compute_sha256(content: Content) -> str:

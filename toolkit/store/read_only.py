@@ -157,6 +157,7 @@ class _RefusingWriter(ChangeWriter):
         eager: bool = True,  # noqa: ARG002 - a writer's
         max_wait_s: float | None = None,  # noqa: ARG002 - a writer's
         conditional: bool = False,  # noqa: ARG002 - a writer's
+        paid: bool = False,  # noqa: ARG002 - a writer's
     ) -> "asyncio.Future[None]":
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if changes:

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store.account_scope import ReadScope
-from toolkit.store.blobs import BlobStore, open_place
+from toolkit.store.blobs import REQUEST_LIMIT_S, BlobStore, open_place
 from toolkit.store.changes import AppendEvent, Change, Lease
 from toolkit.store.configuration_version import ConfigurationVersion
 from toolkit.store.content import Content
@@ -27,6 +27,8 @@ from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
 from toolkit.store.work_lists import WorkList, make_list_query
 from toolkit.store.writing.direct_writer import DirectWriter
+from toolkit.store.writing.outages import ARTIFACTS, WriteOutages
+from toolkit.store.writing.result_room import ResultRoom
 from toolkit.store.writing.writer import ChangeWriter
 
 
@@ -39,6 +41,7 @@ class Store:
         is_copy: whether the directory is a copy of another one.
         leases: the leases of roots.
         limits: the limits that all who have the database open share.
+        result_room: the disk space that is held for the results of calls in flight.
 
     Args:
         database: what was opened.
@@ -64,9 +67,15 @@ class Store:
         self._blobs = blobs
         self._owner = database.owner
         self._reader = RowReader(database.reads)
+        self._outages = WriteOutages()
         self._writer = ChangeWriter(
-            database.writes, is_synced=is_synced, committed=self._report_commit, timed=timed
+            database.writes,
+            is_synced=is_synced,
+            committed=self._report_commit,
+            timed=timed,
+            outages=self._outages,
         )
+        self.result_room = ResultRoom(self._outages, self._writer, blobs)
         self._waiters = EventWaiters(self._reader, database.get_version, database.poll_interval_s)
         self._changes = DirectWriter(database.begin)
         self.leases = LeaseStore(
@@ -78,6 +87,8 @@ class Store:
             lease_s,
             database.build_work_notice,
         )
+        # An engine whose own writes fail supposes that no other can renew its leases either.
+        self._outages.on_failure = self.leases.note_failed_write
         self.limits = LimitStore(
             database.reads, self._changes, self._owner, database.clock, list_engines
         )
@@ -155,6 +166,7 @@ class Store:
         eager: bool = True,
         max_wait_s: float | None = None,
         conditional: bool = False,
+        paid: bool = False,
     ) -> "asyncio.Future[None]":
         """Submit changes, to be written all or nothing, in the order of the calls.
 
@@ -166,13 +178,19 @@ class Store:
                 is written under no lease, longer for what work came to.
             conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
                 under the lease go on.
+            paid: it has the result of a paid call, for which `result_room` holds space.
 
         Returns:
             a future that is done when they are durable; it raises `Conflict`, `LeaseLost` or
             `ServiceError`.
         """
         return self._writer.submit(
-            changes, lease, eager=eager, max_wait_s=max_wait_s, conditional=conditional
+            changes,
+            lease,
+            eager=eager,
+            max_wait_s=max_wait_s,
+            conditional=conditional,
+            paid=paid,
         )
 
     def forfeit(self, lease: Lease, error: Exception) -> None:
@@ -387,8 +405,24 @@ class Store:
         return await self._changes.execute(mine) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:
-        """Store bytes under their SHA-256."""
-        await self._blobs.put(sha256, data)
+        """Store bytes under their SHA-256, for a request: it does not wait for what hangs."""
+        await self._blobs.put(sha256, data, limit_s=REQUEST_LIMIT_S)
+
+    async def put_paid_blob(self, sha256: str, data: Content) -> None:
+        """Store the bytes of a paid result; while that fails, no call begins.
+
+        Whoever gives up afterwards says so (`give_up_blob`).
+        """
+        try:
+            await self._blobs.put_paid(sha256, data)
+        except ServiceError:
+            self._outages.note_failure(ARTIFACTS)
+            raise
+        self._outages.note_success(ARTIFACTS)
+
+    def give_up_blob(self) -> None:
+        """Note that bytes that could not be stored are not tried again."""
+        self._outages.note_success(ARTIFACTS)
 
     async def delete_blob(self, sha256: str, *, stored_before_s: float) -> bool:
         """Delete bytes that no artifact refers to; return False if they were stored too recently.
@@ -402,13 +436,28 @@ class Store:
         is_referenced = partial(self._reader.has_blob_reference, sha256)
         return await self._blobs.delete(sha256, stored_before_s, is_referenced)
 
-    async def get_blob(self, sha256: str, start: int = 0, end: int | None = None) -> bytes:
-        """Return stored bytes from `start` up to, but not including, `end`."""
-        return await self._blobs.get(sha256, start, end)
+    async def get_blob(
+        self,
+        sha256: str,
+        start: int = 0,
+        end: int | None = None,
+        *,
+        limit_s: float | None = None,
+    ) -> bytes:
+        """Return stored bytes from `start` up to, but not including, `end`.
 
-    async def get_blob_size(self, sha256: str) -> int:
-        """Return how many bytes are stored under a SHA-256."""
-        return await self._blobs.get_size(sha256)
+        Args:
+            sha256: SHA-256 of the bytes.
+            start: offset of the first byte.
+            end: offset after the last byte; None reads to the end.
+            limit_s: the longest that remote storage may make no progress; work has more patience
+                than a request.
+        """
+        return await self._blobs.get(sha256, start, end, limit_s=limit_s)
+
+    async def get_blob_size(self, sha256: str, *, limit_s: float | None = None) -> int:
+        """Return how many bytes are stored under a SHA-256; `limit_s` as for `get_blob`."""
+        return await self._blobs.get_size(sha256, limit_s=limit_s)
 
     async def make_blob_link(self, sha256: str, seconds: int, headers: dict[str, str]) -> str:
         """Make a URL by which stored bytes can be read without a key, for some seconds.
@@ -418,7 +467,7 @@ class Store:
             seconds: how long it holds.
             headers: `Content-Type` and `Content-Disposition` of the answer.
         """
-        return await self._blobs.make_link(sha256, seconds, headers)
+        return await self._blobs.make_link(sha256, seconds, headers, limit_s=REQUEST_LIMIT_S)
 
     @property
     def blob_chunk_bytes(self) -> int:

@@ -4,7 +4,9 @@ import asyncio
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,9 @@ from s3fs import S3FileSystem
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
 from tests.server.conftest import open_wire, send_get
+from tests.support.network_link import NetworkLink
 from tests.support.s3_server import ACCESS_KEY, BUCKET, TcpRelay
-from tests.support.timing import wait_until, wait_until_async, yield_turns
+from tests.support.timing import PATIENCE_S, wait_until, wait_until_async, yield_turns
 from toolkit import Client
 from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.sandbox import Faults
@@ -25,6 +28,9 @@ from toolkit.settings import Settings
 from toolkit.store.blob_places.object_storage import READ_BYTES
 
 DATA = os.urandom(2**20) * 12 + b"end"
+WAITING = 20
+# What is promised is ten seconds; the machine may be busy, and an upload is received first.
+MAX_ANSWER_S = 20.0
 S3Place = tuple[Server, Client, TcpRelay]
 
 
@@ -198,3 +204,48 @@ def test_a_result_waits_for_its_storage(
         assert run.wait().status == "completed"
         assert len(run.record.attempts) == 1
         assert client.artifacts.content(run.artifact_id).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("reads", ["proxied", "presigned"])
+def test_storage_that_hangs_is_answered_with_503_in_ten_seconds(
+    settings: Settings, s3_url: str, s3_server: str, reads: str
+) -> None:
+    """Given storage that says nothing, then readers and uploads are told when to ask again.
+
+    More of them wait than calls of storage may be under way at once. Once it answers, so does the
+    service.
+    """
+    link = NetworkLink(int(s3_server.rpartition(":")[2]))
+    endpoint = f"http://127.0.0.1:{link.port}"
+    update = {"artifact_url": s3_url, "artifact_endpoint_url": endpoint, "artifact_reads": reads}
+    server = Server(settings.model_copy(update=update))
+    uploader = sign_up_client(server.url)
+    kept = uploader.artifacts.upload(DATA)
+    headers = {"Authorization": f"Bearer {read_key(uploader)}"}
+    content = f"{server.url}/v1/artifacts/{kept.id}/content"
+
+    def ask(number: int) -> tuple[int, str | None, float]:
+        began = time.monotonic()
+        with httpx.Client(headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
+            if number % 3 == 0:
+                data = {"file": ("new.bin", os.urandom(2**14) + DATA * (number % 2))}
+                answer = http.post(f"{server.url}/v1/artifacts", files=data)
+            else:
+                part = {"Range": "bytes=5-9"} if number % 3 == 1 else {}
+                answer = http.get(content, headers=part)
+        took_s = time.monotonic() - began
+        return answer.status_code, answer.headers.get("retry-after"), took_s
+
+    try:
+        link.hold()
+        with ThreadPoolExecutor(WAITING) as threads:
+            answers = list(threads.map(ask, range(WAITING)))
+        assert {status for status, _, _ in answers} == {503}
+        assert all(after is not None and int(after) >= 1 for _, after, _ in answers)
+        assert max(took_s for _, _, took_s in answers) < MAX_ANSWER_S
+        link.heal()
+        wait_until(lambda: ask(1)[0] in (206, 307), "storage is used again")
+    finally:
+        link.close()
+        uploader.close()
+        server.close()

@@ -15,7 +15,9 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.provider_call import ProviderCall
+from toolkit.engine.execution.result_size import estimate_result_size
 from toolkit.engine.execution.shutdown import ShutdownWatch
+from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
@@ -87,12 +89,15 @@ class AttemptLoop:
             expected: the units that the gate let it in with; what it did not use is given back.
         """
         candidate = chosen.candidate
+        if candidate.max_tokens is not None and isinstance(operation, TextRequest):
+            operation = replace(operation, max_tokens=candidate.max_tokens)
+        # A paid result that does not fit on the disk would be lost if this process ended.
+        job_run.release_room()
+        job_run.room = await self._core.store.result_room.hold(estimate_result_size(operation))
         bound = candidate.reservation_usd
         reserve_more = partial(self._reserve_cost, job_run, chosen.limits, bound)
         bill = CallBill(await reserve_more(), reserve_more)
         attempt, priced = self._begin_attempt(job_run, candidate), bound is not None
-        if candidate.max_tokens is not None and isinstance(operation, TextRequest):
-            operation = replace(operation, max_tokens=candidate.max_tokens)
         vendor = self._core.registry.vendors[candidate.provider]
         with self._core.observer.watch_call(job_run, attempt, vendor):
             try:
@@ -126,7 +131,10 @@ class AttemptLoop:
             gate.record_success(candidate.model or "", took_s * 1000)
             gate.record_units(expected, _count_limited_units(reply.cost.units))
             if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
-                await self._core.mark_overbilled(chosen.connection.id, candidate.model or "")
+                mark = partial(
+                    self._core.mark_overbilled, chosen.connection.id, candidate.model or ""
+                )
+                await ask_store(self._core, mark)
             return reply
 
     async def _reserve_cost(
@@ -137,7 +145,7 @@ class AttemptLoop:
             write_detail(self._core.store, job_run, "waiting_budget")
         held = await reserve(job_run.budgets, bound)
         # The allowance is charged in the same transaction that writes the record.
-        record = partial(self._core.store.write, lease=job_run.lease)
+        record = partial(self._core.store.write, lease=job_run.lease, paid=True)
         # A further request of an attempt is covered by it, a first one begins the next.
         attempts = job_run.job.attempts
         is_further = bool(attempts) and attempts[-1].status == "running"

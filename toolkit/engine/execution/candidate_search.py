@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from toolkit.contract.connections import Connection
@@ -18,6 +19,7 @@ from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.jobs import Options
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun, write_detail
+from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
 from toolkit.engine.money.allowance import DailyLimit
 from toolkit.engine.ranking import RankedCandidate
@@ -76,11 +78,14 @@ class CandidateSearch:
         """
         job_run, job, lease = self._job_run, self._job_run.job, self._job_run.lease
         while True:
-            providers = await self._core.find_providers(
-                AccountScope(job_run.account_id), job_run.capability, job.options
+            scope = AccountScope(job_run.account_id)
+            find_providers = partial(
+                self._core.find_providers, scope, job_run.capability, job.options
             )
+            providers = await ask_store(self._core, find_providers)
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))
-            limits = await self._core.allowances.find_limits(RequestContext.of_lease(lease))
+            find_limits = partial(self._core.allowances.find_limits, RequestContext.of_lease(lease))
+            limits = await ask_store(self._core, find_limits)
             ranking = route(
                 job_run.capability,
                 _pin_to_submitted(job_run, providers),

@@ -22,10 +22,11 @@ from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
 from toolkit.engine.execution.result_cache import ResultCache
 from toolkit.engine.execution.shutdown import ShutdownInterrupt, ShutdownWatch
+from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord, JobRecord
 from toolkit.engine.routing.registry import find_max_length, validate_input
 from toolkit.engine.routing.router import is_servable
-from toolkit.engine.services.artifacts import Artifacts, StoredArtifact
+from toolkit.engine.services.artifacts import Artifacts, ResultNotStoredError, StoredArtifact
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
 from toolkit.plugins import Blob, Call, Capability, ProviderError, Result, Upstream
 from toolkit.store import AccountScope, Change, InsertRow, LeaseLost, StoreUnavailableError
@@ -60,7 +61,13 @@ class JobExecutor:
             asyncio.CancelledError: the job is `cancelled`, or the engine is shutting down.
         """
         with self._core.observer.watch_job(job_run):
-            return await self._run_with_deadline(job_run)
+            try:
+                outcome = await self._run_with_deadline(job_run)
+            except BaseException:
+                job_run.release_room()
+                raise
+            outcome.durable.add_done_callback(job_run.release_room)
+            return outcome
 
     async def _run_with_deadline(self, job_run: JobRun) -> JobOutcome:
         """Run a job within its deadline, and write down how it ended."""
@@ -119,7 +126,7 @@ class JobExecutor:
             return  # its end is already on its way to the store: states only move forward
         reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
         await self._core.store.write(
-            job_run.collect_final_changes("cancelled", reason), lease=job_run.lease
+            job_run.collect_final_changes("cancelled", reason), lease=job_run.lease, paid=True
         )
 
     def _mark_started(self, job_run: JobRun) -> None:
@@ -154,7 +161,7 @@ class JobExecutor:
 
     async def _run_once(self, job_run: JobRun) -> JobOutcome:
         job_run.earlier_attempts = len(job_run.job.attempts)
-        call = await self._make_call(job_run)
+        call = await ask_store(self._core, partial(self._make_call, job_run))
         if not job_run.job.options.cache or job_run.vendor_job_id is not None:
             return await self._execute_flow(job_run, call)
         if job_run.capability.state is not None:
@@ -163,9 +170,10 @@ class JobExecutor:
             if state is None:
                 return await self._execute_flow(job_run, call)
             job_run.digests["state"] = state
-        key = await self._cache.find_key(job_run, call)
+        key = await ask_store(self._core, partial(self._cache.find_key, job_run, call))
         async with self._cache.locks.hold(key):
-            cached = await self._cache.find_or_claim(key, job_run)
+            find_or_claim = partial(self._cache.find_or_claim, key, job_run)
+            cached = await ask_store(self._core, find_or_claim)
             if cached is not None:
                 return await self._complete_from_cache(job_run, cached.job, cached.artifact)
             ended = await self._execute_flow(job_run, call)
@@ -205,7 +213,8 @@ class JobExecutor:
         capability = job_run.capability
         hooks = FlowHooks(on_pause=partial(write_detail, self._core.store, job_run))
         if capability.operation is not None:
-            await self._core.quotas.check_storage(job_run.account_id, 1)  # before it is paid
+            check = partial(self._core.quotas.check_storage, job_run.account_id, 1)
+            await ask_store(self._core, check)  # before it is paid
             operate = partial(self._attempt_loop.run_operation, job_run)
             hooks = replace(hooks, on_operation=operate)
             self._core.driver.prepare_steps(capability.cpu_steps)
@@ -252,7 +261,7 @@ class JobExecutor:
             changes.append(self._cache.make_put(key, job_run))
         # What was paid for is written at once; a node that cost nothing waits to share a commit.
         paid = job.provider is not None or job.node_id is None
-        written = self._core.store.write(changes, lease=job_run.lease, eager=paid)
+        written = self._core.store.write(changes, lease=job_run.lease, eager=paid, paid=paid)
         self._core.quotas.remove_pending_once(written, kept.artifact.id)
         return JobOutcome(kept, written)
 
@@ -260,7 +269,7 @@ class JobExecutor:
         changes = job_run.collect_final_changes("failed", error)
         if job_run.on_failure is not None:
             changes += job_run.on_failure(job_run)
-        return JobOutcome(None, self._core.store.write(changes, lease=job_run.lease))
+        return JobOutcome(None, self._core.store.write(changes, lease=job_run.lease, paid=True))
 
     async def _make_call(self, job_run: JobRun) -> Call[Any]:
         """Make the capability's call: the validated input, what upstream gives, artifact bytes."""
@@ -361,6 +370,8 @@ def _fill_fields(
 def _explain_error(error: Exception) -> tuple[ErrorInfo, bool]:
     """Return an error as the record shows it, and whether a node retry may help."""
     match error:
+        case ResultNotStoredError():  # another try would pay for what cannot be stored either
+            return ErrorInfo.of(error), False
         case ProviderError():
             return ErrorInfo(code=error.code.name, message=error.message), error.retryable
         case ToolkitError():

@@ -23,6 +23,7 @@ from toolkit.store import (
     IncrementColumns,
     InsertRow,
     Lease,
+    RoomHold,
     Store,
     UpdateRow,
 )
@@ -71,6 +72,7 @@ class JobRun:
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
         cache_claim: id of its claim in the cache of results, which its final write deletes.
+        room: the disk space that is held for the result of its call; None before the first call.
     """
 
     job: JobRecord
@@ -93,6 +95,13 @@ class JobRun:
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
     cache_claim: str | None = None
+    room: RoomHold | None = None
+
+    def release_room(self, _written: "asyncio.Future[None] | None" = None) -> None:
+        """Release the disk space that is held for its result."""
+        if self.room is not None:
+            self.room.release()
+            self.room = None
 
     def collect_changes(self, state: str | None = None, at: datetime | None = None) -> list[Change]:
         """Collect the changes that save the job as it stands, with an event for its state.

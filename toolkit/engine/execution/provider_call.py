@@ -15,7 +15,8 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.shown_text import ShownText
-from toolkit.engine.money.call_bill import CallBill
+from toolkit.engine.execution.store_patience import ask_store
+from toolkit.engine.money.call_bill import CallBill, is_billable
 from toolkit.engine.routing.model_offers import find_model
 from toolkit.engine.transport.answers import ignore_text
 from toolkit.engine.transport.driver import MAX_INLINE_BYTES, FlowHooks, measure_size
@@ -57,7 +58,8 @@ class ProviderCall:
         self._vendor: Vendor = core.registry.vendors[chosen.candidate.provider]
         self._bill = bill
         self._cancellation: httpx.Request | None = None
-        self._check_lease = partial(core.store.leases.check, job_run.lease)
+        check_lease = partial(core.store.leases.check, job_run.lease)
+        self._check_lease = partial(ask_store, core, check_lease)
 
     async def run(self, operation: Operation[Any]) -> Reply:
         """Have the vendor carry out an operation, and return its reply without the secret.
@@ -67,7 +69,7 @@ class ProviderCall:
             WorkError: `BUDGET_EXCEEDED` where a further request is not covered.
         """
         core, vendor = self._core, self._vendor
-        access = await self._resolve_access(operation)
+        access = await ask_store(core, partial(self._resolve_access, operation))
         shown = None
         if isinstance(operation, TextRequest) and operation.stream:
             if self._is_watched():
@@ -167,10 +169,13 @@ class ProviderCall:
         self._job_run.vendor_job_id = step.vendor_job_id
         self._cancellation = self._cancellation or step.cancel
         saved = UpdateRow("jobs", self._job_run.job.id, {"vendor_job_id": step.vendor_job_id})
-        await self._core.store.write([saved], lease=self._job_run.lease)
+        await self._core.store.write([saved], lease=self._job_run.lease, paid=True)
 
     async def _permit_request(self, request: httpx.Request) -> None:
         """Let a request be sent once it is covered, by the process that has the lease alone."""
+        if is_billable(request):
+            # A write may have failed since the intent was written, or used up the room.
+            await self._core.store.result_room.ensure()
         await self._bill.cover_request(request)
         # The intent is durable, but this process may have been paused since it was written, or may
         # be paused while it connects: another may have the lease by then.

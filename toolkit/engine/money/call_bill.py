@@ -41,7 +41,7 @@ class CallBill:
         Raises:
             WorkError: `BUDGET_EXCEEDED` when it needs one more, and nothing is left for it.
         """
-        if not _is_billable(request):
+        if not is_billable(request):
             return
         if self._may_be_billed and REPLACEMENT_EXTENSION not in request.extensions:
             # It counts as spent: if it stayed reserved, this call would wait for itself.
@@ -58,7 +58,7 @@ class CallBill:
 
     def note_outcome(self, request: httpx.Request, outcome: httpx.Response | Exception) -> None:
         """Note the outcome of a request: only one that was refused is surely not billed."""
-        if not _is_billable(request):
+        if not is_billable(request):
             return
         if isinstance(outcome, httpx.Response):
             self._failed_in_stream = FAILED_IN_STREAM in outcome.extensions
@@ -120,5 +120,6 @@ def find_cost(
     return (reserved, "unknown" if reserved is None else "estimated")
 
 
-def _is_billable(request: httpx.Request) -> bool:
+def is_billable(request: httpx.Request) -> bool:
+    """Tell whether a vendor may bill a request."""
     return request.method == "POST" and FREE_EXTENSION not in request.extensions

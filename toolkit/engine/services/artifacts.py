@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,10 @@ from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
 from toolkit.plugins import Blob
 from toolkit.store import Content, InsertRow, ReadScope, compute_sha256
+from toolkit.store.blobs import REQUEST_LIMIT_S
+from toolkit.store.writing.writer import WORK_WAIT_S
+
+log = logging.getLogger(__name__)
 
 # SQLite reads and writes what is this small faster than a file system does, and in the same
 # transaction as the record.
@@ -31,9 +36,11 @@ MAX_IN_MEMORY = 2
 # The longest time between storing bytes and writing their record; deleted bytes wait as long.
 RECORD_GRACE_S = 5.0
 DELETE_WAIT_S = 0.2
-# How long a result waits for a store that is away, and for how long between two tries.
-RESULT_PATIENCE_S = 120.0
-RESULT_RETRY_S = 1.0
+RESULT_RETRY_S = 1.0  # between two tries to store a result
+
+
+class ResultNotStoredError(ServiceError):
+    """A paid result could not be stored for as long as results wait; it is not asked for again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +76,44 @@ class Artifacts:
 
         A crash in between leaves bytes that no record names, never a record without bytes.
 
+        The result may have been paid for, so it is kept in hand while it cannot be stored, and no
+        call begins meanwhile.
+
         Raises:
             RequestError: `PAYLOAD_TOO_LARGE` where it exceeds the account's quota.
+            ResultNotStoredError: it could not be stored for too long.
         """
         media_type = blob.media_type.partition(";")[0].strip().lower()
         if media_type not in MEDIA_TYPES:
             media_type = "application/octet-stream"
         artifact_id = artifact_id or self.new_id()
-        give_up = time.monotonic() + RESULT_PATIENCE_S
-        while True:
-            try:
-                return await self._store_content(
-                    account_id, artifact_id, blob.data, media_type, blob.metadata, job_id
-                )
-            except ServiceError as error:
-                # It may have been paid for, and would be lost with this attempt.
-                if error.retry_after is None or time.monotonic() > give_up:
-                    raise
-            await asyncio.sleep(RESULT_RETRY_S)
+        give_up = time.monotonic() + WORK_WAIT_S
+        is_waiting = False
+        try:
+            while True:
+                try:
+                    return await self._store_content(
+                        account_id,
+                        artifact_id,
+                        blob.data,
+                        media_type,
+                        blob.metadata,
+                        job_id,
+                        self._core.store.put_paid_blob,
+                    )
+                except ServiceError as error:
+                    if error.code is not ErrorCode.UNAVAILABLE:
+                        raise
+                    if time.monotonic() > give_up:
+                        raise ResultNotStoredError(error.code, error.message) from error
+                    if not is_waiting:
+                        log.warning("the result of %s waits to be stored: %s", job_id, error)
+                    is_waiting = True
+                await asyncio.sleep(RESULT_RETRY_S)
+        except BaseException:
+            if is_waiting:
+                self._core.store.give_up_blob()
+            raise
 
     async def _store_content(
         self,
@@ -96,6 +123,7 @@ class Artifacts:
         media_type: str,
         metadata: Mapping[str, object],
         job_id: str | None,
+        put_blob: Callable[[str, Content], Awaitable[None]],
     ) -> tuple[StoredArtifact, InsertRow]:
         size_bytes = len(content)
         await self._core.quotas.check_storage(account_id, size_bytes)
@@ -104,7 +132,7 @@ class Artifacts:
         try:
             sha256 = await _hash_content(content)
             if size_bytes > MAX_INLINE_BYTES:
-                await self._core.store.put_blob(sha256, content)
+                await put_blob(sha256, content)
             else:
                 small = content if isinstance(content, bytes) else content.read()
         except BaseException:
@@ -178,7 +206,13 @@ class Artifacts:
         )
         artifact_id = self.new_id()
         stored, inserted = await self._store_content(
-            context.account_id, artifact_id, content, media_type, metadata, None
+            context.account_id,
+            artifact_id,
+            content,
+            media_type,
+            metadata,
+            None,
+            self._core.store.put_blob,
         )
         try:
             await commit_accepted(self._core, context, [inserted], stored.artifact)
@@ -264,7 +298,7 @@ class Artifacts:
         if stored.content is not None:
             return stored.content[start:end]
         artifact = stored.artifact
-        data = await self._core.store.get_blob(artifact.sha256, start, end)
+        data = await self._core.store.get_blob(artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S)
         is_whole = start == 0 and (end is None or end >= artifact.size_bytes)
         # A file that ends too early has an error of its own.
         if is_whole and len(data) >= artifact.size_bytes:
@@ -320,7 +354,9 @@ class Artifacts:
         self, context: RequestContext, artifact: Artifact, start: int, end: int
     ) -> bytes:
         stored = await self.find(context.scope, artifact.id)
-        return await self._core.store.get_blob(stored.artifact.sha256, start, end)
+        return await self._core.store.get_blob(
+            stored.artifact.sha256, start, end, limit_s=REQUEST_LIMIT_S
+        )
 
     async def find_link(self, context: RequestContext, artifact: Artifact) -> str | None:
         """Make the signed URL of an artifact's bytes; None where the service sends them itself.
@@ -336,7 +372,7 @@ class Artifacts:
         if stored.content is not None:
             return None
         # The storage's own error would be another's, and in its own words.
-        size_bytes = await self._core.store.get_blob_size(artifact.sha256)
+        size_bytes = await self._core.store.get_blob_size(artifact.sha256, limit_s=REQUEST_LIMIT_S)
         if size_bytes != artifact.size_bytes:
             raise make_damage_error(artifact)
         headers = {

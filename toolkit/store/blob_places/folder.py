@@ -14,6 +14,7 @@ from toolkit.store.blob_places.place import MARK_NAME, BlobEntry, decode_mark
 from toolkit.store.content import CHUNK_BYTES, Content, iter_chunks
 from toolkit.store.crashpoints import find_crash_point
 from toolkit.store.private_files import make_private_folder, open_private
+from toolkit.store.writing.ballast import BallastFile
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -52,6 +53,7 @@ class BlobFolder:
         self.is_default = is_default
         self.name = f"{platform.node()}:{path.absolute()}"  # another machine's is another one
         self._synced = synced
+        self.ballast = BallastFile(path)
         self._crash = find_crash_point("blob")
 
     def write(self, digest: str, data: Content) -> None:
@@ -152,7 +154,8 @@ class BlobFolder:
             pass
 
     def close(self) -> None:
-        """Close nothing."""
+        """Give the ballast back."""
+        self.ballast.close()
 
 
 def make_unlinkable_error() -> RequestError:

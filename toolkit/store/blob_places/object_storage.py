@@ -84,6 +84,7 @@ class ObjectStorage:
         aws_profile: whose credentials S3 takes; those of the environment by default.
     """
 
+    ballast = None
     is_default = False
     is_remote = True
     chunk_bytes = READ_BYTES

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from toolkit.store.content import Content
+from toolkit.store.writing.ballast import Ballast
 
 # The mark of a place, beside the bytes: who it belongs to.
 MARK_NAME: Final = ".database"
@@ -66,6 +67,10 @@ class BlobPlace(Protocol):
     is_default: bool
     is_remote: bool
     chunk_bytes: int
+
+    @property
+    def ballast(self) -> Ballast | None:
+        """The space on its disk for the results of calls in flight; None if it has no disk here."""
 
     def write(self, digest: str, data: Content) -> None:
         """Store bytes whole or not at all, and as if just now if they are there already."""

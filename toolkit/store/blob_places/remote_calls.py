@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.store.blob_places.remote_threads import is_abandoned
+from toolkit.store.changes import StoreUnavailableError
 
 T = TypeVar("T")
 MAX_TRIES = 4
@@ -42,15 +44,15 @@ class RemoteCalls:
                     raise FileNotFoundError from None
                 # Its own text may name keys and signed URLs: only its kind is told.
                 failed = _make_error(error, code)
-            if failed.retry_after is None or n + 1 == MAX_TRIES:
+            if failed.retry_after is None or n + 1 == MAX_TRIES or is_abandoned():
                 break
             time.sleep(random.uniform(0, RETRY_BASE_S * 2**n))  # noqa: S311 - no secret
         raise failed
 
 
-def make_remote_error(reason: str) -> ServiceError:
+def make_remote_error(reason: str) -> StoreUnavailableError:
     """Make the error for storage that cannot be used now."""
-    return ServiceError(
+    return StoreUnavailableError(
         ErrorCode.UNAVAILABLE,
         f"The artifacts' storage cannot be used now: {reason}.",
         retry_after=RETRY_AFTER_S,

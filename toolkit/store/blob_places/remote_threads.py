@@ -24,7 +24,11 @@ class RemoteThreads:
         self._places = asyncio.Semaphore(MAX_THREADS)
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Run a call; where the waiting caller is cancelled, it goes on, and keeps its place."""
+        """Run a call.
+
+        If the waiting caller is cancelled, the call goes on and keeps its place, but tries nothing
+        again (`is_abandoned`).
+        """
         await self._places.acquire()
         loop = asyncio.get_running_loop()
 
@@ -32,13 +36,18 @@ class RemoteThreads:
             with suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._places.release)
 
+        abandoned = threading.Event()
         try:
-            done = _start(call)
+            done = _start(call, abandoned)
         except BaseException:
             self._places.release()
             raise
         done.add_done_callback(free)
-        return await asyncio.wrap_future(done)
+        try:
+            return await asyncio.wrap_future(done)
+        except asyncio.CancelledError:
+            abandoned.set()
+            raise
 
     async def close(self, call: Callable[[], object]) -> None:
         """Run the call that closes the storage; neither it nor others are waited for for long."""
@@ -47,11 +56,21 @@ class RemoteThreads:
                 await asyncio.wrap_future(_start(call))
 
 
-def _start(call: Callable[[], T]) -> "Future[T]":
+_current = threading.local()
+
+
+def is_abandoned() -> bool:
+    """Tell whether nobody waits any more for the call that this thread makes."""
+    abandoned: threading.Event | None = getattr(_current, "abandoned", None)
+    return abandoned is not None and abandoned.is_set()
+
+
+def _start(call: Callable[[], T], abandoned: threading.Event | None = None) -> "Future[T]":
     done: Future[T] = Future()
     done.set_running_or_notify_cancel()  # from now on, only the thread ends it
 
     def work() -> None:
+        _current.abandoned = abandoned
         try:
             found = call()
         except BaseException as error:

@@ -2,10 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Container
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
-from sqlalchemy import Connection, TextClause, Update, false, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    TextClause,
+    Update,
+    false,
+    or_,
+    select,
+    true,
+)
 
 from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ServiceError
@@ -28,6 +37,10 @@ STALE_AFTER: Final = 0.5
 # further page is larger, as the database looks through all open roots for each.
 FIRST_PAGE_SIZE: Final = 256
 PAGE_GROWTH: Final = 4
+# A lease that a probe ends anew ended so long before.
+PROBE_MARGIN_S: Final = 0.001
+# Leases that cannot be renewed one by one before the rest waits for the next renewal.
+MAX_RENEWAL_FAILURES: Final = 16
 
 
 class LeaseStore:
@@ -108,6 +121,7 @@ class LeaseStore:
         """
         await self._release_doubtful()
         leases: list[Lease] = []
+        is_probed = False
         at = await self._clock.read()
         owners = await self._reader.list_root_owners()
         dead = {owner for owner in owners if self._owner.is_stale(owner)}
@@ -120,7 +134,10 @@ class LeaseStore:
             for row in rows:
                 if len(leases) == limit:
                     return leases
-                if not self._may_be_renewed(row, dead) and (wanted is None or await wanted(row)):
+                if self._may_be_renewed(row, dead):
+                    if not is_probed:
+                        is_probed = await self._probe(row)
+                elif wanted is None or await wanted(row):
                     lease = await self._take(row)
                     leases += [] if lease is None else [lease]
             if len(rows) < size:
@@ -141,11 +158,17 @@ class LeaseStore:
         return await self._take(row)
 
     async def is_abandoned(self, root_id: str) -> bool:
-        """Tell whether a root is open and nobody works on it."""
+        """Return True if a root is open and nobody works on it, nor may renew its lease."""
         row = await self._reader.get_row("roots", root_id)
         if row is None or not row["open"]:
             return False
-        return self._is_free(row, await self._clock.read())
+        if not self._is_free(row, await self._clock.read()):
+            return False
+        dead = {row["owner"]} if row["owner"] and self._owner.is_stale(row["owner"]) else set()
+        if self._may_be_renewed(row, dead):
+            await self._probe(row)
+            return False
+        return True
 
     def begin_grace(self) -> None:
         """Give other engines a moment to renew their leases, as the database may just be back.
@@ -162,6 +185,34 @@ class LeaseStore:
         """Tell whether a lease that has ended may be renewed in a moment, as its owner lives."""
         owner = row["owner"]
         return bool(self._outages.is_recent and owner and owner not in dead)
+
+    async def _probe(self, row: Row) -> bool:
+        """Find out whether rows can be written; return True if one was.
+
+        The row is that of a lease that has ended, which ends anew at this moment: its owner may
+        still renew it, and others still see that it has ended.
+        """
+        now_ = self._clock.build_now()
+        ended = (
+            select(roots.c.id)
+            .where(
+                roots.c.id == row["id"], roots.c.fence == row["fence"], roots.c.lease_until < now_
+            )
+            .with_for_update(skip_locked=True)
+        )
+        moved = roots.update().where(roots.c.id == ended.scalar_subquery())
+        return bool(await self._execute(moved.values(lease_until=now_ - PROBE_MARGIN_S)))
+
+    async def _execute(self, statement: Update) -> int:
+        """Make a change at once, and note whether the database took it."""
+        try:
+            count = await self._changes.execute(statement)
+        except ServiceError:
+            self._outages.note_failed_write()
+            raise
+        if count:
+            self._outages.note_write()
+        return count
 
     async def _take(self, row: Row, key_id: str | None = None) -> Lease | None:
         """Take the lease of a root, unless another process was quicker.
@@ -186,7 +237,7 @@ class LeaseStore:
             .with_for_update(skip_locked=True)
         )
         taking = asyncio.ensure_future(
-            self._changes.execute(
+            self._execute(
                 roots.update()
                 .where(roots.c.id == free.scalar_subquery())
                 .values(
@@ -239,12 +290,38 @@ class LeaseStore:
         )  # fmt: skip
         # Locked in the order in which the writer locks them.
         held = select(roots.c.id).where(*mine).order_by(roots.c.id).with_for_update()
-        self._changes.execute_now(
-            roots.update()
-            .where(roots.c.id.in_(held), *mine)
-            .values(lease_until=self._clock.build_now() + self._lease_s)
-        )
+        renewal = roots.update().values(lease_until=self._clock.build_now() + self._lease_s)
+        try:
+            count = self._changes.execute_now(renewal.where(roots.c.id.in_(held), *mine))
+        except ServiceError:
+            self._outages.note_failed_write()
+            self._renew_one_by_one(renewal, mine)
+            raise
+        if count:
+            self._outages.note_write()
         self._renewed_at = began
+
+    def _renew_one_by_one(self, renewal: Update, mine: Sequence[ColumnElement[bool]]) -> None:
+        """Renew each lease for itself: on a full disk there is room for some rows, as a rule.
+
+        Another engine could write the row of a lease that its owner cannot renew with all others,
+        and would take it for abandoned.
+        """
+        ids = self._changes.transact_now(
+            lambda connection: connection.scalars(select(roots.c.id).where(*mine)).all()
+        )
+        failures = 0
+        for root_id in ids:
+            if failures == MAX_RENEWAL_FAILURES:
+                return
+            try:
+                self._changes.execute_now(renewal.where(roots.c.id == root_id, *mine))
+            except ServiceError:
+                failures += 1
+
+    def note_failed_write(self) -> None:
+        """Note that a write of this engine failed, so that others may not be able to write."""
+        self._outages.note_failed_write()
 
     def note_idle(self) -> None:
         """Note that no lease is held, so that none has to be renewed; on any thread."""

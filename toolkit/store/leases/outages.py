@@ -4,11 +4,15 @@ import time
 
 
 class OutageMonitor:
-    """Tells whether leases may have ended only because nobody could renew them.
+    """Reports whether leases may have ended only because nobody could renew them.
 
-    While a database is away, or stands still, the leases of engines that live end as those of dead
-    ones do. Once it is back they are renewed within moments: whoever looked for abandoned work
-    right then would take what others are at, and have it paid for twice.
+    While a database is away, or takes no writes, the leases of living engines end as those of dead
+    engines do. Living engines renew them within moments of its return. An engine that claimed
+    abandoned work right then would take work that others hold, and pay for it again.
+
+    So a lease that ended by the clock is claimed only by an engine that could itself write for a
+    while: within that time, its owner would have renewed it. A full disk still answers reads, so
+    an answer alone proves nothing.
 
     Args:
         lease_s: how long a lease holds without being renewed, in seconds.
@@ -20,6 +24,9 @@ class OutageMonitor:
         self._grace_s = lease_s / 2
         self._looked_at: float | None = None
         self._over_at = 0.0
+        # When this engine last wrote, and since when none of its writes failed.
+        self._wrote_at: float | None = None
+        self._writes_since = 0.0
 
     def begin_grace(self) -> None:
         """Suppose that there was an outage until now."""
@@ -32,7 +39,26 @@ class OutageMonitor:
             self.begin_grace()
         self._looked_at = at
 
+    def note_write(self) -> None:
+        """Note that rows were written just now; may be called on any thread."""
+        at = time.monotonic()
+        if self._wrote_at is None or at - self._wrote_at > self._longest_gap_s:
+            self._writes_since = at
+        self._wrote_at = at
+
+    def note_failed_write(self) -> None:
+        """Note that a write failed just now; may be called on any thread."""
+        self._wrote_at = None
+
     @property
     def is_recent(self) -> bool:
         """Whether engines may not have renewed their leases yet since the last outage."""
-        return time.monotonic() < self._over_at
+        return time.monotonic() < self._over_at or not self._is_writing_steadily
+
+    @property
+    def _is_writing_steadily(self) -> bool:
+        """Whether this engine's writes have succeeded for long enough, and up to now."""
+        at = time.monotonic()
+        if self._wrote_at is None or at - self._wrote_at > self._longest_gap_s:
+            return False
+        return at - self._writes_since >= self._grace_s

@@ -14,7 +14,11 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.changes import Conflict, StoreUnavailableError
-from toolkit.store.writing.write_connection import DatabaseLocked, DatabaseUnreachable
+from toolkit.store.writing.write_connection import (
+    DatabaseLocked,
+    DatabaseUnreachable,
+    DatabaseUnwritable,
+)
 
 RETRY_AFTER_S: Final = 1.0
 # A cut network is noticed within about ten seconds, whether or not something was being sent.
@@ -45,8 +49,13 @@ _TRY_AGAIN: Final = (
     errors.LockNotAvailable,
     errors.QueryCanceled,
 )
-# After a failover, the server at the other end may be one that only reads.
-_ELSEWHERE: Final = (errors.ReadOnlySqlTransaction, errors.CannotConnectNow)
+# Classes of SQLSTATE: https://www.postgresql.org/docs/current/errcodes-appendix.html
+# The server lacks space, memory or connections, or its disk fails: the same may be written later.
+_UNWRITABLE_CLASSES: Final = frozenset({"53", "58"})
+# It is being stopped, started or replaced: another session is needed. After a failover, the server
+# at the other end may be one that only reads.
+_ELSEWHERE_CLASSES: Final = frozenset({"08", "57"})
+_READ_ONLY_STATE: Final = errors.ReadOnlySqlTransaction.sqlstate
 _REFUSAL: Final = "FATAL:"
 _READ_ONLY_OPTION: Final = "-c default_transaction_read_only=on"
 
@@ -195,25 +204,35 @@ def _translate(
             # Another engine appended to the same resource; this one looks its number up again.
             return DatabaseLocked()
         return Conflict(str(error.diag.constraint_name))
-    if isinstance(error, _ELSEWHERE):
+    state = getattr(error, "sqlstate", None) or ""
+    if state[:2] in _ELSEWHERE_CLASSES or state == _READ_ONLY_STATE:
         if connection is not None:
             connection.close()
         return DatabaseUnreachable()
     if connection is not None and connection.closed:
         return DatabaseUnreachable()
-    return make_postgres_error(error)
+    translated = make_postgres_error(error)
+    if state[:2] in _UNWRITABLE_CLASSES:
+        return DatabaseUnwritable(translated.message)
+    return translated
 
 
 def make_postgres_error(error: BaseException) -> ServiceError:
     """Make the error for a database that cannot be used; it names no address and no value."""
     reason = _find_reason(error)
-    if reason is not None:
-        return ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"The store cannot be used: {reason}.",
-            retry_after=RETRY_AFTER_S,
-        )
-    return make_unreachable_error()
+    if reason is None:
+        return make_unreachable_error()
+    state = getattr(error, "sqlstate", None) or ""
+    # A refused connection has no SQLSTATE, only the server's words.
+    is_away = (
+        not state
+        or state[:2] in _UNWRITABLE_CLASSES | _ELSEWHERE_CLASSES
+        or state == _READ_ONLY_STATE
+    )
+    kind = StoreUnavailableError if is_away else ServiceError
+    return kind(
+        ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S
+    )
 
 
 def _find_reason(error: BaseException) -> str | None:

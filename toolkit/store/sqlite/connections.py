@@ -15,13 +15,27 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from toolkit.contract.errors import ErrorCode, ServiceError
-from toolkit.store.changes import Conflict
+from toolkit.store.changes import Conflict, StoreUnavailableError
 from toolkit.store.private_files import create_private_file
+from toolkit.store.writing.write_connection import DatabaseUnwritable
 
 BUSY_TIMEOUT_MS = 5_000
 SWITCH_RETRY_S = 0.005
 RETRY_AFTER_S = 1.0
 PERMISSION_ERRNOS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
+# SQLite cannot write now, and can once there is space, memory or a working disk again. Nothing of
+# the transaction is kept: https://sqlite.org/rescode.html
+UNWRITABLE_CODES = frozenset(
+    {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+    }
+)
+BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 
 def create_sqlite_engine(path: Path, durability: str) -> Engine:
@@ -137,18 +151,48 @@ def translate_errors() -> Iterator[None]:
         raise make_unavailable_error(error) from error
 
 
+@contextmanager
+def translate_write_errors() -> Iterator[None]:
+    """Translate the errors of a write as `translate_errors` does.
+
+    Raises:
+        Conflict: a value that must be unique is taken.
+        DatabaseUnwritable: the database takes no writes now; the same may be tried again.
+        ServiceError: `UNAVAILABLE` for everything else.
+    """
+    try:
+        with translate_errors():
+            yield
+    except StoreUnavailableError as error:
+        if find_primary_code(error.__cause__) in UNWRITABLE_CODES:
+            raise DatabaseUnwritable(error.message) from error
+        raise
+
+
+def find_primary_code(error: BaseException | None) -> int | None:
+    """Find SQLite's primary code of an error; None if the error is not of SQLite."""
+    code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
+    return None if code is None else int(code) & PRIMARY_CODE_MASK
+
+
 def make_unavailable_error(error: Exception) -> ServiceError:
-    """Make the error for a store that cannot be used: when to retry, or what has to change."""
+    """Make the error for a store that cannot be used: when to retry, or what has to change.
+
+    It is a `StoreUnavailableError` if the database itself is away for the time being.
+    """
+    kind = ServiceError
+    if find_primary_code(error) in UNWRITABLE_CODES | BUSY_CODES:
+        kind = StoreUnavailableError
     told = error.strerror if isinstance(error, OSError) else None  # the rest of it names paths
     text = told or str(getattr(error, "orig", error)).strip() or type(error).__name__
     reason = text.splitlines()[0][:120]
     if _is_permission_error(error, reason):
-        return ServiceError(
+        return kind(
             ErrorCode.UNAVAILABLE,
             f"The store cannot be used: {reason}. Let this user write there, or name another"
             " place.",
         )
-    return ServiceError(
+    return kind(
         ErrorCode.UNAVAILABLE, f"The store cannot be used: {reason}.", retry_after=RETRY_AFTER_S
     )
 

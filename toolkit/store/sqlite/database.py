@@ -22,6 +22,7 @@ from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.sqlite.transactions import begin_sqlite_transaction
 from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.sqlite.writes import SqliteWriteConnection
+from toolkit.store.writing.ballast import BallastFile
 from toolkit.store.writing.write_connection import WriteConnection
 
 READ_TIMEOUT_MS = 50
@@ -94,8 +95,12 @@ class SqliteDatabase:
             opened.pop_all()
         self.clock = MachineClock()
         self._turns = WriteTurns()
+        self._ballast = BallastFile(data_dir)
         self.writes = SqliteWriteConnection(
-            _get_driver_connection(self.write_connection), self.owner.id, self._turns
+            _get_driver_connection(self.write_connection),
+            self.owner.id,
+            self._turns,
+            self._ballast,
         )
         self._checkpoints = WalCheckpointer(data_dir / "state.db")
 
@@ -127,6 +132,7 @@ class SqliteDatabase:
 
     async def close(self) -> None:
         """Close everything."""
+        self._ballast.close()
         with translate_errors():
             self._checkpoints.close()
             self.write_connection.close()

@@ -7,14 +7,18 @@ from functools import partial
 
 from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit
 from toolkit.store.crashpoints import find_crash_point
-from toolkit.store.sqlite.connections import translate_errors
+from toolkit.store.sqlite.connections import (
+    find_primary_code,
+    make_unavailable_error,
+    translate_write_errors,
+)
 from toolkit.store.sqlite.write_turns import WriteTurns
 from toolkit.store.writing import statements
+from toolkit.store.writing.ballast import BallastFile
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
-from toolkit.store.writing.write_connection import DatabaseLocked
+from toolkit.store.writing.write_connection import DatabaseLocked, DatabaseUnwritable
 
-PRIMARY_CODE_MASK = 0xFF  # of SQLite's error codes, which may say more in their higher bits
 ROWS_PER_STATEMENT = 32  # by one statement, as SQLite takes 999 values in some of its builds
 
 
@@ -25,11 +29,15 @@ class SqliteWriteConnection:
         connection: to the database; nobody else uses it.
         owner: the id of this opening of the store.
         turns: shared with the small changes that this process makes beside the writer.
+        ballast: space on the disk of the database.
     """
 
     is_remote = False
 
-    def __init__(self, connection: sqlite3.Connection, owner: str, turns: WriteTurns) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, owner: str, turns: WriteTurns, ballast: BallastFile
+    ) -> None:
+        self._ballast = ballast
         self._turns = turns
         self._connection = connection
         self._owner = owner
@@ -40,7 +48,7 @@ class SqliteWriteConnection:
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         """Write a batch in one transaction, and return the seconds that its commit took."""
         try:
-            with translate_errors():
+            with translate_write_errors():
                 return self._run_transaction(leases, batch, wait_ms)
         except Exception:
             self._numbers.forget()
@@ -58,7 +66,7 @@ class SqliteWriteConnection:
         try:
             run("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & PRIMARY_CODE_MASK == sqlite3.SQLITE_BUSY:
+            if find_primary_code(error) == sqlite3.SQLITE_BUSY:
                 raise DatabaseLocked from error
             raise
         self._numbers.begin()
@@ -158,6 +166,22 @@ class SqliteWriteConnection:
             (value,),
         ).fetchone()
         return (row[0] if row else None) or 0
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Return how many bytes of ballast are held."""
+        return self._ballast.size_bytes
+
+    def grow_ballast(self, size_bytes: int) -> None:
+        """Hold at least so many bytes of ballast."""
+        try:
+            self._ballast.grow(size_bytes)
+        except OSError as error:
+            raise DatabaseUnwritable(make_unavailable_error(error).message) from error
+
+    def drop_ballast(self) -> bool:
+        """Give the ballast back to the file system; return whether there was any."""
+        return self._ballast.drop()
 
     def forget_numbers(self) -> None:
         """Forget the remembered numbers of events: another process may have added some."""

@@ -32,6 +32,8 @@ class Submission:
         deadline: the loop's time at which it is refused if others still have the database locked.
         is_awaited: whether somebody waits for it.
         is_conditional: True if a limit or a conflict may refuse it without failing its lease.
+        is_paid: whether it has the result of a paid call, which may use the ballast.
+        grows_ballast: whether it waits for the ballast to be whole, and writes nothing.
     """
 
     changes: Sequence[Change]
@@ -40,6 +42,8 @@ class Submission:
     deadline: float = math.inf
     is_awaited: bool = True
     is_conditional: bool = False
+    is_paid: bool = False
+    grows_ballast: bool = False
 
     @property
     def weight(self) -> int:

@@ -1,7 +1,7 @@
 """The connection that the writer has to a database: one transaction at a time, all or nothing."""
 
 from collections.abc import Callable, Collection
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from toolkit.store.changes import Lease
 from toolkit.store.writing.submissions import MergedChanges
@@ -14,13 +14,27 @@ class DatabaseLocked(Exception):  # noqa: N818 - names what happened
         message: told to those who have waited for too long.
     """
 
-    message: ClassVar[str] = "The store is locked by another process: ask again in a moment."
+    message = "The store is locked by another process: ask again in a moment."
 
 
 class DatabaseUnreachable(DatabaseLocked):
     """There is no connection; nothing was written, and the same may be tried again."""
 
     message = "The database cannot be reached: ask again in a moment."
+
+
+class DatabaseUnwritable(DatabaseLocked):
+    """The database takes no writes now, such as on a full disk; nothing was written.
+
+    A smaller transaction may still fit, and the same one may be tried again.
+
+    Args:
+        message: the reason, and what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
 
 
 class CommitInDoubt(Exception):  # noqa: N818 - names what happened
@@ -41,9 +55,28 @@ class WriteConnection(Protocol):
 
     Attributes:
         is_remote: whether each transaction waits for a network, so that none is made in the loop.
+        ballast_bytes: the size of the ballast on the database's disk (`ballast.py`).
     """
 
     is_remote: bool
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Return how many bytes of ballast are held; may be called on any thread."""
+        ...
+
+    def grow_ballast(self, size_bytes: int) -> None:
+        """Hold at least so many bytes of ballast.
+
+        Raises:
+            DatabaseLocked: there is no room for them now, or no connection.
+            ServiceError: `UNAVAILABLE` for everything else.
+        """
+        ...
+
+    def drop_ballast(self) -> bool:
+        """Give the ballast back to the file system; return whether there was any."""
+        ...
 
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         """Write a batch in one transaction, and return the seconds that its commit took.
@@ -57,7 +90,7 @@ class WriteConnection(Protocol):
         Raises:
             CommitInDoubt: it may have been written.
             Conflict: a value that must be unique is taken.
-            DatabaseLocked: it may be tried again.
+            DatabaseLocked: it may be tried again; `DatabaseUnwritable` if less may fit.
             LeaseLost: another process holds one of the leases.
             OverLimit: more would be spent than a limit allows.
             ServiceError: `UNAVAILABLE` for everything else.

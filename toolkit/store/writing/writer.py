@@ -3,8 +3,9 @@
 import asyncio
 import math
 import random
+import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,11 +22,13 @@ from toolkit.store.changes import (
 )
 from toolkit.store.sqlite.connections import RETRY_AFTER_S
 from toolkit.store.writing.backlog import Backlog
+from toolkit.store.writing.outages import ROWS, WriteOutages
 from toolkit.store.writing.submissions import MergedChanges, Submission, SubmissionGroup
 from toolkit.store.writing.write_connection import (
     CommitInDoubt,
     DatabaseLocked,
     DatabaseUnreachable,
+    DatabaseUnwritable,
     WriteConnection,
 )
 
@@ -45,6 +48,11 @@ LOOP_TRIES, LEAST_PAUSE_S, MOST_PAUSE_S = 20, 0.0005, 0.0015
 # How long to wait in the thread then, again and again: submissions that have waited too long are
 # refused in between.
 THREAD_WAIT_MS = 100
+# While the database takes no writes, such as on a full disk: the pause between two tries, which
+# grows, and the parts of a group that are tried before the rest waits, too.
+FIRST_UNWRITABLE_PAUSE_S, LAST_UNWRITABLE_PAUSE_S, MAX_UNWRITABLE_PARTS = 0.02, 0.25, 8
+# Between two tries to have the ballast whole again: one that fails takes up space for a moment.
+BALLAST_INTERVAL_S = 0.5
 # How long a request waits for a database that is locked or away, and how long the result of work,
 # which was paid: longer than a database takes to fail over. An engine that ends waits less.
 REQUEST_WAIT_S, WORK_WAIT_S, LAST_WAIT_S = 5.0, 600.0, 15.0
@@ -56,7 +64,7 @@ class WriteResult:
 
     Attributes:
         errors: the errors of submissions that were not written, by the id of the submission.
-        to_retry: the submissions to try again, as the database was locked.
+        to_retry: the submissions to try again, as the database was locked or away.
     """
 
     errors: Mapping[int, Exception] = field(default_factory=dict)
@@ -84,6 +92,7 @@ class ChangeWriter:
         is_synced: whether each commit waits for the disk.
         committed: called on the loop with the events of each transaction, once it is durable.
         timed: called with the seconds that each commit took, on the thread that made it.
+        outages: noted here; some of the writer's own by default.
 
     Attributes:
         backlog: what waits to be written.
@@ -96,6 +105,7 @@ class ChangeWriter:
         is_synced: bool,
         committed: Callable[[Sequence[AppendEvent]], None],
         timed: Callable[[float], None] | None = None,
+        outages: WriteOutages | None = None,
     ) -> None:
         self._connection = connection
         self._is_synced = is_synced
@@ -115,6 +125,31 @@ class ChangeWriter:
         self._doubt: Doubt | None = None
         self._abandoned: set[str] = set()
         self._hindrance = DatabaseLocked.message
+        self._outages = WriteOutages() if outages is None else outages
+        # Whether the last try found a database that takes no writes, rather than a lock.
+        self._is_unwritable = False
+        # The ballast that calls in flight want, and whether it was dropped and is not yet whole.
+        self.wanted_ballast_bytes = 0
+        self._lacks_ballast = False
+        self._grow_at = 0.0
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Return how many bytes of ballast are held."""
+        return self._connection.ballast_bytes
+
+    def grow_ballast(self) -> "asyncio.Future[None]":
+        """Have as much ballast held as is wanted; the future is done when it is."""
+        return self._submit(
+            Submission(
+                (),
+                None,
+                asyncio.get_running_loop().create_future(),
+                asyncio.get_running_loop().time() + WORK_WAIT_S,
+                grows_ballast=True,
+            ),
+            eager=True,
+        )
 
     def submit(
         self,
@@ -124,6 +159,7 @@ class ChangeWriter:
         eager: bool = True,
         max_wait_s: float | None = None,
         conditional: bool = False,
+        paid: bool = False,
     ) -> "asyncio.Future[None]":
         """Submit changes; the future is done when they are durable.
 
@@ -137,6 +173,7 @@ class ChangeWriter:
             max_wait_s: the longest to wait for a database that others have locked.
             conditional: True if `OverLimit` or `Conflict` may refuse it alone, so that later writes
                 under the lease go on.
+            paid: it has the result of a paid call, for which room is held on the disk.
         """
         if not eager and lease is not None:
             joined = self.backlog.join(changes, lease)
@@ -152,7 +189,12 @@ class ChangeWriter:
             loop.time() + max_wait_s,
             is_awaited=eager,
             is_conditional=conditional,
+            is_paid=paid,
         )
+        return self._submit(submission, eager=eager)
+
+    def _submit(self, submission: Submission, *, eager: bool) -> "asyncio.Future[None]":
+        loop = asyncio.get_running_loop()
         self.backlog.append(submission)
         if self._writing is not None:
             return submission.done
@@ -210,19 +252,18 @@ class ChangeWriter:
 
     async def _try_in_loop(self, group: SubmissionGroup) -> SubmissionGroup:
         """Try to write a group, with what is submitted meanwhile; return it with what is left."""
-        for _ in range(LOOP_TRIES):
+        for _ in range(0 if self._is_unwritable else LOOP_TRIES):
             await asyncio.sleep(random.uniform(LEAST_PAUSE_S, MOST_PAUSE_S))  # noqa: S311 - no secret
-            room = MAX_LOOP_WEIGHT - sum(each.weight for each in group.submissions)
-            if room > 0 and self.backlog:
-                group = SubmissionGroup([*group.submissions, *self.backlog.pop_group(room)])
+            group = self._extend_group(group, MAX_LOOP_WEIGHT)
             self._resolve_submissions(group, self._write_group(group, 0))
-            if not group.submissions:
+            if not group.submissions or self._is_unwritable:
                 break
         return group
 
     async def _flush_in_thread(self, group: SubmissionGroup) -> None:
         """Write a group in the thread, and then all that was submitted meanwhile."""
         loop = asyncio.get_running_loop()
+        pause_s = FIRST_UNWRITABLE_PAUSE_S
         while group.submissions:
             try:
                 outcome = await loop.run_in_executor(
@@ -234,10 +275,25 @@ class ChangeWriter:
             self._resolve_submissions(group, outcome)
             if group.submissions:
                 self._refuse_overdue(group)
-            if not group.submissions:
+            if group.submissions:
+                self._outages.note_failure(ROWS)
+                if self._is_unwritable:
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(LAST_UNWRITABLE_PAUSE_S, 2 * pause_s)
+                    group = self._extend_group(group, MAX_THREAD_WEIGHT)
+            else:
+                self._outages.note_success(ROWS)
+                pause_s = FIRST_UNWRITABLE_PAUSE_S
                 self._expected = max(awaited, self._expected - 1)
                 await self._let_follow()
                 group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
+
+    def _extend_group(self, group: SubmissionGroup, most: int) -> SubmissionGroup:
+        """Add what was submitted meanwhile to a group, as far as there is room in it."""
+        room = most - sum(each.weight for each in group.submissions)
+        if room <= 0 or not self.backlog:
+            return group
+        return SubmissionGroup([*group.submissions, *self.backlog.pop_group(room)])
 
     async def _let_follow(self) -> None:
         """Let those whose changes were just written submit what follows, as one group again.
@@ -307,24 +363,71 @@ class ChangeWriter:
         """
         if self._doubt is not None:
             return self._settle_doubt(self._doubt, group)
+        self._is_unwritable = False
         if self._abandoned:
             self._release_abandoned(wait_ms)
         parts = group.split_by_lease()
+        if self._lacks_ballast and not self._restore_ballast():
+            # The space that was given back is for results alone: else other writes would use it up.
+            paid = [part for part in parts if any(each.is_paid for each in part)]
+            written = self._write_parts(group, paid, wait_ms)
+            over = {id(each) for part in paid for each in part} - {id(s) for s in written.to_retry}
+            left = [each for each in group.submissions if id(each) not in over]
+            return WriteResult(written.errors, left)
         if len(parts) > 1:
             fault = self._try_write(group, group.submissions, wait_ms)
             if fault is None:
                 return WriteResult()
-            if isinstance(fault, DatabaseLocked):
+            if isinstance(fault, DatabaseLocked) and not isinstance(fault, DatabaseUnwritable):
                 return WriteResult(to_retry=group.submissions)
+        return self._write_parts(group, parts, wait_ms)
+
+    def _write_parts(
+        self, group: SubmissionGroup, parts: Sequence[list[Submission]], wait_ms: int
+    ) -> WriteResult:
+        """Write the parts of a group, each in a transaction of its own.
+
+        On a full disk a small part may still fit after a large one did not. The parts of one work
+        item stay in their order, and so do those without a lease, as they may change the same rows.
+        """
         errors: dict[int, Exception] = {}
+        left: list[list[Submission]] = []
+        # Work items with a part that is left; None stands for all that has no lease.
+        waiting: set[str | None] = set()
+        failures = 0
         for i, part in enumerate(parts):
+            lease = part[0].lease
+            root_id = None if lease is None else lease.root_id
+            if root_id in waiting:
+                left.append(part)
+                continue
             fault = self._try_write(group, part, wait_ms)
-            if isinstance(fault, DatabaseLocked):
-                return WriteResult(errors, [each for later in parts[i:] for each in later])
-            if fault is not None:
+            if isinstance(fault, DatabaseUnwritable) and failures < MAX_UNWRITABLE_PARTS:
+                failures += 1
+                left.append(part)
+                waiting.add(root_id)
+            elif isinstance(fault, DatabaseLocked):
+                left += parts[i:]
+                break
+            elif fault is not None:
                 for submission in part:
                     errors[id(submission)] = self._fail_lease(submission, fault)
-        return WriteResult(errors)
+        return WriteResult(errors, [each for part in left for each in part])
+
+    def _restore_ballast(self) -> bool:
+        """Try to hold all ballast that is wanted, now and then; return whether it is whole."""
+        self._is_unwritable = True
+        if time.monotonic() < self._grow_at:
+            return False
+        self._grow_at = time.monotonic() + BALLAST_INTERVAL_S
+        try:
+            self._connection.grow_ballast(self.wanted_ballast_bytes)
+        except (DatabaseLocked, ServiceError) as error:
+            if isinstance(error, DatabaseLocked):
+                self._hindrance = error.message
+            return False
+        self._lacks_ballast = self._is_unwritable = False
+        return True
 
     def forfeit(self, lease: Lease, error: Exception) -> None:
         """Have all later writes under a lease fail with an error, until the lease is given back."""
@@ -359,18 +462,45 @@ class ChangeWriter:
                 # Writes under a lease must have no gaps: after a failed one, all others fail, too.
                 return self._failed_leases[lease]
         try:
-            took_s = self._connection.write(leases, group.merge_changes(part), wait_ms)
+            took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)
         except CommitInDoubt as in_doubt:
             self._doubt = Doubt(tuple(part), in_doubt.find_outcome)
             return DatabaseUnreachable()
         except Exception as error:
             if isinstance(error, DatabaseLocked):
                 self._hindrance = error.message
+            self._is_unwritable |= isinstance(error, DatabaseUnwritable)
             return error
         self._commit_times_s.append(took_s)
         if self._on_commit_time is not None:
             self._on_commit_time(took_s)
         return None
+
+    def _write_or_drop_ballast(
+        self,
+        leases: Collection[Lease],
+        group: SubmissionGroup,
+        part: Sequence[Submission],
+        wait_ms: int,
+    ) -> float:
+        """Write a part; if only space is missing for the result of a paid call, drop the ballast.
+
+        Returns:
+            the seconds that the commit took.
+        """
+        if any(each.grows_ballast for each in part):
+            self._connection.grow_ballast(self.wanted_ballast_bytes)
+        try:
+            return self._connection.write(leases, group.merge_changes(part), wait_ms)
+        except DatabaseUnwritable:
+            # Not for a group that begins something, too: its parts are tried one by one.
+            if not all(each.is_paid or each.lease is part[0].lease for each in part):
+                raise
+            if not any(each.is_paid for each in part) or not self._connection.drop_ballast():
+                raise
+            self._lacks_ballast = True
+            self._grow_at = time.monotonic() + BALLAST_INTERVAL_S
+            return self._connection.write(leases, group.merge_changes(part), wait_ms)
 
     def _settle_doubt(self, doubt: Doubt, group: SubmissionGroup) -> WriteResult:
         """Find out if a commit was made; what else there is to write is tried again."""

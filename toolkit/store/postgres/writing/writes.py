@@ -17,6 +17,7 @@ from toolkit.store.postgres.connections import (
 )
 from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
 from toolkit.store.postgres.writing import statements
+from toolkit.store.postgres.writing.ballast import SessionBallast
 from toolkit.store.postgres.writing.commits import BEGIN_SQL, Commit, make_commit
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
@@ -64,6 +65,7 @@ class PostgresWriteConnection:
         self._last_numbers: dict[tuple[str, str], int] = {}
         self._numbers = EventNumbers(self._get_last_number)
         self._crash = find_crash_point("commit")
+        self._ballast = SessionBallast()
         with translate_postgres_errors():
             self._connection = self._open()
 
@@ -83,6 +85,7 @@ class PostgresWriteConnection:
             connection.close()
             raise
         self._pid = connection.info.backend_pid
+        self._ballast.note_new_session()
         return connection
 
     def _get_connection(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -261,6 +264,25 @@ class PostgresWriteConnection:
         if done.statusmessage != "COMMIT":
             raise psycopg.InternalError("the transaction was rolled back")
         return time.perf_counter() - started
+
+    @property
+    def ballast_bytes(self) -> int:
+        """Return how many bytes of ballast are held."""
+        return self._ballast.size_bytes
+
+    def grow_ballast(self, size_bytes: int) -> None:
+        """Hold at least so many bytes of ballast."""
+        if size_bytes > self._ballast.size_bytes:
+            connection = self._get_connection()
+            with translate_postgres_errors(connection):
+                self._ballast.grow(connection, size_bytes)
+
+    def drop_ballast(self) -> bool:
+        """Give the ballast back to the file system; return whether there was any."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        return self._ballast.drop(connection)
 
     def forget_numbers(self) -> None:
         """Forget the remembered numbers of events: another process may have added some."""

@@ -1,0 +1,36 @@
+"""Patience with a store that is away: work that is under way asks again instead of ending.
+
+A job that ended here would end its siblings, too, and the results of their paid calls with them.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from toolkit.engine.context import EngineContext
+from toolkit.store import StoreUnavailableError
+from toolkit.store.writing.writer import WORK_WAIT_S
+
+T = TypeVar("T")
+RETRY_INTERVAL_S: Final = 0.25
+
+
+async def ask_store(core: EngineContext, ask: Callable[[], Awaitable[T]]) -> T:
+    """Ask the store something until it answers.
+
+    Args:
+        core: the engine's parts.
+        ask: asks once; it changes nothing, or nothing if it fails.
+
+    Raises:
+        StoreUnavailableError: it did not answer for as long as results wait, or the engine ends.
+    """
+    deadline = time.monotonic() + WORK_WAIT_S
+    while True:
+        try:
+            return await ask()
+        except StoreUnavailableError:
+            if core.is_draining or time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(RETRY_INTERVAL_S)

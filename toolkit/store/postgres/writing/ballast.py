@@ -1,0 +1,88 @@
+"""Ballast on the disk of a server of PostgreSQL: temporary tables of the writer's session."""
+
+import logging
+import sys
+from typing import Any, Final
+
+import psycopg
+from psycopg import errors
+
+log = logging.getLogger(__name__)
+
+# Each row is a page of its own, and is neither compressed nor moved out of the table.
+_PAGE_BYTES: Final = 8192
+# In the tablespace of the database, whose tables will need the space. Sent as one query, it is one
+# transaction: if it fails, the server takes the new file away with all its pages.
+_GROW_SQL: Final = """
+SET temp_tablespaces = '';
+CREATE TEMPORARY TABLE toolkit_ballast_{number} (filler text);
+ALTER TABLE pg_temp.toolkit_ballast_{number} ALTER filler SET STORAGE PLAIN;
+INSERT INTO pg_temp.toolkit_ballast_{number}
+    SELECT repeat('x', 8000) FROM generate_series(1, {pages})
+"""
+# The files are cut to nothing as this commits. Unlike TRUNCATE, it needs no new page anywhere.
+_DROP_SQL: Final = "DROP TABLE IF EXISTS {names}"
+# Temporary tables are not allowed, or a pooler gives each transaction another session.
+_UNSUPPORTED: Final = (
+    errors.InsufficientPrivilege, errors.UndefinedTable, errors.InvalidSchemaName,
+)  # fmt: skip
+
+
+class SessionBallast:
+    """Ballast in temporary tables, which the server removes as the session ends.
+
+    The rows of a temporary table are not in the write-ahead log. The log itself takes its space
+    from segments that the server makes ahead, and no client can hold any: a server that finds no
+    room for a segment stops, and results wait in memory until it is back.
+    """
+
+    def __init__(self) -> None:
+        self._is_supported = True
+        self._tables = 0
+        self._size_bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Return how many bytes are held; more than is ever wanted if none can be."""
+        return self._size_bytes if self._is_supported else sys.maxsize
+
+    def note_new_session(self) -> None:
+        """Note that the session is another one, which has no tables yet."""
+        self._tables = self._size_bytes = 0
+
+    def grow(self, connection: psycopg.Connection[tuple[Any, ...]], size_bytes: int) -> None:
+        """Hold at least so many bytes; twice as many as before, if they fit, so as to grow rarely.
+
+        Raises:
+            psycopg.Error: there is no room for them; as many are held as before.
+        """
+        missing = size_bytes - self._size_bytes
+        try:
+            try:
+                self._add_table(connection, max(missing, self._size_bytes))
+            except errors.DiskFull:
+                if missing >= self._size_bytes:
+                    raise
+                self._add_table(connection, missing)
+        except _UNSUPPORTED as error:
+            self._is_supported = False
+            log.warning("no disk space is held for results: %s", error.diag.message_primary)
+
+    def _add_table(self, connection: psycopg.Connection[tuple[Any, ...]], more_bytes: int) -> None:
+        pages = -(-more_bytes // _PAGE_BYTES)
+        query = _GROW_SQL.format(number=self._tables, pages=pages)
+        connection.execute(query.encode(), prepare=False)
+        self._tables += 1
+        self._size_bytes += more_bytes
+
+    def drop(self, connection: psycopg.Connection[tuple[Any, ...]]) -> bool:
+        """Give all of it back; return whether there was any."""
+        if not self._tables:
+            return False
+        names = ", ".join(f"pg_temp.toolkit_ballast_{number}" for number in range(self._tables))
+        try:
+            connection.execute(_DROP_SQL.format(names=names).encode(), prepare=False)
+        except psycopg.Error:
+            return False
+        self.note_new_session()
+        return True

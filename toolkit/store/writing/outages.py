@@ -1,0 +1,46 @@
+"""Outages of writes: nothing new is begun while the last write failed."""
+
+import asyncio
+from collections.abc import Callable
+
+ROWS, ARTIFACTS = "rows", "artifacts"
+
+
+class WriteOutages:
+    """The places whose last write failed for a reason that passes, such as a full disk.
+
+    A result of a paid call waits in memory during an outage. A call that began now would only add
+    to what waits, so whoever begins calls waits for the end of the outage first.
+
+    Attributes:
+        on_failure: called each time that a write of rows fails.
+    """
+
+    def __init__(self) -> None:
+        self.on_failure: Callable[[], object] = lambda: None
+        self._places: set[str] = set()
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last write succeeded everywhere."""
+        return not self._places
+
+    def note_failure(self, place: str) -> None:
+        """Note that the last write to a place failed, and is tried again."""
+        self._places.add(place)
+        if place == ROWS:
+            self.on_failure()
+        self._over.clear()
+
+    def note_success(self, place: str) -> None:
+        """Note that the last write to a place succeeded, or that nothing waits for it any more."""
+        self._places.discard(place)
+        if not self._places:
+            self._over.set()
+
+    async def wait_until_over(self) -> None:
+        """Wait until the last write has succeeded everywhere."""
+        while self._places:
+            await self._over.wait()

@@ -1,0 +1,101 @@
+"""Room for the results of calls in flight, on the disks of rows and of artifacts."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from toolkit.store.blobs import BlobStore
+from toolkit.store.writing.outages import WriteOutages
+from toolkit.store.writing.writer import WORK_WAIT_S, ChangeWriter
+
+# A transaction of a result changes some thirty pages of tables and indexes, each of which is in the
+# write-ahead log as a whole.
+ROWS_BYTES: Final = 128 * 1024
+# Steps in which the ballast grows, so that few calls have to wait for it; and the most that is held
+# of a disk: with more calls in flight than that covers, they share it.
+STEP_BYTES: Final = 256 * 1024
+MAX_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSize:
+    """The space that the result of a call may take.
+
+    Attributes:
+        rows: bytes in the database.
+        artifacts: bytes where artifacts are.
+    """
+
+    rows: int
+    artifacts: int
+
+
+class ResultRoom:
+    """The room that is held for all calls in flight.
+
+    Args:
+        outages: of writes; no room is given while one lasts.
+        writer: holds ballast on the disk of the database.
+        blobs: holds ballast on the disk of the artifacts.
+    """
+
+    def __init__(self, outages: WriteOutages, writer: ChangeWriter, blobs: BlobStore) -> None:
+        self._outages = outages
+        self._writer = writer
+        self._blobs = blobs
+        self._rows_bytes = self._artifact_bytes = 0
+
+    async def hold(self, size: ResultSize) -> "RoomHold":
+        """Hold room for one result; wait while there is none, or while writes fail.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if there was none for as long as results wait.
+        """
+        held = RoomHold(self, size)
+        self.add(size, 1)
+        try:
+            await self.ensure()
+        except BaseException:
+            held.release()
+            raise
+        return held
+
+    async def ensure(self) -> None:
+        """Wait until the last write succeeded, and all that is held is covered by ballast.
+
+        Raises:
+            ServiceError: `UNAVAILABLE` if that took too long.
+        """
+        while True:
+            # It ends at the latest when what waits to be written is refused.
+            await self._outages.wait_until_over()
+            if self._writer.ballast_bytes < self._writer.wanted_ballast_bytes:
+                await self._writer.grow_ballast()
+            elif self._blobs.ballast_bytes < (wanted := _round_up(self._artifact_bytes)):
+                await self._blobs.grow_ballast(wanted, WORK_WAIT_S)
+            else:
+                return
+
+    def add(self, size: ResultSize, sign: int) -> None:
+        """Add a size to what is wanted, or take it away."""
+        self._rows_bytes += sign * size.rows
+        self._artifact_bytes += sign * size.artifacts
+        self._writer.wanted_ballast_bytes = _round_up(self._rows_bytes)
+
+
+def _round_up(size_bytes: int) -> int:
+    """Round a size up to whole steps, within what is held at most."""
+    return min(MAX_BYTES, -(-size_bytes // STEP_BYTES) * STEP_BYTES)
+
+
+class RoomHold:
+    """Room that is held for one result, until it is stored or there will be none."""
+
+    def __init__(self, room: ResultRoom, size: ResultSize) -> None:
+        self._room = room
+        self._size: ResultSize | None = size
+
+    def release(self) -> None:
+        """Release it; a second time does nothing."""
+        if self._size is not None:
+            self._room.add(self._size, -1)
+            self._size = None
