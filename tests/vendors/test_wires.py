@@ -18,7 +18,7 @@ BAD = ErrorCode.PROVIDER_BAD_RESPONSE
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 JSON_TEXT = TextRequest(prompt="Outline tides.", temperature=0.3, max_tokens=50, schema=SCHEMA)
 
-MESSAGE = {
+MESSAGE: dict[str, Any] = {
     "id": "msg_1",
     "model": "claude-haiku-5-5",
     "content": [
@@ -135,6 +135,73 @@ def test_a_schema_that_is_refused_goes_into_the_prompt(
     with pytest.raises(ProviderError) as refused:
         drive(flow(vendor, JSON_TEXT), *[httpx.Response(400, json=words) for _ in range(2)])
     assert refused.value.code is REFUSED
+
+
+def refuse(vendor: str, words: str) -> httpx.Response:
+    """A 400 in the vendor's format."""
+    told = {"message": words}
+    return httpx.Response(400, json=told if vendor == "aws" else {"error": told})
+
+
+@pytest.mark.parametrize(
+    ("vendor", "words", "field"),
+    [
+        ("anthropic", "service_tier: Extra inputs are not permitted", "service_tier"),
+        ("aws", "This model does not support the requested service tier.", "serviceTier"),
+        ("google", "Unsupported value of service_tier for this model.", "serviceTier"),
+    ],
+)
+def test_asks_again_without_a_tier_that_is_refused(
+    drive: VendorDrive, vendor: str, words: str, field: str
+) -> None:
+    """Given a refused tier, then it is left out, and not sent again by this connection."""
+    refusals: set[str] = set()
+    drive(flow(vendor, TEXT, refusals=refusals), refuse(vendor, words), ok(ANSWERS[vendor]))
+    assert [field in drive.body(place) for place in (0, 1)] == [True, False]
+    drive(flow(vendor, TEXT, refusals=refusals), ok(ANSWERS[vendor]))
+    assert field not in drive.body()
+
+
+def test_asks_the_beta_version_for_a_field_that_the_stable_one_does_not_know(
+    drive: VendorDrive,
+) -> None:
+    """Given an unknown name, then the same is asked of the beta, with a limit on the thoughts."""
+    words = "Unknown name \"thinkingConfig\" at 'generation_config': Cannot find field."
+    refusals: set[str] = set()
+    drive(flow("google", TEXT, refusals=refusals), refuse("google", words), ok(CANDIDATE))
+    drive(flow("google", TEXT, refusals=refusals), ok(CANDIDATE))
+    assert [one.url.path.split("/")[1] for one in drive.requests] == ["v1", "v1beta", "v1beta"]
+    assert "thinkingConfig" in drive.body()["generationConfig"]
+
+
+def test_asks_again_without_a_thinking_budget_that_is_refused(drive: VendorDrive) -> None:
+    """Given a model that takes no budget, then the cap alone limits its thoughts and answer."""
+    words = "Thinking budget is not supported for this model."
+    drive(flow("google", TEXT), refuse("google", words), ok(CANDIDATE))
+    assert drive.body()["generationConfig"] == {"maxOutputTokens": TEXT.max_tokens}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "answer", "headers", "tier"),
+    [
+        ("anthropic", {"usage": {**MESSAGE["usage"], "service_tier": "priority"}}, {}, "priority"),
+        ("aws", {"serviceTier": {"type": "default"}}, {}, "standard"),
+        ("aws", {"serviceTier": {"type": "flex"}}, {}, "flex"),
+        ("google", {}, {"x-gemini-service-tier": "priority"}, "priority"),
+        ("google", {}, {}, None),
+        ("anthropic", {}, {}, None),
+    ],
+)
+def test_reads_the_tier_that_was_billed(
+    drive: VendorDrive,
+    vendor: str,
+    answer: dict[str, Any],
+    headers: dict[str, str],
+    tier: str | None,
+) -> None:
+    """Given an answer that names a tier, then the reply has it by our name."""
+    found = httpx.Response(200, json={**ANSWERS[vendor], **answer}, headers=headers)
+    assert drive(flow(vendor, TEXT), found).tier == tier
 
 
 def build_changed_answer(vendor: str, **changes: Any) -> dict[str, Any]:
