@@ -6,6 +6,8 @@ from typing import TypeVar
 import httpx
 
 from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ErrorCode, WorkError
+from toolkit.contract.key_shapes import find_key_fault
 from toolkit.engine.routing.registry import Registry
 from toolkit.engine.transport.driver import NO_HOOKS, Driver
 from toolkit.plugins import Access, Operation, Reply, Vendor
@@ -50,12 +52,19 @@ class ProviderContext:
         """Resolve a connection's pointer and put together what a vendor's flow needs.
 
         Raises:
-            WorkError: `SECRET_UNRESOLVED`.
+            WorkError: `SECRET_UNRESOLVED`, also for a value that cannot be a key.
         """
         base_urls, compatible = self._get_hosts(vendor)
+        secret = await self.resolve_secret(connection)
+        if fault := find_key_fault(secret):
+            raise WorkError(
+                ErrorCode.SECRET_UNRESOLVED,
+                f"The value that the connection points to is no key of {vendor.id}, and was not"
+                f" sent: it {fault}. Point the connection to a variable or secret with the key.",
+            )
         return Access(
             base_urls=base_urls,
-            secret=await self.resolve_secret(connection),
+            secret=secret,
             model=model,
             endpoint=endpoint,
             pod=pod,

@@ -292,11 +292,12 @@ def check_header_safe(secret: str) -> str:
     Raises:
         ProviderError: `SECRET_UNRESOLVED` for one that no header can carry.
     """
-    if not (secret.isascii() and secret.isprintable()):
-        # httpx would raise an error that quotes it.
+    # httpx would raise an error that quotes it. A JSON object is credentials of another vendor.
+    if not (secret.isascii() and secret.isprintable()) or secret.lstrip().startswith("{"):
         raise ProviderError(
             ErrorCode.SECRET_UNRESOLVED,
-            "The secret has characters that no key has: a line break, or a letter outside ASCII.",
+            "The secret has characters that no key has: a line break, a brace, or a letter outside"
+            " ASCII.",
         )
     return secret
 
