@@ -90,25 +90,12 @@ class WorkerProcess:
             raise WorkerEndedError(_describe_exit(process.returncode)) from None
 
     def _start(self, path: Sequence[str]) -> "subprocess.Popen[bytes]":
-        # Closed with this process, however that ends: the worker does not outlive it.
-        lifeline, ours = os.pipe()
-        self._lifeline = FileIO(ours, "w")
         try:
-            process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", str(PROGRAM), str(self.memory_bytes), str(lifeline), *path],
-                pass_fds=() if os.name == "nt" else (lifeline,),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                env=filter_environment(os.environ),
-                # The parent alone handles Ctrl-C, or a signal to its group.
-                start_new_session=True,
+            process, self._lifeline = start_program(
+                PROGRAM, [str(self.memory_bytes)], path, filter_environment(os.environ)
             )
         except OSError as error:
-            self._lifeline.close()
             raise WorkerEndedError(f"it could not be started ({error.strerror})") from None
-        finally:
-            os.close(lifeline)
         with self._lock:
             self._process = process
             killed = self._killed
@@ -139,6 +126,45 @@ class WorkerProcess:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+
+
+def start_program(
+    program: Path, arguments: Sequence[str], path: Sequence[str], environment: Mapping[str, str]
+) -> "tuple[subprocess.Popen[bytes], FileIO]":
+    """Start a program of our own as a child that does not outlive this process.
+
+    Args:
+        program: file of the program.
+        arguments: its first arguments; the descriptor of its lifeline and the path follow.
+        path: folders of modules.
+        environment: variables of the child.
+
+    Returns:
+        The process, and this end of its lifeline, which closes with this process.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    lifeline, ours = os.pipe()
+    held = FileIO(ours, "w")
+    command = [sys.executable, "-P", str(program), *arguments, str(lifeline), *path]
+    try:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            command,
+            pass_fds=() if os.name == "nt" else (lifeline,),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            # The parent alone handles Ctrl-C, or a signal to its group.
+            start_new_session=True,
+        )
+    except OSError:
+        held.close()
+        raise
+    finally:
+        os.close(lifeline)
+    return process, held
 
 
 def filter_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
     _limit_resources(int(sys.argv[1]))
     _lower_priority()
-    _die_with_parent(int(sys.argv[2]))
+    die_with_parent(int(sys.argv[2]))
     sys.path[:] = sys.argv[3:]
     while _serve_call(source, sink):
         pass
@@ -129,7 +129,7 @@ def _lower_priority() -> None:
         file.write(str(NICENESS))
 
 
-def _die_with_parent(lifeline: int) -> None:
+def die_with_parent(lifeline: int) -> None:
     """Have the kernel end this process when the parent's end of a pipe closes.
 
     Nothing is ever written to that pipe: the kernel also signals what is written, and may do so

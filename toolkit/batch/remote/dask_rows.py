@@ -1,21 +1,31 @@
 """The executor that has a batch's notebooks run by the workers of a Dask cluster."""
 
 import sys
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from importlib.util import find_spec
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
+from uuid import uuid4
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.version import read_installed_version
 from toolkit.settings import Settings
+from toolkit.workers.dask_gateway import (
+    ClusterFailureError,
+    DaskGateway,
+    UntrustedSchedulerError,
+)
+from toolkit.workers.serialization import get_function_name
 
 CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 30.0  # for what the process itself answers, beside the scheduler
 LEAVE_TIMEOUT_S = 2.0
+RETRY_INTERVAL_S = 0.2
 LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster
+_CANCEL_PLUGIN = ["toolkit.workers.dask_plugin", "StepCancelPlugin", {}]
+_PRELOAD_PLUGIN = ("toolkit.batch.remote.preload_plugin", "RowPreloadPlugin")
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -23,7 +33,8 @@ T = TypeVar("T")
 class DaskRowExecutor(Executor):
     """An executor that has calls made by the workers of a Dask cluster.
 
-    Dask itself makes a call again whose worker was lost.
+    A process without keys speaks to the cluster. It is given the name of a function and plain
+    arguments, and answers with bytes or text. Dask itself repeats a call whose worker was lost.
 
     Args:
         address: of the scheduler: `host:port`, `tcp://…`, `dask://…` or `tls://…`.
@@ -40,47 +51,44 @@ class DaskRowExecutor(Executor):
                 ErrorCode.UNAVAILABLE,
                 "--dask needs an extra: pip install 'capability-toolkit[dask]'.",
             )
-        from toolkit.engine.transport.dask_client import quiet_losses, to_dask_address
+        from toolkit.engine.transport.dask_client import make_security, to_dask_address
 
         self._address = to_dask_address(address)
         self._settings = Settings()
+        self._certificates = make_security(self._address, self._settings.dispatch_tls)
         self._preload_name: str | None = None
         self._looked_at = 0.0
         self._workerless_since: float | None = None
-        self._quiet = ExitStack()
-        self._quiet.enter_context(quiet_losses(everywhere=True))
+        self._gateway = DaskGateway()
         try:
-            self._client: Any = self._connect()
+            self._connect()
         except BaseException:
-            self._quiet.close()
+            self._gateway.kill()
+            self._gateway.join()
             raise
-        self._executor: Any = self._client.get_executor(pure=False)
 
-    def _connect(self) -> Any:
+    def _connect(self) -> None:
         """Connect to the scheduler; one that is away is waited for, which is told once."""
-        from distributed import Client
-        from distributed.comm.core import FatalCommClosedError
-
-        from toolkit.engine.transport.dask_client import make_security
-        from toolkit.workers.dask_plugin import StepCancelPlugin
-
         wait_s = self._settings.scheduler_wait_s
-        give_up, told = time.monotonic() + wait_s, False
-        security = make_security(self._address, self._settings.dispatch_tls)
+        give_up, told = 0.0, False
         while True:
-            left_s = max(give_up - time.monotonic(), 0.2)
             try:
-                client: Any = Client(
-                    self._address,
-                    set_as_default=False,
-                    timeout=min(CONNECT_TIMEOUT_S, left_s),
-                    security=security,
-                )
-            except FatalCommClosedError:
+                # Not counted: the process imports Dask.
+                self._gateway.request("start").result(ANSWER_TIMEOUT_S)
+                give_up = give_up or time.monotonic() + wait_s
+                self._open(min(CONNECT_TIMEOUT_S, max(give_up - time.monotonic(), 0.2)))
+            except UntrustedSchedulerError:
                 raise ServiceError(
                     ErrorCode.UNAVAILABLE,
                     f"The Dask scheduler at {self._address} has no certificate that `dispatch_tls`"
                     " vouches for: correct it, or the scheduler's.",
+                ) from None
+            except ClusterFailureError as error:
+                raise ServiceError(
+                    ErrorCode.UNAVAILABLE,
+                    f"The Dask cluster at {self._address} cannot run notebooks ({error}): install"
+                    f" capability-toolkit[dask] {read_installed_version()} on its scheduler and"
+                    " workers.",
                 ) from None
             except OSError:
                 if time.monotonic() >= give_up:
@@ -94,21 +102,22 @@ class DaskRowExecutor(Executor):
                         f"The Dask scheduler at {self._address} does not answer: it is waited for,"
                         f" up to {wait_s:g} s."
                     )
-                continue
-            try:
-                client.register_plugin(StepCancelPlugin())
-            except OSError:
-                client.close(timeout=LEAVE_TIMEOUT_S)
-            except Exception as error:  # Dask's own: its processes cannot load the plugin
-                client.close(timeout=LEAVE_TIMEOUT_S)
-                raise ServiceError(
-                    ErrorCode.UNAVAILABLE,
-                    f"The Dask cluster at {self._address} cannot run notebooks"
-                    f" ({type(error).__name__}): install capability-toolkit[dask]"
-                    f" {read_installed_version()} on its scheduler and workers.",
-                ) from None
+                if self._gateway.has_ended:
+                    self._gateway.join()
+                    self._gateway = DaskGateway()
+                time.sleep(RETRY_INTERVAL_S)
             else:
-                return client
+                return
+
+    def _open(self, timeout_s: float) -> None:
+        opening = self._gateway.request(
+            "open",
+            address=self._address,
+            certificates=self._certificates,
+            connect_s=timeout_s,
+            plugins=[_CANCEL_PLUGIN],
+        )
+        opening.result(timeout_s + ANSWER_TIMEOUT_S)
 
     def prepare(
         self, batch_id: str, preload: tuple[str, ...] | None, *, fork: bool, renew_after: int
@@ -117,12 +126,15 @@ class DaskRowExecutor(Executor):
 
         Arguments are those of `RowPreloadPlugin`.
         """
-        from toolkit.batch.remote.preload_plugin import RowPreloadPlugin
-
-        plugin = RowPreloadPlugin(batch_id, preload, fork=fork, renew_after=renew_after)
+        module, name = _PRELOAD_PLUGIN
+        arguments = {
+            "batch_id": batch_id, "preload": preload, "fork": fork, "renew_after": renew_after
+        }  # fmt: skip
         with suppress(Exception):  # what is wrong with the cluster, its first notebook says
-            self._client.register_plugin(plugin)
-            self._preload_name = plugin.name
+            registering = self._gateway.request(
+                "register_plugin", module=module, name=name, arguments=arguments
+            )
+            self._preload_name = registering.result(ANSWER_TIMEOUT_S)
 
     def check_workers(self) -> None:
         """Tell once that the cluster has no worker, as notebooks wait for one.
@@ -135,7 +147,7 @@ class DaskRowExecutor(Executor):
             return
         self._looked_at = now
         try:
-            has_workers = bool(self._client.nthreads())
+            has_workers = bool(self._gateway.request("list_workers").result(ANSWER_TIMEOUT_S))
         except Exception:  # the scheduler is lost, as the notebooks under way will say
             return
         if has_workers:
@@ -155,25 +167,28 @@ class DaskRowExecutor(Executor):
             )
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have a call made by a worker."""
-        submitted: Future[T] = self._executor.submit(fn, *args, **kwargs)
-        return submitted
+        """Have a call of a named function made by a worker; it takes no keywords."""
+        if kwargs:
+            raise TypeError("a call on a Dask cluster has no keywords")
+        module, name = get_function_name(fn)
+        submitted = self._gateway.request(
+            "run",
+            key=f"toolkit-row-{uuid4().hex}",
+            module=module,
+            name=name,
+            args=list(args),
+            resources={},
+        )
+        return cast("Future[T]", submitted)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Leave the cluster; what is still asked for is cancelled there."""
         del wait, cancel_futures
-        self._executor.shutdown(wait=False)
-        if self._preload_name is not None and self._client.status == "running":
-            # In a thread, as a scheduler that is cut off would not be waited for so shortly.
-            leaving = threading.Thread(target=self._forget_preload, daemon=True)
-            leaving.start()
-            leaving.join(LEAVE_TIMEOUT_S)
-        self._client.close(timeout=LEAVE_TIMEOUT_S)
-        self._quiet.close()
-
-    def _forget_preload(self) -> None:
-        with suppress(Exception):
-            self._client.unregister_worker_plugin(self._preload_name)
+        if self._preload_name is not None and not self._gateway.has_ended:
+            with suppress(Exception):  # a scheduler that is cut off is not waited for
+                leaving = self._gateway.request("unregister_plugin", name=self._preload_name)
+                leaving.result(LEAVE_TIMEOUT_S)
+        self._gateway.close(LEAVE_TIMEOUT_S)
 
 
 def _tell(line: str) -> None:

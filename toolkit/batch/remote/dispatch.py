@@ -28,10 +28,11 @@ from toolkit.batch.remote.row_queue import MAX_ATTEMPTS, RowQueue
 from toolkit.batch.remote.task import run_row
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.profiles.resolution import NOTEBOOK_RUN_VARIABLE
+from toolkit.workers.dask_gateway import ClusterLostError, WorkerKilledError
 
 MAX_ROWS_UNDER_WAY = 1_000
 POLL_INTERVAL_S = 0.2
-LOST_EXECUTOR = (BrokenExecutor, CancelledError)
+LOST_EXECUTOR = (BrokenExecutor, CancelledError, ClusterLostError)
 
 OnDone = Callable[[NotebookJob, ExecutedNotebook | str], None]
 MakeRequest = Callable[[NotebookJob, dict[str, str]], RowRequest]
@@ -228,8 +229,9 @@ class RowDispatcher:
 
 
 def _is_killed_worker(error: BaseException) -> bool:
-    """Tell whether it is Dask's own error of what several workers ran as they were lost."""
-    return type(error).__name__ == "KilledWorker"  # by name, as Dask need not be installed
+    """Return True for Dask's own error of a call that several workers ran as they were lost."""
+    # By name for an executor of the caller's, as Dask need not be installed.
+    return isinstance(error, WorkerKilledError) or type(error).__name__ == "KilledWorker"
 
 
 def _tell_losses(again: Counter[str]) -> None:

@@ -2,6 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
+from types import UnionType
 from typing import Any, Protocol
 
 from toolkit.contract.errors import ErrorCode
@@ -69,6 +70,38 @@ def make_worker_loss(name: str, reason: str) -> ProviderError:
     )
 
 
+# Fields of each kind of error in an answer, and their types.
+_ERROR_FIELDS: Mapping[str, Mapping[str, type | UnionType]] = {
+    "fault": {
+        "code": str, "message": str, "retryable": bool, "retry_after": int | float | None,
+        "status": int | None, "vendor_request_id": str | None,
+    },
+    "python": {"base": str, "message": str, "traceback": str},
+}  # fmt: skip
+_MESSAGE_KINDS = frozenset({"plain", "import", "version", "timeout", "ended"})
+
+
+def is_answer(value: object) -> bool:
+    """Return True if a value has the form of a worker process's answer.
+
+    >>> is_answer({"value": 1}), is_answer({"error": {"kind": "python"}})
+    (True, False)
+    """
+    if not isinstance(value, dict):
+        return False
+    error = value.get("error")
+    if error is None:
+        return "value" in value
+    if not isinstance(error, dict):
+        return False
+    if error.get("kind") in _MESSAGE_KINDS:
+        return isinstance(error.get("message"), str)
+    fields = _ERROR_FIELDS.get(str(error.get("kind")))
+    if fields is None or any(not isinstance(error.get(name), fields[name]) for name in fields):
+        return False
+    return error["kind"] != "fault" or error["code"] in ErrorCode.__members__
+
+
 def read_result(answer: Any, step: RunInProcess) -> object:
     """Return the value of a worker process's answer, or raise its error.
 
@@ -105,7 +138,8 @@ def read_result(answer: Any, step: RunInProcess) -> object:
             f"`{name}` needs more memory than cpu_memory_bytes lets it have: ask for less.",
             retryable=False,
         )
-    if not issubclass(known, Exception):  # such as SystemExit, which must not end this process
+    # Not SystemExit, which must not end this process, nor a function, which must not be called.
+    if not (isinstance(known, type) and issubclass(known, Exception)):
         known = RuntimeError
     try:
         raised = known(error["message"])

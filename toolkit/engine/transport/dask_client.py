@@ -1,9 +1,4 @@
-"""The clients of a Dask cluster: their certificates, and what Dask logs as they lose it."""
-
-import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+"""The address of a Dask cluster, and the certificates of its clients."""
 
 from distributed import Security
 
@@ -13,13 +8,6 @@ from toolkit.setting_types import TlsFiles, is_scheduler
 DASK_SCHEME = "dask://"
 TCP_SCHEME = "tcp://"
 TLS_SCHEME = "tls://"
-# Where Dask says, with a traceback, that connections and what was asked for by them are lost.
-_LOSS_LOGGERS = (
-    "distributed.batched", "distributed.client", "distributed.comm.core", "distributed.comm.tcp",
-    "distributed.core", "distributed.utils", "distributed.utils_comm",
-)  # fmt: skip
-
-log = logging.getLogger(__name__)
 
 
 def to_dask_address(address: str) -> str:
@@ -41,12 +29,15 @@ def to_dask_address(address: str) -> str:
     return f"{TLS_SCHEME if address.startswith(TLS_SCHEME) else TCP_SCHEME}{host}"
 
 
-def make_security(address: str, files: TlsFiles | None) -> Security:
-    """Make the certificates by which a client and a scheduler know each other.
+def make_security(address: str, files: TlsFiles | None) -> dict[str, str]:
+    """Check the certificates by which a client and a scheduler know each other.
 
     Args:
-        address: of the scheduler, as Dask writes it.
-        files: where they are; none for those that Dask's own configuration names.
+        address: address of the scheduler, as Dask writes it.
+        files: paths of the certificates; None for the paths in Dask's own configuration.
+
+    Returns:
+        The paths, as arguments of Dask's `Security`.
 
     Raises:
         RequestError: `INVALID_REQUEST` where there are some, and the address encrypts nothing.
@@ -82,37 +73,4 @@ def make_security(address: str, files: TlsFiles | None) -> Security:
             f"{address} needs certificates: name their files in `dispatch_tls`, or in Dask's own"
             " configuration (`distributed.comm.tls`).",
         )
-    return security
-
-
-class LossFilter(logging.Filter):
-    """Turns what Dask tells of losses into lines for debugging, as we tell each in a line.
-
-    Args:
-        thread_id: of the thread whose records these are; none for all threads.
-    """
-
-    def __init__(self, thread_id: int | None) -> None:
-        super().__init__()
-        self._thread_id = thread_id
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is another thread's."""
-        if self._thread_id not in (None, record.thread):
-            return True
-        log.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
-        return False
-
-
-@contextmanager
-def quiet_losses(*, everywhere: bool = False) -> Iterator[None]:
-    """Have Dask's clients of this thread, or of all, be quiet about what they lose."""
-    quiet = LossFilter(None if everywhere else threading.get_ident())
-    loggers = [logging.getLogger(name) for name in _LOSS_LOGGERS]
-    for logger in loggers:
-        logger.addFilter(quiet)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeFilter(quiet)
+    return given

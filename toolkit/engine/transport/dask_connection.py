@@ -4,22 +4,28 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
-
-from distributed import Client, Security
-from distributed.comm.core import FatalCommClosedError
+from functools import partial
+from typing import Any, Final
 
 from toolkit.contract.errors import ErrorCode
-from toolkit.engine.transport.dask_client import quiet_losses
+from toolkit.contract.version import read_installed_version
+from toolkit.engine.concurrency.threads import SerialThread, start_thread
 from toolkit.plugins import ProviderError
-from toolkit.workers.dask_plugin import StepCancelPlugin
+from toolkit.workers.dask_gateway import (
+    ClusterFailureError,
+    ClusterLostError,
+    DaskGateway,
+    UntrustedSchedulerError,
+)
 
 CONNECT_TIMEOUT_S = 5.0
+ANSWER_TIMEOUT_S = 30.0  # for what the process itself answers, beside the scheduler
 CLOSE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
-RUNNING_STATUS, CLOSED_STATUS = "running", "closed"  # of Dask's client
+# Teaches each worker of the cluster how steps are cancelled.
+_CANCEL_PLUGIN: Final = ["toolkit.workers.dask_plugin", "StepCancelPlugin", {}]
 
 log = logging.getLogger(__name__)
 
@@ -36,76 +42,177 @@ class ClusterWorker:
         return all(self.resources.get(name, 0) >= much for name, much in resources.items())
 
 
+class ClusterClient:
+    """A client of a Dask cluster, which a process without keys holds, for an event loop."""
+
+    def __init__(self) -> None:
+        self._gateway = DaskGateway()
+        self._thread = SerialThread()  # sending waits while the process takes no more
+
+    @property
+    def is_usable(self) -> bool:
+        """True until the process has ended."""
+        return not self._gateway.has_ended
+
+    async def ask(
+        self, operation: str, timeout_s: float | None = None, /, **arguments: object
+    ) -> Any:
+        """Send a request to the process, and return the answer.
+
+        Args:
+            operation: method of `toolkit.workers.dask_program.ClusterClient`.
+            timeout_s: seconds to wait for the answer; None for as long as it takes.
+            arguments: plain values.
+
+        Raises:
+            ClusterLostError: the scheduler or the process is lost, or the answer is late.
+        """
+        try:
+            async with asyncio.timeout(timeout_s):
+                send = partial(self._gateway.request, operation, **arguments)
+                return await asyncio.wrap_future(await self._thread.start(send))
+        except TimeoutError as error:
+            if isinstance(error, ClusterLostError):
+                raise
+            raise ClusterLostError("the answer is late") from None
+
+    async def cancel_quietly(self, key: str) -> None:
+        """Cancel a call, if the scheduler is there; without it, the call is lost anyway."""
+        with suppress(Exception):
+            await self.ask("cancel", CLOSE_TIMEOUT_S, key=key)
+
+    def kill(self) -> None:
+        """End the process at once; does not wait."""
+        self._gateway.kill()
+
+    async def aclose(self) -> None:
+        """Leave the cluster if its scheduler is there, and end the process."""
+        try:
+            await start_thread(partial(self._gateway.close, CLOSE_TIMEOUT_S))
+        finally:
+            self._gateway.kill()
+            self._thread.end()
+
+
 class DaskConnection:
     """A connection that all steps of an engine share.
 
     Args:
-        address: of the scheduler, as Dask writes it.
-        security: its certificates.
-        wait_s: how long a scheduler that is away is waited for, in seconds.
+        address: address of the scheduler, as Dask writes it.
+        certificates: arguments of Dask's `Security`, as `make_security` returns them.
+        wait_s: seconds to wait for a scheduler that is away.
     """
 
-    def __init__(self, address: str, security: Security, wait_s: float) -> None:
+    def __init__(self, address: str, certificates: Mapping[str, str], wait_s: float) -> None:
         self.address = address
-        self._security = security
+        self._certificates = dict(certificates)
         self._wait_s = wait_s
-        self._client: Client | None = None
+        self._client: ClusterClient | None = None
         self._is_away = False
         self._connecting, self._looking = asyncio.Lock(), asyncio.Lock()
         self._workers: Sequence[ClusterWorker] = ()
         self._looked_at: float | None = None
         self._chores: set[asyncio.Task[None]] = set()
-        self._quiet = ExitStack()
 
-    async def get_client(self) -> Client:
-        """Return a client of the scheduler; one that is away is waited for.
+    async def get_client(self) -> ClusterClient:
+        """Return a client of the scheduler; waits for a scheduler that is away.
 
         Raises:
             ProviderError: `UNAVAILABLE` if it does not answer for so long, or is not trusted.
         """
-        give_up = time.monotonic() + self._wait_s
         async with self._connecting:
-            if self._client is not None and self._client.status != RUNNING_STATUS:
+            if self._client is not None and not self._client.is_usable:
                 self.drop(self._client)
-            while self._client is None:
+            if self._client is None:
+                self._client = await self._connect()
+                self._looked_at = None
+            if self._is_away:
+                self._is_away = False
+                log.info("The Dask scheduler at %s answers again.", self.address)
+            return self._client
+
+    async def _connect(self) -> ClusterClient:
+        """Open a client; retries until the scheduler was away for too long."""
+        client = ClusterClient()
+        give_up: float | None = None
+        try:
+            while True:
                 try:
-                    left_s = max(give_up - time.monotonic(), RETRY_INTERVAL_S)
-                    self._client = await self._open_client(min(CONNECT_TIMEOUT_S, left_s))
+                    await client.ask("start", ANSWER_TIMEOUT_S)  # not counted: it imports Dask
+                    give_up = give_up or time.monotonic() + self._wait_s
+                    await self._open(client, give_up)
                 except OSError:
-                    self._tell_away()
-                    if time.monotonic() >= give_up:
+                    self._log_away()
+                    if give_up is None or time.monotonic() >= give_up:
                         raise ProviderError(
                             ErrorCode.UNAVAILABLE,
                             f"The Dask scheduler at {self.address} does not answer: start it, or"
                             " correct `dispatch`.",
                             retryable=True,
                         ) from None
+                    if not client.is_usable:
+                        client = ClusterClient()
                     await asyncio.sleep(RETRY_INTERVAL_S)
-            if self._is_away:
-                self._is_away = False
-                log.info("The Dask scheduler at %s answers again.", self.address)
-            return self._client
+                else:
+                    return client
+        except BaseException:
+            client.kill()
+            self.start_chore(client.aclose())
+            raise
+
+    async def _open(self, client: ClusterClient, give_up: float) -> None:
+        timeout_s = min(CONNECT_TIMEOUT_S, max(give_up - time.monotonic(), RETRY_INTERVAL_S))
+        try:
+            await client.ask(
+                "open",
+                timeout_s + ANSWER_TIMEOUT_S,
+                address=self.address,
+                certificates=self._certificates,
+                connect_s=timeout_s,
+                plugins=[_CANCEL_PLUGIN],
+            )
+        except UntrustedSchedulerError:
+            raise ProviderError(
+                ErrorCode.UNAVAILABLE,
+                f"The Dask scheduler at {self.address} has no certificate that `dispatch_tls`"
+                " vouches for: correct it, or the scheduler's.",
+                retryable=False,
+            ) from None
+        except ClusterFailureError as error:
+            raise ProviderError(
+                ErrorCode.UNAVAILABLE,
+                f"The Dask cluster at {self.address} cannot run steps of this toolkit ({error}):"
+                f" install capability-toolkit[dask] {read_installed_version()} on its scheduler"
+                " and workers.",
+                retryable=False,
+            ) from None
 
     async def list_workers(self, max_age_s: float) -> Sequence[ClusterWorker]:
         """List the workers of the cluster, as it was so many seconds ago at the most.
 
         Raises:
-            ProviderError: as `get_client`.
+            ProviderError: as `get_client`, or if the scheduler's answer makes no sense.
         """
         async with self._looking:
             while self._is_older(max_age_s):
                 client = await self.get_client()
                 try:
-                    scheduler: Any = client.scheduler
-                    told = await scheduler.identity()
+                    workers = await client.ask("list_workers", ANSWER_TIMEOUT_S)
+                    self._workers = [
+                        ClusterWorker(int(worker["threads"]), dict(worker["resources"]))
+                        for worker in workers
+                    ]
                 except OSError:
                     self.drop(client)
                     await asyncio.sleep(RETRY_INTERVAL_S)
                     continue
-                self._workers = [
-                    ClusterWorker(one["nthreads"], one.get("resources") or {})
-                    for one in told["workers"].values()
-                ]
+                except (ClusterFailureError, TypeError, ValueError, KeyError) as error:
+                    raise ProviderError(
+                        ErrorCode.UNAVAILABLE,
+                        f"The Dask scheduler at {self.address} does not list its workers as Dask"
+                        f" does ({error}): start one of the version that is installed here.",
+                        retryable=False,
+                    ) from None
                 self._looked_at = time.monotonic()
         return self._workers
 
@@ -113,44 +220,15 @@ class DaskConnection:
         looked_at = self._looked_at
         return looked_at is None or time.monotonic() - looked_at > max_age_s
 
-    async def _open_client(self, timeout_s: float) -> Client:
-        """Open a client, and have each worker learn how steps are cancelled."""
-        self._quiet.close()
-        self._quiet.enter_context(quiet_losses())
-        client = Client(
-            self.address,
-            asynchronous=True,
-            set_as_default=False,
-            timeout=timeout_s,
-            security=self._security,
-        )
-        try:
-            await client
-            await client.register_plugin(StepCancelPlugin())
-        except BaseException as error:
-            await close_quietly(client)
-            if isinstance(error, FatalCommClosedError):
-                raise ProviderError(
-                    ErrorCode.UNAVAILABLE,
-                    f"The Dask scheduler at {self.address} has no certificate that `dispatch_tls`"
-                    " vouches for: correct it, or the scheduler's.",
-                    retryable=False,
-                ) from None
-            if isinstance(error, TimeoutError | OSError):
-                raise OSError(str(error)) from None
-            raise
-        self._looked_at = None
-        return client
-
-    def drop(self, client: Client) -> None:
-        """Close a client that has lost its scheduler; whoever needs one next opens another."""
+    def drop(self, client: ClusterClient) -> None:
+        """Close a client that has lost its scheduler; the next use opens another."""
         if self._client is client:
             self._client = None
-            self._tell_away()
-            self.start_chore(close_quietly(client))
+            self._log_away()
+            self.start_chore(client.aclose())
 
-    def _tell_away(self) -> None:
-        """Tell once, of all the steps that wait, that the scheduler is away."""
+    def _log_away(self) -> None:
+        """Log once, for all the steps that wait, that the scheduler is away."""
         if not self._is_away:
             self._is_away = True
             log.warning(
@@ -160,34 +238,15 @@ class DaskConnection:
             )
 
     def start_chore(self, work: Awaitable[None]) -> None:
-        """Have something done that nobody waits for."""
+        """Start work that no caller waits for."""
         task: asyncio.Task[None] = asyncio.ensure_future(work)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
 
     async def aclose(self) -> None:
-        """Leave the cluster: its scheduler forgets what only this client wanted."""
+        """Leave the cluster: its scheduler forgets the steps that only this client wanted."""
         client, self._client = self._client, None
         if client is not None:
-            await close_quietly(client)
+            await client.aclose()
         if self._chores:
             await asyncio.wait(self._chores, timeout=CLOSE_TIMEOUT_S)
-        self._quiet.close()
-
-
-async def cancel_quietly(client: Client, future: Any) -> None:
-    """Cancel what was submitted, if the scheduler is there."""
-    with suppress(Exception):  # without it, the step is lost anyway
-        async with asyncio.timeout(CLOSE_TIMEOUT_S):
-            await client.cancel([future], reason="the work was cancelled", force=True)
-
-
-async def close_quietly(client: Client) -> None:
-    """Close a client, whether its scheduler is there or not."""
-    try:
-        with suppress(Exception):
-            async with asyncio.timeout(CLOSE_TIMEOUT_S):
-                await client.close()
-    finally:
-        # Else it would try once more as it is deleted, when its loop may be closed.
-        client.status = CLOSED_STATUS

@@ -8,10 +8,6 @@ from io import BytesIO
 from typing import Any
 from uuid import uuid4
 
-from distributed import Client
-from distributed.client import FutureCancelledError
-from distributed.scheduler import KilledWorker
-
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.version import read_installed_version
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
@@ -19,24 +15,27 @@ from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
     OnWait,
     ignore_wait,
+    is_answer,
     make_timeout,
     make_worker_loss,
     read_result,
 )
-from toolkit.engine.transport.dask_connection import (
-    RUNNING_STATUS,
-    DaskConnection,
-    cancel_quietly,
-)
+from toolkit.engine.transport.dask_connection import ClusterClient, DaskConnection
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.plugins import ProviderError, RunInProcess
+from toolkit.workers.dask_gateway import (
+    ClusterFailureError,
+    GatewayEndedError,
+    WorkerKilledError,
+)
 from toolkit.workers.remote_step import run_step
-from toolkit.workers.serialization import encode_message, read_message
+from toolkit.workers.serialization import encode_message, get_function_name, read_message
 
 LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster
 MISSING_INTERVAL_S = 0.5  # the same, where a step waits for one of them
 # One runs and one is there when it has ended; the others wait here, where accounts take turns.
 STEPS_PER_THREAD = 2
+MAX_GATEWAY_DEATHS = 3  # of the process that holds Dask's client, under one step
 MEMORY_RESOURCE = "memory"
 WAITING_WORKER = "waiting_worker"
 
@@ -160,54 +159,65 @@ class DaskExecutor:
         self, step: RunInProcess, call: dict[str, object], resources: Mapping[str, float]
     ) -> Any:
         """Submit a step until it is answered: each time that the scheduler is lost, once more."""
+        deaths = 0
         while True:
             client = await self._connection.get_client()
             try:
                 return await self._run_once(client, step, call, resources)
-            except (FutureCancelledError, OSError):  # the scheduler is lost, and the step with it
+            except OSError as error:  # the scheduler is lost, and the step with it
                 self._connection.drop(client)
+                deaths += isinstance(error, GatewayEndedError)
             if self._closed:
                 raise make_worker_loss(step.name[1], "the engine was closed")
+            if deaths >= MAX_GATEWAY_DEATHS:  # its answer may be the reason
+                reason = f"the process that speaks to Dask ended {deaths} times"
+                raise make_worker_loss(step.name[1], reason)
 
     async def _run_once(
         self,
-        client: Client,
+        client: ClusterClient,
         step: RunInProcess,
         call: dict[str, object],
         resources: Mapping[str, float],
     ) -> Any:
-        step_id = f"toolkit-step-{uuid4().hex}"
-        message = b"".join(encode_message({**call, "step": step_id}))
-        future = client.submit(
-            run_step, message, key=step_id, resources=dict(resources) or None, pure=False
-        )
+        key = f"toolkit-step-{uuid4().hex}"
+        message = b"".join(encode_message({**call, "step": key}))
         try:
-            return read_message(BytesIO(await self._await_answer(future, resources)))
-        except KilledWorker:
+            answer = await self._await_answer(client, key, message, resources)
+        except WorkerKilledError:
             reason = "each worker of the cluster that ran it was lost"
             raise make_worker_loss(step.name[1], reason) from None
         except (asyncio.CancelledError, _NoWorkerError):
-            self._connection.start_chore(cancel_quietly(client, future))
+            self._connection.start_chore(client.cancel_quietly(key))
             raise
-        except (FutureCancelledError, OSError):
-            raise
-        except Exception as error:
-            if client.status != RUNNING_STATUS:
-                raise OSError(str(error)) from None
-            # Dask's own: its processes cannot load the function.
-            raise ProviderError(
-                ErrorCode.UNAVAILABLE,
-                f"The Dask cluster at {self._connection.address} cannot run steps of this toolkit"
-                f" ({type(error).__name__}): install capability-toolkit[dask]"
-                f" {read_installed_version()} on its scheduler and workers.",
-                retryable=False,
-            ) from None
-        finally:
-            future.release()
+        except ClusterFailureError as error:  # Dask's own: its processes cannot load the function
+            raise self._make_failure(str(error)) from None
+        try:
+            received = read_message(BytesIO(answer))
+        except Exception:  # the bytes may be anything
+            received = None
+        if not is_answer(received):
+            raise self._make_failure("a worker's answer is malformed")
+        return received
 
-    async def _await_answer(self, future: Any, resources: Mapping[str, float]) -> bytes:
+    def _make_failure(self, reason: str) -> ProviderError:
+        return ProviderError(
+            ErrorCode.UNAVAILABLE,
+            f"The Dask cluster at {self._connection.address} cannot run steps of this toolkit"
+            f" ({reason}): install capability-toolkit[dask] {read_installed_version()} on its"
+            " scheduler and workers.",
+            retryable=False,
+        )
+
+    async def _await_answer(
+        self, client: ClusterClient, key: str, message: bytes, resources: Mapping[str, float]
+    ) -> bytes:
         """Wait for an answer as long as there is a worker that may give it."""
-        answered: asyncio.Future[bytes] = asyncio.ensure_future(_await_result(future))
+        module, name = get_function_name(run_step)
+        asking = client.ask(
+            "run", key=key, module=module, name=name, args=[message], resources=dict(resources)
+        )
+        answered: asyncio.Task[bytes] = asyncio.ensure_future(asking)
         try:
             while not (await asyncio.wait([answered], timeout=LOOK_INTERVAL_S))[0]:
                 if not await self._has_worker(resources, LOOK_INTERVAL_S):
@@ -233,11 +243,6 @@ class DaskExecutor:
         self._closed = True
         await self._connection.aclose()
         await self._local.aclose()
-
-
-async def _await_result(future: Any) -> bytes:
-    result: bytes = await future
-    return result
 
 
 def _describe_need(resources: Mapping[str, float]) -> str:

@@ -1,0 +1,115 @@
+"""A Dask cluster whose answers run code as they are unpickled: never in a process with keys."""
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.batch.conftest import write_notebook
+from tests.support.hostile_dask import (
+    SCHEDULER_PRELOAD,
+    WORKER_PRELOAD,
+    list_readers,
+    start_hostile,
+)
+from tests.support.ports import free_port
+from tests.support.worker_capability import load_work_registry
+from toolkit import Client, batch
+from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.settings import Settings
+
+pytest.importorskip("distributed")
+KEY = "sk-of-the-environment-0123456789"
+
+
+@pytest.fixture
+def start_cluster(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> "Callable[[ExitStack, str, str], tuple[str, Path]]":
+    """Start a cluster with these preloads; return its address and the folder of the readers."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def start(stack: ExitStack, scheduler: str, worker: str) -> tuple[str, Path]:
+        folder, port = tmp_path / "readers", free_port()
+        folder.mkdir()
+        stack.enter_context(start_hostile(folder, "scheduler", scheduler, "--port", str(port)))
+        address = f"tcp://127.0.0.1:{port}"
+        stack.enter_context(
+            start_hostile(folder, "worker", worker, address, "--no-nanny", "--nthreads", "1")
+        )
+        return f"127.0.0.1:{port}", folder
+
+    return start
+
+
+def check_readers(folder: Path) -> None:
+    """Check that hostile code ran in no process with a key, though it ran in some."""
+    readers = list_readers(folder)
+    assert os.getpid() not in readers
+    assert readers, "the hostile answer has reached nobody"
+    assert not [pid for pid, environment in readers.items() if KEY in environment]
+
+
+@pytest.mark.parametrize("answer", ["answer_hostile", "raise_hostile"])
+def test_an_answer_of_a_worker_runs_no_code_in_the_engine(
+    answer: str, start_cluster: Any, tmp_path: Path
+) -> None:
+    """Given a worker whose answers run code, then it runs elsewhere, and the step has failed."""
+    with ExitStack() as stack:
+        address, folder = start_cluster(stack, "", WORKER_PRELOAD.format(answer=answer))
+        with Client.local(
+            tmp_path / "data",
+            sandbox=True,
+            registry=load_work_registry(),
+            dispatch=f"dask://{address}",
+        ) as client:
+            run = client.runs.create("test.work", {"task": "find_parent"}).wait(check=False)
+            assert run.status == "failed"
+            assert run.record.error.code == ErrorCode.UNAVAILABLE.name
+            assert "\n" not in run.record.error.message
+        check_readers(folder)
+
+
+def test_an_answer_of_a_scheduler_runs_no_code_in_the_engine(
+    start_cluster: Any, tmp_path: Path
+) -> None:
+    """Given a scheduler whose answers run code, then it runs elsewhere, and the step has failed."""
+    settings = Settings(worker_wait_s=0.5)
+    with ExitStack() as stack:
+        address, folder = start_cluster(stack, SCHEDULER_PRELOAD, "")
+        with Client.local(
+            tmp_path / "data",
+            sandbox=True,
+            registry=load_work_registry(),
+            dispatch=f"dask://{address}",
+            settings=settings,
+        ) as client:
+            run = client.runs.create("test.work", {"task": "find_parent"}).wait(check=False)
+            assert run.status == "failed"
+            assert run.record.error.code == ErrorCode.UNAVAILABLE.name
+        check_readers(folder)
+
+
+@pytest.mark.parametrize("answer", ["answer_hostile", "raise_hostile"])
+def test_an_answer_of_a_worker_runs_no_code_in_a_batch(
+    answer: str, start_cluster: Any, tmp_path: Path
+) -> None:
+    """Given a worker whose answers run code, then it runs elsewhere, and no notebook completes."""
+    notebook = write_notebook(tmp_path / "one.ipynb", "x = 1", "x")
+    with ExitStack() as stack:
+        address, folder = start_cluster(stack, "", WORKER_PRELOAD.format(answer=answer))
+        with suppress(ServiceError):
+            table = batch.run(
+                notebook,
+                {"x": [1]},
+                dask=address,
+                sandbox=True,
+                progress=False,
+                out=tmp_path / "out",
+                data_dir=tmp_path / "data",
+            )
+            assert set(table["status"]) == {"failed"}
+        check_readers(folder)
