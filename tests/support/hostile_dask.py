@@ -49,6 +49,18 @@ class HostileError(Exception):
         return Hostile().__reduce__()
 
 
+class Deadly:
+    """An object that ends the process in which it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (1,)
+
+
+def answer_deadly(_: object) -> object:
+    """Answer a call with an object that ends its reader."""
+    return Deadly()
+
+
 def answer_hostile(_: object) -> object:
     """Answer a call with a hostile object."""
     return Hostile()

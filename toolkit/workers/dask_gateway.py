@@ -22,7 +22,7 @@ from toolkit.workers.process import filter_environment, start_program
 from toolkit.workers.serialization import encode_message, read_message, write_message
 
 PROGRAM = Path(__file__).with_name("dask_program.py")
-# Dask's own settings, of which those of other parts of Dask may be secrets.
+# Settings of Dask's connections. Other settings of Dask may be secrets.
 _DASK_VARIABLES = frozenset({"DASK_CONFIG", "DASK_ROOT_CONFIG"})
 _DASK_PREFIX = "DASK_DISTRIBUTED__"
 _MAX_LOG_CHARS = 1_200
@@ -73,6 +73,7 @@ class DaskGateway:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: FileIO | None = None
         self._ended = False
+        self._is_killed = False  # by the parent
 
     @property
     def pid(self) -> int | None:
@@ -108,7 +109,7 @@ class DaskGateway:
         except (OSError, ValueError):  # it has ended, or another thread closed the pipe
             self._fail_all()
             with contextlib.suppress(Exception):
-                future.set_exception(GatewayEndedError("the process that speaks to Dask ended"))
+                future.set_exception(self._make_end())
         return future
 
     def _get_process(self) -> "subprocess.Popen[bytes]":
@@ -130,8 +131,10 @@ class DaskGateway:
                 self._take(read_message(cast("RawIOBase", process.stdout)))
         except Exception as error:  # the end of the pipe, or no message: the child is not trusted
             if not isinstance(error, EOFError | OSError):
-                log.warning("The process that speaks to Dask sent what is no message: it is ended.")
-        self.kill()
+                log.warning(
+                    "The process that speaks to Dask sent a malformed message. It is ended."
+                )
+        self._end(process)
         process.wait()
         self._fail_all()
 
@@ -157,7 +160,12 @@ class DaskGateway:
             pending, self._pending = list(self._pending.values()), {}
         for future in pending:
             if future.set_running_or_notify_cancel():
-                future.set_exception(GatewayEndedError("the process that speaks to Dask ended"))
+                future.set_exception(self._make_end())
+
+    def _make_end(self) -> ClusterLostError:
+        if self._is_killed:
+            return ClusterLostError("the connection was closed")
+        return GatewayEndedError("the process that speaks to Dask ended")
 
     def close(self, timeout_s: float) -> None:
         """Leave the cluster, and end the process; blocks for so many seconds at most."""
@@ -171,13 +179,20 @@ class DaskGateway:
         """Kill the process; does not wait."""
         with self._lock:
             self._ended = True
+            self._is_killed = True
             process = self._process
-        if process is not None and process.returncode is None:
-            with contextlib.suppress(OSError):
-                if hasattr(os, "killpg"):
-                    os.killpg(process.pid, signal.SIGKILL)
-                else:  # pragma: no cover - Windows
-                    process.kill()
+        if process is not None:
+            self._end(process)
+
+    @staticmethod
+    def _end(process: "subprocess.Popen[bytes]") -> None:
+        if process.returncode is not None:
+            return
+        with contextlib.suppress(OSError):
+            if hasattr(os, "killpg"):
+                os.killpg(process.pid, signal.SIGKILL)
+            else:  # pragma: no cover - Windows
+                process.kill()
 
     def join(self) -> None:
         """Wait until the killed process has ended, and close its pipes."""
@@ -196,7 +211,7 @@ def _list_path() -> list[str]:
 
 
 def _filter_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that a worker process has, and those of Dask's own connections."""
+    """Return the variables of a worker process and the settings of Dask's connections."""
     dask = {
         name: value
         for name, value in environment.items()

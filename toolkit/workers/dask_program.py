@@ -1,8 +1,8 @@
 """The program of the process that holds the client of a Dask cluster, and none of our secrets.
 
-Dask's client unpickles what the scheduler and the workers answer, so they can run any code in its
-process. The parent sends requests as messages of plain values, and reads answers of plain values.
-The program ends as a worker process does: when its parent closes the pipe or dies.
+Dask's client unpickles the answers of the scheduler and the workers, so that the cluster can run
+any code in its process. The parent sends requests as messages of plain values, and reads answers of
+plain values. The program ends as a worker process does: when its parent closes the pipe or dies.
 """
 
 import asyncio
@@ -55,11 +55,11 @@ class ClusterClient:
         connect_s: float,
         plugins: list[list[Any]],
     ) -> None:
-        """Open a client, in place of the one before, and register plugins of workers.
+        """Close the earlier client, open another, and register plugins of workers.
 
         Args:
             address: address of the scheduler, as Dask writes it.
-            certificates: arguments of Dask's `Security`; empty for those of Dask's configuration.
+            certificates: arguments of Dask's `Security`; empty to use Dask's configuration.
             connect_s: seconds to wait for the scheduler.
             plugins: module, class and arguments of each plugin.
         """
@@ -111,7 +111,7 @@ class ClusterClient:
     async def run(
         self, key: str, module: str, name: str, args: list[object], resources: Mapping[str, float]
     ) -> object:
-        """Have a worker call a function, and return what it answers: bytes or text."""
+        """Have a worker call a function, and return its answer: bytes or text."""
         from toolkit.workers.serialization import find_function
 
         client = self._get_client()
@@ -245,7 +245,7 @@ class _Server:
 
 
 class _LogHandler(logging.Handler):
-    """Sends what Dask logs to the parent, each record as one short line."""
+    """Sends Dask's log records to the parent, each as one short line."""
 
     def __init__(self, server: _Server) -> None:
         super().__init__(logging.WARNING)

@@ -73,6 +73,21 @@ def test_an_answer_of_a_worker_runs_no_code_in_the_engine(
         check_readers(folder)
 
 
+def test_an_answer_that_ends_its_reader_fails_the_step(start_cluster: Any, tmp_path: Path) -> None:
+    """Given a worker whose answers end the process that reads them, then the step fails at last."""
+    with ExitStack() as stack:
+        address, _ = start_cluster(stack, "", WORKER_PRELOAD.format(answer="answer_deadly"))
+        with Client.local(
+            tmp_path / "data",
+            sandbox=True,
+            registry=load_work_registry(),
+            dispatch=f"dask://{address}",
+        ) as client:
+            run = client.runs.create("test.work", {"task": "find_parent"})
+            error = run.wait(check=False).record.error
+    assert "the process that speaks to Dask ended 3 times" in error.message
+
+
 def test_an_answer_of_a_scheduler_runs_no_code_in_the_engine(
     start_cluster: Any, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from toolkit.workers.dask_gateway import (
 from toolkit.workers.serialization import get_function_name
 
 CONNECT_TIMEOUT_S = 5.0
-ANSWER_TIMEOUT_S = 30.0  # for what the process itself answers, beside the scheduler
+ANSWER_TIMEOUT_S = 30.0  # for the process itself, in addition to the scheduler's time
 LEAVE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
 LOOK_INTERVAL_S = 5.0  # between two looks at the workers of the cluster

@@ -21,7 +21,7 @@ from toolkit.workers.dask_gateway import (
 )
 
 CONNECT_TIMEOUT_S = 5.0
-ANSWER_TIMEOUT_S = 30.0  # for what the process itself answers, beside the scheduler
+ANSWER_TIMEOUT_S = 30.0  # for the process itself, in addition to the scheduler's time
 CLOSE_TIMEOUT_S = 2.0
 RETRY_INTERVAL_S = 0.2
 # Teaches each worker of the cluster how steps are cancelled.
