@@ -75,8 +75,8 @@ class Rule:
         template: tokens that it puts around what is sent.
         share: of the cap that is used up by an answer.
         stop: tokens that it counts beyond the cap.
-        thoughts: tokens of reasoning that a model wants to spend. At Google they come beside the
-            cap, as its guide says, up to the thinking budget; elsewhere within the cap.
+        thoughts: tokens of reasoning that a model wants to spend. At Google they come on top of
+            the cap, as its guide says, up to the thinking budget; elsewhere within the cap.
         overthinks: whether Google's models think past their budget, as they were seen to, but then
             within the cap.
         writes: whether OpenAI's server writes each prompt to its cache: `implicit` unless a request

@@ -44,7 +44,7 @@ class Reply:
         model: the model that answered.
         vendor_request_id: the vendor's id of the request.
         tier: the service tier that the vendor says it billed, by our name; None if it names none.
-        cost: the units and the price, as far as the vendor reports them.
+        cost: the units, and the price if the vendor reports it.
     """
 
     model: str

@@ -78,7 +78,9 @@ def _build_model(name: str, kind: str, row: Mapping[str, Any]) -> Model:
 
 
 def _parse_tiers(row: Mapping[str, Any], per: int) -> tuple[PriceTier, ...]:
-    return tuple(PriceTier(one["above"], _parse_prices(one, per)) for one in row.get("tiers", ()))
+    return tuple(
+        PriceTier(tier["above"], _parse_prices(tier, per)) for tier in row.get("tiers", ())
+    )
 
 
 def _parse_prices(row: Mapping[str, Any], per: int) -> dict[str, Decimal]:

@@ -35,7 +35,7 @@ def list_offered_models(
     else:
         default = vendor.find_default_model(kind)
         chosen_later = [model for model in offered.values() if not model.profile_of]
-        named = sorted(chosen_later, key=lambda one: default is None or one.id != default.id)
+        named = sorted(chosen_later, key=lambda m: default is None or m.id != default.id)
     if vendor.name_at is not None and at is not None:
         named = [_rename_model(model, vendor.name_at(model.id, at), offered) for model in named]
     return [apply_operator_prices(model, settings) for model in named]

@@ -59,7 +59,7 @@ MODELS = {
     "gemini-2.5-flash": ModelTraits(levels=()),
 }
 SERVICE_TIERS = ("standard", "flex", "priority")
-# The tokens that a model thinks before each answer, as far as its budget allows.
+# The tokens that a model thinks before each answer, if its budget allows as many.
 THOUGHT_TOKENS = 16
 ALIASES = {"gemini-flash-latest": "gemini-3.8-flash"}
 FIELDS = {
