@@ -37,7 +37,7 @@ SLOW = (
     "tests/engine/execution/test_clock_changes",
     "tests/engine/execution/test_task_state_machine", "tests/server/responsiveness/",
     "tests/test_deploy", "tests/test_self_hosting", "tests/test_exit", "tests/test_typing",
-    "tests/test_change_costs",
+    "tests/test_change_costs", "tests/client/test_map_budget",
 )  # fmt: skip
 # Tests that need a package outside `.[test]`, and skip without it. The gate's environment has all.
 NEEDS_DEV = (

@@ -136,7 +136,7 @@ def test_what_failed_is_sent_again_where_that_is_safe() -> None:
     assert service.client().runs.create("llm.generate", {}).id == "run_1"
     keys = {request.headers["idempotency-key"] for request in service.seen}
     assert (len(service.seen), len(keys)) == (3, 1)
-    service = ListedService(failure(429, "RATE_LIMITED"), envelope(RUN, 202))
+    service = ListedService(failure(500, "INTERNAL"), envelope(RUN, 202))
     with pytest.raises(ServiceError):
         service.client().runs.create("llm.generate", {})
     service = ListedService(failure(503, "UNAVAILABLE"), envelope(RUN, 201))

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 from pydantic import BaseModel, Field
 
+from tests.support.timing import wait_until
 from toolkit import AsyncClient, Client
 from toolkit.contract.errors import RequestError
-from toolkit.sandbox import Faults
+from toolkit.sandbox import Fault, Faults
 
 TEXTS = pd.DataFrame(
     {"text": ["tea", "salt", "tide", "rope"], "n": [1, 2, 3, 4]}, index=["a", "b", "c", "d"]
@@ -259,22 +261,22 @@ def test_what_is_wrong_with_every_row_is_raised(client: Client) -> None:
         client.map("llm.generate", TEXTS, objectiv="Classify: {text}", progress=False)
 
 
-def test_an_interrupt_is_one_line_and_the_same_call_goes_on(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_is_one_line_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """Given an interrupt while rows are under way, then they go on and are not paid again."""
-    from toolkit.client._sync.resources.runs import Run
+    faults = Faults()
+    with Client.local(tmp_path, faults=faults) as client:
+        faults.add(Fault("minimax", "chat/completions", delay_ms=400, times=4))
 
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
+        def interrupt() -> None:
+            wait_until(lambda: len(client.runs.list()) == 4)
+            signal.raise_signal(signal.SIGINT)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Run, "wait", interrupt)
+        threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt, match="4 under way go on") as interrupted:
             _classify(client)
-    for run in client.runs.list():
-        run.wait(progress=False)
-    found = _classify(client)
+        for run in client.runs.list():
+            run.wait(progress=False)
+        found = _classify(client)
 
     assert len(interrupted.value._render_traceback_()) == 1  # type: ignore[attr-defined]
     assert found["cached"].all()

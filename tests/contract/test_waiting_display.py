@@ -40,7 +40,7 @@ def interrupt_wait(thread_id: int) -> None:
 
     def is_waiting() -> bool:
         stack = traceback.extract_stack(sys._current_frames()[thread_id])
-        return any(frame.name in ("take", "request_progress") for frame in stack)
+        return any(frame.name in ("take", "request_end") for frame in stack)
 
     wait_until(is_waiting)
     signal.pthread_kill(thread_id, signal.SIGINT)

@@ -40,16 +40,22 @@ class RowResult:
 
 
 class RowBudget:
-    """One budget over all rows: what was spent of it, and what is held for rows under way.
+    """One budget over all rows: the amount spent of it, and the amount held for runs under way.
+
+    Calls in other processes may share the budget, and see this one's runs only when they list them.
+    So a call holds at most half of what is left before it lists the runs anew: whatever two calls
+    hold at the same time fits.
 
     Args:
-        limit_usd: US dollars; none for no limit.
+        limit_usd: US dollars; None for no limit.
     """
 
     def __init__(self, limit_usd: float | None) -> None:
         self.limit_usd = limit_usd
         self.spent_usd = 0.0
-        self._held: dict[int, float] = {}
+        self._held: dict[int | str, float] = {}
+        self._share_usd = 0.0  # the amount that may be held until the runs are listed anew
+        self._is_alone = False
 
     @property
     def left_usd(self) -> float:
@@ -57,16 +63,31 @@ class RowBudget:
         return (self.limit_usd or 0.0) - self.spent_usd - sum(self._held.values())
 
     def covers(self, bound_usd: float) -> bool:
-        """Tell whether what is left covers what a row may come to."""
+        """Return True if the rest of the budget covers the most that a row may cost."""
         return self.limit_usd is None or bound_usd <= self.left_usd + 1e-12
 
-    def hold(self, row: int, bound_usd: float) -> None:
-        """Hold what a row may come to."""
-        self._held[row] = bound_usd
+    def may_hold(self, bound_usd: float) -> bool:
+        """Return True if a row may begin now, whatever other calls have begun meanwhile."""
+        if self.limit_usd is None:
+            return True
+        # If no call has a run under way, the rest is not shared.
+        share_usd = self.left_usd if self._is_alone else self._share_usd
+        return self.covers(bound_usd) and bound_usd <= share_usd + 1e-12
 
-    def settle(self, row: int, paid_usd: float) -> None:
-        """Replace what is held for a row by what was paid."""
-        self._held.pop(row, None)
+    def note_all_known(self) -> None:
+        """Note that the runs of all calls are counted as of now."""
+        self._share_usd = self.left_usd / 2
+        self._is_alone = not self._held
+
+    def hold(self, key: int | str, bound_usd: float) -> None:
+        """Hold the most that a run may cost."""
+        self._held[key] = bound_usd
+        self._share_usd -= bound_usd
+        self._is_alone = False
+
+    def settle(self, key: int | str, paid_usd: float) -> None:
+        """Replace the amount held for a run by the amount paid."""
+        self._held.pop(key, None)
         self.spent_usd += paid_usd
 
 

@@ -88,6 +88,20 @@ def make_map_tag(name: str, fields: Mapping[str, object], options: Mapping[str, 
     return f"map-{hashlib.sha256(spelled.encode()).hexdigest()[:16]}"
 
 
+def make_row_key(body: Mapping[str, object], failures: int) -> str:
+    """Make the idempotency key of a row's run: the same for the same request, in any process.
+
+    Args:
+        body: the body of the request.
+        failures: the number of runs of this row that failed before.
+    """
+    import hashlib
+
+    from toolkit.contract.base import to_canonical_json
+
+    return hashlib.sha256(to_canonical_json([dict(body), failures]).encode()).hexdigest()
+
+
 def fill_templates(
     fields: Mapping[str, object], row: Mapping[str, object]
 ) -> tuple[dict[str, object], str]:

@@ -107,9 +107,12 @@ class ToolkitError(ShortTraceback, Exception):
         retry_after: seconds to wait before trying again, where known.
         vendor_request_id: the vendor's own id of the failed call, where there was one.
         is_away: whether the service could not be reached, or answered that it cannot serve now.
+        rate_limit: the limit that refused the request, as requests in a number of seconds; None
+            if it was no rate limit of requests.
     """
 
     is_away = False
+    rate_limit: tuple[int, int] | None = None
 
     def __init__(
         self,

@@ -34,6 +34,9 @@ def render_error(
     retry_after_s = find_retry_after_s(error)
     if retry_after_s is not None:
         sent["Retry-After"] = str(retry_after_s)
+    if error.rate_limit is not None:
+        requests, window_s = error.rate_limit
+        sent["RateLimit-Policy"] = f'"key";q={requests};w={window_s}'
     body = ErrorEnvelope(error=info).model_dump(mode="json")
     if not body["error"]["details"]:
         del body["error"]["details"]

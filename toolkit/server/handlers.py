@@ -96,17 +96,22 @@ async def dispatch(call: ApiCall[Any]) -> Any:
     return await find_handler(call.operation)(call)
 
 
-async def hold(call: ApiCall[Any], accepted_id: str, seconds: float) -> BaseModel:
-    """Wait until accepted work has ended, or the time is up, and return what it has come to.
+async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:
+    """Wait until work has ended or is blocked, or the time is up, and return its record.
 
-    A server that is to end answers with what there is by then: what is left is resumed later.
+    A server that is shutting down returns the record as it is: the work is resumed later.
+
+    Raises:
+        RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue the work.
     """
+    if not is_id(work_id, call.operation.resource.prefix):
+        raise build_not_found("resource", work_id)  # below this path it is not there
     engine, quick_s = call.engine, min(seconds, DRAIN_CHECK_S)
-    ended: BaseModel | None = await engine.wait(call.context, accepted_id, quick_s)
+    ended: BaseModel | None = await engine.wait(call.context, work_id, quick_s)
     if ended is None and seconds > quick_s:
-        more = engine.wait(call.context, accepted_id, seconds - quick_s)
+        more = engine.wait(call.context, work_id, seconds - quick_s)
         ended = await _wait_unless_draining(engine, more)
-    return ended or await _find_service(call).get(call.context, accepted_id)
+    return ended or await _find_service(call).get(call.context, work_id)
 
 
 async def _wait_unless_draining(engine: Engine, waited_for: Coroutine[Any, Any, T]) -> T | None:

@@ -7,7 +7,6 @@ and the errors of bodies and queries, is what the endpoints of HTTP call as well
 import asyncio
 import logging
 import re
-import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -23,17 +22,15 @@ from toolkit.contract.errors import (
     ToolkitError,
 )
 from toolkit.contract.events import Event, TextDelta
-from toolkit.contract.ids import Prefix, is_id, new_id
-from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.messages import (
     OperationAnswer,
     OperationRequest,
     OperationTarget,
 )
-from toolkit.contract.operations.queries import EventsQuery, PageQuery
+from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
-from toolkit.contract.runs import Run
 from toolkit.engine import Engine
 from toolkit.engine.services.artifacts import make_missing_bytes_error
 from toolkit.server.auth import authenticate_key
@@ -45,7 +42,7 @@ from toolkit.server.errors import (
     make_draining_error,
 )
 from toolkit.server.event_streams import follow_events
-from toolkit.server.handlers import dispatch
+from toolkit.server.handlers import dispatch, hold
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.downloads import make_range_error
 from toolkit.server.http.envelope import find_next_cursor
@@ -125,14 +122,11 @@ class LocalOperations:
         call = await self._make_call(request)
         if request.file is not None:
             return await self._answer_upload(call, request.file)
-        if not request.needs_events:
-            began = time.monotonic()
-            run = await self._await_run(call)
-            if run is not None:
-                return OperationAnswer(work=RecordDocument.of(run))
-            left_s = max(0.0, call.input.wait_s - (time.monotonic() - began))
-            call = replace(call, input=replace(call.input, wait_s=left_s))
+        if request.hold_s and call.operation.method == "GET":
+            return OperationAnswer([RecordDocument.of(await hold(call, call.id, request.hold_s))])
         result = await dispatch(call)
+        if request.hold_s:
+            result = await hold(call, result.id, request.hold_s)
         if call.operation.form == "record":
             return OperationAnswer([RecordDocument.of(result)])
         if call.operation.form == "bytes":
@@ -144,15 +138,6 @@ class LocalOperations:
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [RecordDocument.of(one) for one in result]
         return OperationAnswer(records, find_next_cursor(result, query), work)
-
-    async def _await_run(self, call: ApiCall[EventsQuery]) -> Run | None:
-        """Wait for the end of a run; none where its events have to tell of it, or not yet."""
-        if not is_id(call.id, Prefix.RUN):
-            return None
-        runs = self._engine.runs
-        run = await runs.wait_for_end(call.context, call.id, call.input.wait_s)
-        run = run or await runs.get(call.context, call.id)
-        return run if run.status in FINAL_STATUSES else None
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""

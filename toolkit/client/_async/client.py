@@ -54,10 +54,12 @@ class AsyncClient(AsyncClientExperiments):
             longer raises `ServiceTimeoutError`, which is a `TimeoutError`.
         max_retries: send a request again at most so often, whatever failed, and only where its
             work is done once all the same; 0 never does. By default 3 times for what the service
-            answers, and for as long as `max_wait_s` says while it is away.
+            answers, and for as long as `max_wait_s` says while it is away or limits the rate of
+            requests.
         cache: have runs and workflows use the results of equal jobs again, unless one says no.
-        max_wait_s: wait so long for a server that is away, such as one that restarts, in
-            seconds; `TOOLKIT_MAX_WAIT_S`, or a minute, by default. Work under way goes on.
+        max_wait_s: wait so long for a server that is away, such as one that restarts, and as long
+            in all as its rate limit asks one request to wait, in seconds; `TOOLKIT_MAX_WAIT_S`, or
+            a minute, by default. Work under way goes on.
         cacert: a file of certificates, in PEM, that vouch for the server beside those that the
             machine (or `SSL_CERT_FILE`) names.
         on_close: a function that is called once the client is closed.

@@ -10,7 +10,6 @@ from toolkit.client._async.follower import (
     AsyncFollowing,
     Change,
     find_follower,
-    may_end,
     wake_follower,
 )
 from toolkit.client._async.http import AsyncHttpClient
@@ -140,8 +139,10 @@ class AsyncWaitable(AsyncHandle[R]):
                 else:
                     await self._watch(deadline, progress)
         except ServiceError as error:
-            # A server that is away is reported as that only where it was given up before the time.
-            if deadline is None or not error.is_away or time.monotonic() < deadline:
+            # A server that is away, or limits the rate of requests, is reported as that only if it
+            # was given up before the time.
+            may_wait = error.is_away or error.code is ErrorCode.RATE_LIMITED
+            if deadline is None or not may_wait or time.monotonic() < deadline:
                 raise
         if not self.done:
             raise ServiceTimeoutError(
@@ -151,10 +152,7 @@ class AsyncWaitable(AsyncHandle[R]):
         return self._raise_if_failed() if check else self
 
     async def _await_end(self, deadline: float | None) -> None:
-        """Wait until it is over, or until a time by the monotonic clock; what happens is not read.
-
-        Where the engine is in this process, one call is held until the end.
-        """
+        """Wait until it is over, or until a time by the monotonic clock; events are not read."""
         # What has ended may have been taken up again; and without any time, this is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             await self._call("GET", deadline=deadline)
@@ -162,18 +160,15 @@ class AsyncWaitable(AsyncHandle[R]):
             left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return
-            found, record = await self._http.request_progress(
-                self.model,
-                self.path,
-                self._last_event,
-                min(LONG_POLL_S, max(1, int(left))),
-                may_end,
-                deadline,
-                needs_events=False,
+            wait_s = min(LONG_POLL_S, max(1, int(left)))
+            self.record, was_held = await self._http.request_end(
+                self.model, self.path, wait_s, deadline
             )
-            for event in found:
-                self._last_event = event.n
-            self.record = record or self.record
+            if not self.done and not was_held:
+                for event in await self._http.request_events(
+                    self.path, self._last_event, wait_s, deadline
+                ):
+                    self._last_event = event.n
 
     async def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
         """Follow it and show how far it is, until it is over or a time by the monotonic clock."""

@@ -15,9 +15,11 @@ from toolkit.client._wire.links import find_link, make_storage_error, read_linke
 from toolkit.client._wire.messages import (
     encode_body,
     make_headers,
+    make_preference_header,
     parse_data,
     parse_envelope,
 )
+from toolkit.client._wire.pacing import RequestPacer
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from toolkit.functions import FunctionTable
 
 R = TypeVar("R", bound="BaseModel")
+# A held request keeps its connection, and httpx's own 100 would have others wait for it.
+CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
 MAX_STARTED = 2_000  # ids that are noted, of each resource
 
 
@@ -69,6 +73,7 @@ class AsyncHttpClient:
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
         self._timeout = choose_timeout(timeout, http_client)
         self._max_retries = max_retries
+        self._pacer = RequestPacer()
         # The newest work that was started by this client, by resource: what it has spent.
         self.started: dict[str, deque[str]] = {}
         self._has_answered = False  # whether the service has answered anything yet
@@ -79,6 +84,7 @@ class AsyncHttpClient:
         self._client = http_client or httpx.AsyncClient(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
+            limits=CONNECTION_LIMITS,
         )
 
     def note_started(self, resource: str, id: str) -> None:
@@ -108,6 +114,7 @@ class AsyncHttpClient:
         files: Any = None,
         headers: Mapping[str, str] | None = None,
         hold_s: float = 0.0,
+        prefer_wait_s: int = 0,
         max_wait_s: float | None = None,
         deadline: float | None = None,
         watches_text: bool = False,
@@ -116,6 +123,7 @@ class AsyncHttpClient:
 
         Args:
             hold_s: for how long the service may hold the request, beside the timeout.
+            prefer_wait_s: the seconds that the service is asked to wait for the end of the work.
             max_wait_s: wait so long for a service that is away, where that is less than usual.
             deadline: the time, by the monotonic clock, at which the caller gives up.
             watches_text: whether the texts of the work that is asked for will be watched.
@@ -132,15 +140,16 @@ class AsyncHttpClient:
             headers={
                 **self._headers,
                 **make_idempotency_header(method, path, self._transport, json),
-                **({"Prefer": "stream"} if watches_text else {}),
+                **make_preference_header(prefer_wait_s, watches_text=watches_text),
                 **(headers or {}),
             },
-            timeout=bound_timeout(self._timeout, hold_s, deadline),
+            timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
         )
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
         retries = RetrySchedule(
             method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline
         )
+        await self._await_turn(deadline)
         while True:
             try:
                 response = await self._client.send(request)
@@ -157,7 +166,28 @@ class AsyncHttpClient:
             delay_s = retries.next_delay_s(failed, sent=sent)
             if delay_s is None:
                 raise failed
+            await self._await_retry(failed, delay_s, deadline)
+            if deadline is not None and time.monotonic() >= deadline:
+                raise failed
+
+    async def _await_retry(
+        self, failed: ToolkitError, delay_s: float, deadline: float | None = None
+    ) -> None:
+        """Wait until a request that failed may be sent again."""
+        if self._pacer.note_refusal(failed):
+            await self._await_turn(deadline)
+        else:
             await asyncio.sleep(delay_s)
+
+    async def _await_turn(self, deadline: float | None) -> None:
+        """Wait until the service's rate limit allows this client a request, or the deadline."""
+        while delay_s := self._pacer.reserve_delay_s():
+            if deadline is not None:
+                delay_s = min(delay_s, max(0.0, deadline - time.monotonic()))
+            await asyncio.sleep(delay_s)
+            # Another request may have been refused meanwhile.
+            if not self._pacer.is_closed or (deadline is not None and time.monotonic() >= deadline):
+                return
 
     def _limit_wait_s(self, most: float | None) -> float | None:
         """Return how long a service that is away is waited for; none for an engine here."""
@@ -204,6 +234,22 @@ class AsyncHttpClient:
         )
         return found
 
+    async def request_end(
+        self, model: type[R], path: str, wait_s: int, deadline: float | None = None
+    ) -> tuple[R, bool]:
+        """Read some work once it has ended or is blocked, or `wait_s` seconds are over.
+
+        Returns:
+            the work, and whether the service waited: a proxy may have dropped the preference.
+        """
+        target = self._find_target("GET", path)
+        if target is not None:
+            answer = await self._call_operation(target, prefer_wait_s=wait_s, deadline=deadline)
+            return answer.records[0].parse(model), True
+        response = await self.send("GET", path, prefer_wait_s=wait_s, deadline=deadline)
+        work = parse_data(parse_envelope(response), model)
+        return work, "wait=" in response.headers.get("preference-applied", "")
+
     async def request_progress(
         self,
         model: type[R],
@@ -212,8 +258,6 @@ class AsyncHttpClient:
         wait_s: int,
         is_last: "EventTest",
         deadline: float | None = None,
-        *,
-        needs_events: bool = True,
     ) -> "tuple[list[Event], R | None]":
         """Read the events of some work as they come, and the work itself once it may be over.
 
@@ -224,7 +268,6 @@ class AsyncHttpClient:
             wait_s: how long to wait for one, in seconds.
             is_last: tells whether the work may be over after some events.
             deadline: the time, by the monotonic clock, at which the caller gives up.
-            needs_events: false where the work alone is wanted: none may be read then.
         """
         target = self._find_target("GET", f"{path}/events")
         if target is not None:
@@ -236,7 +279,6 @@ class AsyncHttpClient:
                 params=params,
                 deadline=deadline,
                 is_last=is_last,
-                needs_events=needs_events,
             )
             found = [one.parse(Event) for one in answer.records]
             work = answer.work
@@ -280,6 +322,7 @@ class AsyncHttpClient:
         from toolkit.contract.events import Event
 
         retries = self._make_stream_retries()
+        await self._await_turn(deadline)
         while True:
             parser = EventParser()
             headers = httpx.Headers(self._headers)
@@ -314,7 +357,7 @@ class AsyncHttpClient:
             delay_s = retries.next_delay_s(failed, sent=True)
             if delay_s is None:
                 raise failed
-            await asyncio.sleep(delay_s)
+            await self._await_retry(failed, delay_s, deadline)
 
     def _make_stream_retries(self) -> RetrySchedule:
         return RetrySchedule("GET", True, self._max_retries, self._limit_wait_s(None), None)
@@ -395,7 +438,7 @@ class AsyncHttpClient:
         span: tuple[int, int | None] = (0, None),
         is_last: "EventTest | None" = None,
         watches_text: bool = False,
-        needs_events: bool = True,
+        prefer_wait_s: int = 0,
         **_options: object,
     ) -> "OperationAnswer":
         """Call an operation of the engine in this process, again where that may help.
@@ -410,7 +453,7 @@ class AsyncHttpClient:
             file=file,
             span=span,
             is_last=is_last,
-            needs_events=needs_events,
+            hold_s=prefer_wait_s,
             watches_text=watches_text,
         )
         method = target.operation.method
@@ -434,7 +477,7 @@ class AsyncHttpClient:
         file: bytes | IO[bytes] | None = None,
         span: tuple[int, int | None] = (0, None),
         is_last: "EventTest | None" = None,
-        needs_events: bool = True,
+        hold_s: float = 0.0,
         watches_text: bool = False,
     ) -> "OperationRequest":
         """Make the request for an operation of the engine in this process."""
@@ -449,7 +492,7 @@ class AsyncHttpClient:
             file,
             span,
             is_last,
-            needs_events,
+            hold_s,
             watches_text,
         )
 

@@ -9,7 +9,7 @@ from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._collections import Collection
 from toolkit.client._record_list import RecordList
 from toolkit.client._unknown_ids import explain_unknown_id
-from toolkit.client._wire.messages import make_page_query
+from toolkit.client._wire.messages import drop_none, make_page_query
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.short_tracebacks import UnknownAttributeError
@@ -53,7 +53,13 @@ class AsyncResource(Generic[H]):
         return list(self._known_ids)
 
     async def _create(
-        self, body: Mapping[str, object], hold_s: float = 0.0, *, watches_text: bool = False
+        self,
+        body: Mapping[str, object],
+        hold_s: float = 0.0,
+        *,
+        prefer_wait_s: int = 0,
+        watches_text: bool = False,
+        idempotency_key: str | None = None,
     ) -> H:
         path = f"/{self.handle.resource}"
         made = self._wrap(
@@ -63,7 +69,9 @@ class AsyncResource(Generic[H]):
                 path,
                 json=body,
                 hold_s=hold_s,
+                prefer_wait_s=prefer_wait_s,
                 watches_text=watches_text,
+                headers=drop_none(**{"Idempotency-Key": idempotency_key}),
             )
         )
         if self.handle.resource in STARTED:

@@ -15,7 +15,6 @@ from toolkit.client._sync.follower import (
     Change,
     Following,
     find_follower,
-    may_end,
     wake_follower,
 )
 from toolkit.client._sync.http import HttpClient
@@ -136,8 +135,10 @@ class Waitable(Handle[R]):
                 else:
                     self._watch(deadline, progress)
         except ServiceError as error:
-            # A server that is away is reported as that only where it was given up before the time.
-            if deadline is None or not error.is_away or time.monotonic() < deadline:
+            # A server that is away, or limits the rate of requests, is reported as that only if it
+            # was given up before the time.
+            may_wait = error.is_away or error.code is ErrorCode.RATE_LIMITED
+            if deadline is None or not may_wait or time.monotonic() < deadline:
                 raise
         if not self.done:
             raise ServiceTimeoutError(
@@ -147,10 +148,7 @@ class Waitable(Handle[R]):
         return self._raise_if_failed() if check else self
 
     def _await_end(self, deadline: float | None) -> None:
-        """Wait until it is over, or until a time by the monotonic clock; what happens is not read.
-
-        Where the engine is in this process, one call is held until the end.
-        """
+        """Wait until it is over, or until a time by the monotonic clock; events are not read."""
         # What has ended may have been taken up again; and without any time, this is all there is.
         if self.done or (deadline is not None and deadline <= time.monotonic()):
             self._call("GET", deadline=deadline)
@@ -158,18 +156,13 @@ class Waitable(Handle[R]):
             left = LONG_POLL_S if deadline is None else deadline - time.monotonic()
             if left <= 0:
                 return
-            found, record = self._http.request_progress(
-                self.model,
-                self.path,
-                self._last_event,
-                min(LONG_POLL_S, max(1, int(left))),
-                may_end,
-                deadline,
-                needs_events=False,
-            )
-            for event in found:
-                self._last_event = event.n
-            self.record = record or self.record
+            wait_s = min(LONG_POLL_S, max(1, int(left)))
+            self.record, was_held = self._http.request_end(self.model, self.path, wait_s, deadline)
+            if not self.done and not was_held:
+                for event in self._http.request_events(
+                    self.path, self._last_event, wait_s, deadline
+                ):
+                    self._last_event = event.n
 
     def _watch(self, deadline: float | None, progress: ProgressMode) -> None:
         """Follow it and show how far it is, until it is over or a time by the monotonic clock."""

@@ -1,6 +1,8 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.map`: every row of a table a run, under one budget."""
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,12 +11,17 @@ from typing import TYPE_CHECKING, Any
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._output_model import parse_output
 from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
-from toolkit.client._row_templates import fill_templates, make_map_tag
+from toolkit.client._row_templates import fill_templates, make_map_tag, make_row_key
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
 from toolkit.client._wait_interruption import explain_interrupt
-from toolkit.client._wire.messages import make_annotation, make_run_body
+from toolkit.client._wire.messages import (
+    LONG_POLL_S,
+    drop_none,
+    make_annotation,
+    make_run_body,
+)
 from toolkit.contract.base import to_canonical_json
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.run_options import RunOptions
@@ -26,29 +33,47 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 MAX_PAGE = 200
+NEWEST = 20  # runs that are read to find those that other calls have begun meanwhile
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 
 
 @dataclass(slots=True)
 class RowEnding:
-    """The end of a row's run.
+    """The end of a run.
 
     Attributes:
+        key: what the run is open under.
+        run: the run, or None if it was not begun.
         paid_by: the run, or the job whose result it used again: what it cost.
-        error: what kept it from being waited for; none where it is over.
+        error: the refusal of the run, or the error of the wait for it; None if it has ended.
     """
 
-    row: int
-    paid_by: Job | Run
+    key: int | str
+    run: Run | None = None
+    paid_by: Job | Run | None = None
     error: BaseException | None = None
 
 
-class RowMapper:
-    """Runs a capability on each row, at most so many at once, and keeps what ends as it ends.
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run under way.
 
-    Runs of the same call have a tag, by which another call finds what there is already: an input
-    that was answered is not paid again, whoever would be asked today.
+    Attributes:
+        rows: the rows that get its result; none if it only holds a part of the budget.
+        asked: the canonical JSON of its input.
+    """
+
+    rows: tuple[int, ...]
+    asked: str
+    reader: Reader
+
+
+class RowMapper:
+    """Runs a capability on each row, with bounded concurrency, and keeps results as runs end.
+
+    Runs of the same call have a tag, by which another call finds the existing runs: an answered
+    input is not paid again, whichever provider would be chosen now.
 
     Args:
         http: the service.
@@ -57,7 +82,7 @@ class RowMapper:
         fields: the input, with templates among its texts.
         options: those of each run.
         output_model: the model that each answer has to fit, if any.
-        concurrency: how many runs are under way at most.
+        concurrency: maximum number of runs under way.
         budget: the budget over all rows.
         progress: where rows that are done are counted.
         tags, note: those of each run.
@@ -87,25 +112,34 @@ class RowMapper:
         self._progress = progress
         self.tag = make_map_tag(name, fields, options)
         self._annotation: dict[str, Any] = make_annotation([*(tags or ()), self.tag], note)
-        self._open: dict[int, tuple[Run, Reader]] = {}
+        self._resumes = bool(options.get("cache"))
+        self._rows_by_input: dict[str, list[int]] = {}
+        for row, (given, empty) in enumerate(self._inputs):
+            if not empty:
+                self._rows_by_input.setdefault(to_canonical_json(given), []).append(row)
+        # By the row, if this call began the run; otherwise by the id of the run.
+        self._open: dict[int | str, OpenRun] = {}
         self._ended: Mailbox[RowEnding] = Mailbox()
         self._results: dict[int, RowResult] = {}
-        self._was_there: set[int] = set()  # rows whose run an earlier call began
+        self._was_there: set[int] = set()  # rows whose run another call began
         self._refusal: RequestError | None = None  # the first
+        self._known_runs: set[str] = set()  # ids of the runs that the budget counts
         self._counted_jobs: set[str] = set()  # equal rows share one, which is paid once
+        self._failures: Counter[str] = Counter()  # failed runs of earlier calls, by input
 
     def run_all(self) -> list[RowResult]:
-        """Run every row, and return what each came to, in order.
+        """Run every row, and return the results in order.
 
         Raises:
-            RequestError: what is refused is no row but the call; or every row was refused.
-            KeyboardInterrupt: the caller interrupted it; work under way goes on.
+            RequestError: the refusal of the call as such, or of every row.
+            KeyboardInterrupt: the caller interrupted it; runs under way go on.
         """
         try:
-            self._take_up_earlier()
+            self._take_up_runs()
             for row in range(len(self._inputs)):
-                if row not in self._results and row not in self._open:
-                    self._make_room()
+                while len(self._open) >= self._concurrency:
+                    self._keep_ended()
+                if self._lacks_run(row):
                     self._begin(row)
             while self._open:
                 self._keep_ended()
@@ -118,42 +152,67 @@ class RowMapper:
             )
             raise
         finally:
-            for _, reader in self._open.values():
-                reader.cancel()
+            for each in self._open.values():
+                each.reader.cancel()
         if self._refusal is not None and all(not r.run_id for r in self._results.values()):
             raise self._refusal
         return [self._results[row] for row in range(len(self._inputs))]
 
-    def _take_up_earlier(self) -> None:
-        """Take up the runs that earlier calls like this one began, unless all is to be new."""
-        if not self._options.get("cache"):
-            return
-        rows: dict[str, list[int]] = {}
-        for row, (given, empty) in enumerate(self._inputs):
-            if not empty:
-                rows.setdefault(to_canonical_json(given), []).append(row)
-        found: dict[str, Run] = {}
-        for run in Runs(self._http).iterate(MAX_PAGE, tag=self.tag):
-            asked = to_canonical_json(run.input)
-            if asked not in rows:
-                continue
-            if run.status in run.failed:
-                self._budget.settle(-1, run.cost_incurred_usd)
-            elif asked not in found or not found[asked].done:
-                found[asked] = run
-        for asked, run in found.items():
-            for row in rows[asked]:
-                self._was_there.add(row)
-                if run.done:
-                    self._keep(row, run, self._find_payer(run))
-                    continue
-                self._make_room()
-                self._watch(row, run)
+    def _lacks_run(self, row: int) -> bool:
+        """Return True if a row has no result, and no run under way."""
+        return row not in self._results and all(row not in e.rows for e in self._open.values())
 
-    def _make_room(self) -> None:
-        """Wait until one more run may be under way."""
-        while len(self._open) >= self._concurrency:
-            self._keep_ended()
+    def _take_up_runs(self) -> None:
+        """Take up the runs that other calls like this one began, unless all is to be new.
+
+        Each of them counts: it has a result, or holds its part of the budget until it ends.
+        """
+        if self._resumes:
+            runs = self._list_new_runs()
+            for run in sorted(runs, key=lambda run: not run.done):  # results first
+                self._take_up(run)
+        self._budget.note_all_known()
+
+    def _list_new_runs(self) -> list[Run]:
+        """List the runs of other calls that are not known yet, newest first."""
+        found: list[Run] = []
+        # A run that this call is starting may be in the list before its id has been answered.
+        own = Counter(each.asked for key, each in self._open.items() if isinstance(key, int))
+        resource, cursor = Runs(self._http), None
+        size = NEWEST if self._known_runs else MAX_PAGE
+        while True:
+            page = resource.list(size, cursor, tag=self.tag)
+            unknown = [run for run in page if run.id not in self._known_runs]
+            for run in unknown:
+                asked = to_canonical_json(run.input)
+                if own[asked]:
+                    own[asked] -= 1
+                elif asked in self._rows_by_input:
+                    found.append(run)
+            cursor = page.next_cursor
+            # The runs that follow a page of known ones were listed before.
+            if cursor is None or not unknown:
+                return found
+
+    def _take_up(self, run: Run) -> None:
+        """Take up a run that another call began, for the rows that lack one."""
+        asked = to_canonical_json(run.input)
+        rows = tuple(row for row in self._rows_by_input[asked] if self._lacks_run(row))
+        self._known_runs.add(run.id)
+        if not run.done:
+            # Without a limit of its own, nobody can say how much its retries may cost.
+            limit_usd = run.record.options.max_cost_usd
+            self._budget.hold(run.id, math.inf if limit_usd is None else limit_usd)
+            self._was_there.update(rows)
+            self._watch(run.id, rows, asked, run)
+        elif run.status in run.failed:
+            self._failures[asked] += 1
+            self._settle(run.id, run)
+        elif rows:
+            self._was_there.update(rows)
+            self._keep(run.id, rows, run, self._find_payer(run))
+        else:
+            self._settle(run.id, run)
 
     def _begin(self, row: int) -> None:
         """Begin the run of a row, unless it lacks what it needs or the budget may not cover it."""
@@ -162,26 +221,49 @@ class RowMapper:
             self._end(row, RowResult(NOT_BEGUN, error=f"The column `{empty}` is empty here."))
             return
         options: dict[str, Any] = dict(self._options)
-        try:
-            if self._budget.limit_usd is not None:
+        if self._budget.limit_usd is not None:
+            try:
                 bound_usd = self._find_bound(given)
-                while self._open and not self._budget.covers(bound_usd or 0.0):
-                    self._keep_ended()
-                lacking = self._explain_lack(bound_usd)
-                if bound_usd is None or lacking:
-                    self._end(row, RowResult(NOT_BEGUN, error=lacking))
-                    return
-                self._budget.hold(row, bound_usd)
-                options["max_cost_usd"] = bound_usd
-            run = Runs(self._http).create(self._name, given, **self._annotation, **options)
-        except RequestError as error:
-            if error.code not in _REFUSALS_OF_A_ROW:
-                raise
-            self._refusal = self._refusal or error
-            self._budget.settle(row, 0.0)
-            self._end(row, RowResult(NOT_BEGUN, error=str(error)))
-            return
-        self._watch(row, run)
+            except RequestError as error:
+                self._refuse(row, error)
+                return
+            lacking = self._await_budget(row, bound_usd)
+            if not self._lacks_run(row):  # another call has begun it meanwhile
+                return
+            if bound_usd is None or lacking:
+                self._end(row, RowResult(NOT_BEGUN, error=lacking))
+                return
+            self._budget.hold(row, bound_usd)
+            options["max_cost_usd"] = bound_usd
+        chosen = drop_none(**options)
+        body = make_run_body(self._name, given, None, chosen) | self._annotation
+        self._watch(row, (row,), to_canonical_json(given), body)
+
+    def _await_budget(self, row: int, bound_usd: float | None) -> str:
+        """Wait until the budget covers a row; return the reason if it does not, "" if it does."""
+        if bound_usd is None:
+            return self._explain_lack(None)
+        while not self._budget.may_hold(bound_usd):
+            if self._budget.covers(bound_usd):
+                self._take_up_runs()
+                if self._budget.may_hold(bound_usd) or not self._lacks_run(row):
+                    break
+            if not self._open:
+                return self._explain_lack(bound_usd)
+            self._keep_ended()
+        return ""
+
+    def _refuse(self, row: int, error: RequestError) -> None:
+        """Keep the refusal of a row.
+
+        Raises:
+            RequestError: the refusal, if it concerns all rows.
+        """
+        if error.code not in _REFUSALS_OF_A_ROW:
+            raise error
+        self._refusal = self._refusal or error
+        self._budget.settle(row, 0.0)
+        self._end(row, RowResult(NOT_BEGUN, error=str(error)))
 
     def _find_bound(self, given: Mapping[str, object]) -> float | None:
         """Find what a run of this input may come to at most; none where nobody can say."""
@@ -205,35 +287,73 @@ class RowMapper:
             " raise max_cost_usd and call again."
         )
 
-    def _watch(self, row: int, run: Run) -> None:
-        """Have the end of a run told, beside all others."""
-        reader = Reader()
-        self._open[row] = run, reader
-        reader.start(partial(self._tell_end, row, run))
+    def _watch(
+        self, key: int | str, rows: tuple[int, ...], asked: str, work: Run | dict[str, object]
+    ) -> None:
+        """Wait for the end of a run, concurrently with all others.
 
-    def _tell_end(self, row: int, run: Run) -> None:
-        """Wait for the end of a run, and tell of it."""
-        ending = RowEnding(row, run)
+        Args:
+            key: what it is open under.
+            rows: the rows that get its result.
+            asked: the canonical JSON of its input.
+            work: the run, or the body of the run to start.
+        """
+        reader = Reader()
+        self._open[key] = OpenRun(rows, asked, reader)
+        reader.start(partial(self._report_end, key, work, self._failures[asked]))
+
+    def _report_end(self, key: int | str, work: Run | dict[str, object], failures: int) -> None:
+        """Start a run, unless it is there, and report its end."""
+        ending = RowEnding(key)
         try:
-            run.wait(progress=False, check=False)
+            run = self._start(work, failures) if isinstance(work, dict) else work
+            ending.run = run
+            if not run.done:
+                run.wait(progress=False, check=False)
             ending.paid_by = self._find_payer(run)
         except BaseException as error:
             ending.error = error
         self._ended.put(ending)
 
-    def _keep_ended(self) -> None:
-        """Wait until some runs have ended, be it the first or the last, and keep what they made."""
-        ended, _ = self._ended.take()
-        for one in ended:
-            if one.error is not None:
-                raise one.error
-            run, _ = self._open.pop(one.row)
-            self._keep(one.row, run, one.paid_by)
+    def _start(self, body: Mapping[str, object], failures: int) -> Run:
+        """Start a run, and return it at its end if that is soon: so one request is enough.
 
-    def _keep(self, row: int, run: Run, paid_by: Job | Run) -> None:
-        """Keep what a run that is over came to."""
-        cost_usd, paid_usd = self._count_cost(run, paid_by)
-        self._budget.settle(row, paid_usd)
+        Calls that start the same row, such as one that was interrupted and the next, send the same
+        idempotency key, so that they get the same run. A row that failed has a new key.
+        """
+        key = make_row_key(body, failures) if self._resumes else None
+        return Runs(self._http)._create(body, prefer_wait_s=LONG_POLL_S, idempotency_key=key)
+
+    def _keep_ended(self) -> None:
+        """Wait until some runs have ended, be it the first or the last, and keep their results."""
+        endings, _ = self._ended.take()
+        for ending in endings:
+            rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key
+            if isinstance(ending.error, RequestError) and run is None and isinstance(key, int):
+                self._refuse(key, ending.error)
+            elif run is None or ending.paid_by is None:
+                raise ending.error or AssertionError("a run without an end")
+            elif rows:
+                self._known_runs.add(run.id)
+                self._keep(key, rows, run, ending.paid_by)
+            else:
+                self._settle(key, run)
+
+    def _settle(self, key: int | str, run: Run) -> None:
+        """Count the cost of a run that no row has its result of."""
+        job_id = run.record.job_id or run.id
+        is_counted = job_id in self._counted_jobs
+        self._counted_jobs.add(job_id)
+        self._budget.settle(key, 0.0 if is_counted else run.cost_incurred_usd)
+
+    def _keep(self, key: int | str, rows: Sequence[int], run: Run, paid_by: Job | Run) -> None:
+        """Keep the result of a run that has ended."""
+        for row in rows:
+            cost_usd, paid_usd = self._count_cost(run, paid_by)
+            self._budget.settle(key, paid_usd)
+            self._keep_row(row, run, cost_usd)
+
+    def _keep_row(self, row: int, run: Run, cost_usd: float | None) -> None:
         result = RowResult(
             run.status,
             run.output,

@@ -1,5 +1,6 @@
 """Errors: responses outside 2xx, and services that cannot be reached, as exceptions."""
 
+import re
 import socket
 
 import httpx
@@ -12,6 +13,9 @@ from toolkit.contract.errors import (
     ToolkitError,
 )
 from toolkit.profiles.resolution import ServerAccess, make_refused_key_error
+
+# As in `"key";q=200;w=4` (draft-ietf-httpapi-ratelimit-headers).
+_RATE_LIMIT = re.compile(r";\s*q=([1-9]\d{0,8})\s*;\s*w=([1-9]\d{0,8})\b", re.ASCII)
 
 
 def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
@@ -35,8 +39,8 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
     told = info.message != ErrorCode.UNAUTHENTICATED.hint
     is_profiles = refused and access.key_from == "profile" and not told
     error = make_refused_key_error(access) if is_profiles else info.to_exception()
-    wait = response.headers.get("retry-after", "")
-    error.retry_after = float(wait) if wait.isdigit() else None
+    error.retry_after = _parse_retry_after(response)
+    error.rate_limit = _parse_rate_limit(response)
     error.request_id = info.request_id or response.headers.get("x-request-id")
     error.is_away = response.status_code in AWAY_STATUSES
     return error
@@ -51,11 +55,29 @@ def make_foreign_error(response: httpx.Response) -> ServiceError:
         )
         error.is_away = True
         return error
+    if response.status_code == ErrorCode.RATE_LIMITED.http_status:  # of a proxy with limits
+        return ServiceError(
+            ErrorCode.RATE_LIMITED,
+            f"{_format_origin(response.url)} answered 429.",
+            retry_after=_parse_retry_after(response),
+        )
     origin = _format_origin(response.url)
     said = f"{origin} answered {response.status_code}, and not as this service does"
     if response.has_redirect_location:
         said += f", but points to {_format_origin(response.url.join(response.headers['location']))}"
     return ServiceError(ErrorCode.UNAVAILABLE, f"{said}: check the base_url.")
+
+
+def _parse_retry_after(response: httpx.Response) -> float | None:
+    """Parse the seconds of `Retry-After`, or return None if it has none."""
+    wait = response.headers.get("retry-after", "")
+    return float(wait) if wait.isdigit() else None
+
+
+def _parse_rate_limit(response: httpx.Response) -> tuple[int, int] | None:
+    """Parse the requests and the seconds of `RateLimit-Policy`, or return None without them."""
+    limit = _RATE_LIMIT.search(response.headers.get("ratelimit-policy", ""))
+    return None if limit is None else (int(limit[1]), int(limit[2]))
 
 
 def make_unreachable_error(

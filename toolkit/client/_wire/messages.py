@@ -38,6 +38,16 @@ def make_headers(access: ServerAccess) -> dict[str, str]:
     return {**sent, "Authorization": f"Bearer {access.api_key.get_secret_value()}"}
 
 
+def make_preference_header(wait_s: int, *, watches_text: bool) -> dict[str, str]:
+    """Make the header that asks the service to wait for the end of work, and to stream its texts.
+
+    >>> make_preference_header(20, watches_text=True)
+    {'Prefer': 'wait=20, stream'}
+    """
+    wishes = [*([f"wait={wait_s}"] if wait_s else []), *(["stream"] if watches_text else [])]
+    return {"Prefer": ", ".join(wishes)} if wishes else {}
+
+
 def make_page_query(limit: int, cursor: str | None) -> dict[str, str | int]:
     """Make the query that asks for a page of a list."""
     return {"limit": limit} if cursor is None else {"limit": limit, "cursor": cursor}

@@ -15,6 +15,7 @@ log = logging.getLogger("toolkit.client")
 DEFAULT_MAX_RETRIES = 3
 DEFAULT_MAX_WAIT_S = 60.0
 RETRY_CAP_S = 5.0
+MAX_BACKOFF_STEPS = 3  # the delay doubles no further
 
 
 def resolve_max_wait_s(given: float | None) -> float:
@@ -69,9 +70,10 @@ class RetrySchedule:
         method: of the request.
         repeatable: whether it does its work once however often it is sent.
         max_retries: how often it is sent again at most, whatever failed; none is the default for
-            what the service answers, and sets no limit while the service is away.
-        max_wait_s: how long to wait for a service that is away; none for an embedded engine,
-            which is not restarted as a server is.
+            what the service answers, and sets no limit while the service is away or limits the
+            rate of requests.
+        max_wait_s: how long to wait for a service that is away, and in all for one that limits the
+            rate of requests; none for an embedded engine, which does neither.
         deadline: the time, by the monotonic clock, at which the caller gives up.
     """
 
@@ -90,6 +92,7 @@ class RetrySchedule:
         self._deadline = math.inf if deadline is None else deadline
         self._attempt = 0
         self._until: float | None = None
+        self._limited_s = 0.0  # the waits so far that rate limits asked for
 
     def next_delay_s(self, error: ToolkitError, *, sent: bool) -> float | None:
         """Return the seconds until it is sent again; none where it is given up.
@@ -102,8 +105,10 @@ class RetrySchedule:
         self._attempt += 1
         if self._max_retries is not None and attempt >= self._max_retries:
             return None
+        if error.code is ErrorCode.RATE_LIMITED and self._max_wait_s is not None:
+            return self._limit_rate(error, attempt) if repeatable else None
         if self._max_wait_s is None or not error.is_away:
-            # New work is not sent again to a service that is overloaded.
+            # New work is not sent again to a service that failed on it.
             again = error.code.retryable and (
                 self._method != "POST" or error.code is ErrorCode.UNAVAILABLE
             )
@@ -122,7 +127,21 @@ class RetrySchedule:
                 log.warning("%s Trying again for %g s.", error.message, round(self._until - now, 3))
         if now >= self._until:
             return None
-        return min(compute_backoff_s(min(attempt, 3), error), self._until - now)
+        return min(compute_backoff_s(min(attempt, MAX_BACKOFF_STEPS), error), self._until - now)
+
+    def _limit_rate(self, error: ToolkitError, attempt: int) -> float | None:
+        """Return the seconds that a rate limit asks for, or None if they exceed the wait limit.
+
+        A request that was refused was not carried out, so that the number of retries is not
+        limited. Retrying sooner than `Retry-After` says would only be refused again.
+        """
+        wait_s = error.retry_after
+        if wait_s is None:
+            wait_s = compute_backoff_s(min(attempt, MAX_BACKOFF_STEPS), error)
+        self._limited_s += wait_s
+        if self._max_wait_s is None or self._limited_s > self._max_wait_s:
+            return None
+        return min(wait_s, max(0.0, self._deadline - time.monotonic()))
 
 
 def compute_backoff_s(attempt: int, error: ToolkitError) -> float:

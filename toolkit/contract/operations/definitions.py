@@ -199,10 +199,15 @@ class ApiResource:
         )
 
     def define_read(
-        self, answer: type[R], summary: str = "Read one.", *, scope: Scope = "read"
+        self,
+        answer: type[R],
+        summary: str = "Read one.",
+        *,
+        scope: Scope = "read",
+        holds: bool = False,
     ) -> ApiOperation[None, R]:
         """Define the reading of one."""
-        return self.define("read", "GET", "/{id}", answer, summary, scope=scope)
+        return self.define("read", "GET", "/{id}", answer, summary, scope=scope, holds=holds)
 
     def define_create(
         self,

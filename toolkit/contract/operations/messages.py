@@ -39,7 +39,7 @@ class OperationRequest:
         span: the first byte that is wanted, and the one after the last; none for all that follow.
         is_last: where events of some work are asked for: tells whether the work may be over after
             them, so that its record is wanted, too.
-        needs_events: false where that record alone is wanted, if it can be had without them.
+        hold_s: seconds to wait for the end of the work that is asked for or read.
         watches_text: whether the texts of the work that is asked for will be watched.
     """
 
@@ -50,7 +50,7 @@ class OperationRequest:
     file: bytes | IO[bytes] | None = None
     span: tuple[int, int | None] = (0, None)
     is_last: EventTest | None = None
-    needs_events: bool = True
+    hold_s: float = 0.0
     watches_text: bool = False
 
 

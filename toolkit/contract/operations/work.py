@@ -15,6 +15,7 @@ from toolkit.contract.tasks import ReviewCreate, Task, TaskCreate, TaskResume
 from toolkit.contract.workflows import WorkflowCreate, WorkflowFork, WorkflowRecord
 
 _ACCEPT = "Accept one; `Prefer: wait=N` holds the answer for up to N seconds."
+_READ = "Read one; `Prefer: wait=N` holds the answer until it has ended, for up to N seconds."
 
 _AGENTS = ApiResource(
     "agents",
@@ -95,7 +96,7 @@ JOBS_CREATE = _JOBS.define_create(
     holds=True,
 )
 JOBS_LIST = _JOBS.define_list(Job)
-JOBS_READ = _JOBS.define_read(Job)
+JOBS_READ = _JOBS.define_read(Job, _READ, holds=True)
 JOBS_CANCEL = _JOBS.define_action(
     "cancel",
     Job,
@@ -149,7 +150,7 @@ RUNS_CREATE = _RUNS.define_create(
     holds=True,
 )
 RUNS_LIST = _RUNS.define_filtered_list(Run, RunsQuery)
-RUNS_READ = _RUNS.define_read(Run)
+RUNS_READ = _RUNS.define_read(Run, _READ, holds=True)
 RUNS_CANCEL = _RUNS.define_action(
     "cancel", Run, "End a run; one that has ended is answered as it is."
 )
@@ -173,7 +174,7 @@ TASKS_CREATE = _TASKS.define_create(
     holds=True,
 )
 TASKS_LIST = _TASKS.define_filtered_list(Task, TasksQuery)
-TASKS_READ = _TASKS.define_read(Task)
+TASKS_READ = _TASKS.define_read(Task, _READ, holds=True)
 TASKS_CANCEL = _TASKS.define_action(
     "cancel", Task, "End a task; one that has ended is answered as it is."
 )
@@ -222,7 +223,7 @@ WORKFLOWS_CREATE = _WORKFLOWS.define_create(
     holds=True,
 )
 WORKFLOWS_LIST = _WORKFLOWS.define_filtered_list(WorkflowRecord, WorkflowsQuery)
-WORKFLOWS_READ = _WORKFLOWS.define_read(WorkflowRecord)
+WORKFLOWS_READ = _WORKFLOWS.define_read(WorkflowRecord, _READ, holds=True)
 WORKFLOWS_CANCEL = _WORKFLOWS.define_action(
     "cancel", WorkflowRecord, "End a workflow; one that has ended is answered as it is."
 )

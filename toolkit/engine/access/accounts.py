@@ -142,14 +142,21 @@ class Accounts:
             raise RequestError(ErrorCode.UNAUTHENTICATED)
         wait_s = await self._requests.acquire_delay_s(record.id)
         if wait_s:
-            raise ServiceError(
-                ErrorCode.RATE_LIMITED,
-                f"This key may ask {self._settings.rate_limit_per_s:g} times a second; wait as long"
-                " as Retry-After says.",
-                retry_after=wait_s,
-            )
+            raise self._make_rate_error(wait_s)
         self._note_use(record)
         return context
+
+    def _make_rate_error(self, wait_s: float) -> ServiceError:
+        """Make the error of a key that asks too often."""
+        per_s, burst = self._settings.rate_limit_per_s, self._settings.rate_limit_burst
+        error = ServiceError(
+            ErrorCode.RATE_LIMITED,
+            f"This key may ask {per_s:g} times a second; wait as long as Retry-After says.",
+            retry_after=wait_s,
+        )
+        window_s = max(1, round(burst / per_s), math.ceil(1 / per_s))
+        error.rate_limit = max(1, int(per_s * window_s + 1e-9)), window_s
+        return error
 
     async def _load_key(self, digest: str) -> tuple[ApiKey, RequestContext]:
         """Load the record of a key, and the context of requests by it."""

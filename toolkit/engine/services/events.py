@@ -14,6 +14,8 @@ from toolkit.store import ReadOnlyStore, ReadScope
 
 # The table of each kind of resource, by the prefix of its id.
 TABLES_BY_PREFIX = {"run": "jobs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
+# The last event of work that goes on only if its caller, or nobody, does something.
+SETTLING_EVENTS = TERMINAL_EVENTS | {"task.blocked"}
 BATCH_WINDOW_S = 0.02
 ABANDONED_MESSAGE = (
     "`{}` was left lying, and nobody goes on with it: the data directory is a copy, or is only"
@@ -53,15 +55,16 @@ class Events:
             )
 
     async def wait(self, context: RequestContext, resource_id: str, seconds: float) -> None:
-        """Wait until a run, workflow or task has ended, or the time is up.
+        """Wait until a run, job, workflow or task has ended or is blocked, or the time is up.
 
         Raises:
-            RequestError: `NOT_FOUND`.
+            RequestError: `NOT_FOUND`; `CONFLICT` if no process will continue it.
         """
         source = await self._find_source(context.scope, resource_id)
         if not source.is_over:
+            await self._check_not_abandoned(resource_id)
             await self._core.store.wait_for_event(
-                source.id, after=0, timeout_s=seconds, types=TERMINAL_EVENTS
+                source.id, after=0, timeout_s=seconds, types=SETTLING_EVENTS
             )
 
     async def is_exhausted(self, context: RequestContext, resource_id: str, after: int) -> bool:

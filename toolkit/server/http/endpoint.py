@@ -111,16 +111,18 @@ class OperationResponder:
         body: Content,
     ) -> Response:
         """Have the operation carried out, and render what comes of it."""
-        if operation.holds:
+        if operation.holds and operation.method == "POST":
             if prefers_text_stream(request):
                 context = replace(context, watches_text=True)
             with self._shedder.take_place(context.account_id):
                 call = await self._make_call(operation, request, context, query, body)
                 accepted = await dispatch(call)
-            return await self._answer_accepted(request, call, accepted)
+            return await self._answer_held(request, call, accepted.id, accepted)
         call = await self._make_call(operation, request, context, query, body)
         if operation.form == "events":
             return await respond_events(request, call)
+        if operation.holds:
+            return await self._answer_held(request, call, call.id)
         result = await dispatch(call)
         if operation.form == "bytes":
             return await self._downloads.respond(request, context, result)
@@ -152,17 +154,26 @@ class OperationResponder:
             address=request.client.host if request.client else "",
         )
 
-    async def _answer_accepted(
-        self, request: Request, call: ApiCall[Any], accepted: Any
+    async def _answer_held(
+        self, request: Request, call: ApiCall[Any], work_id: str, accepted: Any = None
     ) -> Response:
-        """Answer with work that was accepted: at once, or held as `Prefer: wait` asks for it."""
+        """Answer with work: at once, or held as `Prefer: wait` asks for it.
+
+        Args:
+            request: the request.
+            call: the call of the operation.
+            work_id: the id of the work.
+            accepted: its record, if it was accepted just now.
+        """
         status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
         applied = ["stream"] if call.context.watches_text else []
         if seconds is not None:
-            accepted = await hold(call, accepted.id, seconds)
+            work = await hold(call, work_id, seconds)
             applied.insert(0, f"wait={seconds}")
+        else:
+            work = accepted or await dispatch(call)
         headers = {"Preference-Applied": ", ".join(applied)} if applied else {}
-        return render_resource(accepted, status, headers)
+        return render_resource(work, status, headers)
 
 
 class PathEndpoint:

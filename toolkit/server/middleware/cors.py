@@ -6,7 +6,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 ALLOWED_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer")
-EXPOSED_HEADERS = ("Idempotency-Replayed", "Preference-Applied", "Retry-After", "X-Request-Id")
+EXPOSED_HEADERS = (
+    "Idempotency-Replayed", "Preference-Applied", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+)  # fmt: skip
 
 
 def make_cors_app(app: ASGIApp, origins: Iterable[str]) -> CORSMiddleware:

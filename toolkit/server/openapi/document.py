@@ -15,6 +15,7 @@ from toolkit.server.openapi.headers import (
     LAST_EVENT_ID,
     PREFER,
     RANGE,
+    RATE_LIMIT_POLICY,
     REPLAYED_HEADER,
     REQUEST_ID,
     RETRY_AFTER,
@@ -179,6 +180,8 @@ def _describe_error(status: int, codes: dict[str, ErrorCode]) -> dict[str, Any]:
         headers["WWW-Authenticate"] = WWW_AUTHENTICATE
     if status in (429, 503):
         headers["Retry-After"] = RETRY_AFTER
+    if status == 429:
+        headers["RateLimit-Policy"] = RATE_LIMIT_POLICY
     if status == 416:
         headers |= _PARTIAL_HEADERS
     code = next(iter(codes.values()))

@@ -14,6 +14,11 @@ def _build_header(text: str, pattern: str | None = None, *, always: bool = True)
 
 REQUEST_ID = _build_header("finds the request in the log", build_id_pattern(Prefix.REQUEST))
 RETRY_AFTER = _build_header("seconds to wait before trying again", "^[0-9]+$")
+RATE_LIMIT_POLICY = _build_header(
+    "the limit of the key, if that refused the request: `q` requests in `w` seconds",
+    '^"key";q=[0-9]+;w=[0-9]+$',
+    always=False,
+)
 WWW_AUTHENTICATE = _build_header("how to authenticate", "^Bearer$")
 REPLAYED_HEADER = _build_header(
     "there where the answer is that of an earlier request", "^true$", always=False

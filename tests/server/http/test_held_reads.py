@@ -1,0 +1,119 @@
+"""`Prefer: wait` on the reading of work: the answer is held until the work has ended."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.conftest import Wire
+from tests.support.timing import Watch
+from toolkit.local import open_engine
+from toolkit.sandbox import Fault, Faults
+from toolkit.server import create_app
+from toolkit.settings import Settings
+
+LINE = {"target": "capability", "name": "llm.generate", "input": {"objective": "One line on tea"}}
+POINTER = {
+    "provider": "minimax", "connection_type": "environment", "secret_ref": "MINIMAX_API_KEY",
+}  # fmt: skip
+WAIT = {"Prefer": "wait=30"}
+GRAPH = {
+    "name": "w",
+    "nodes": [{"id": "a", "capability": "llm.generate", "input": LINE["input"]}],
+}
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """The faults of the vendors."""
+    return Faults()
+
+
+@pytest.fixture
+async def wire(settings: Settings, faults: Faults) -> AsyncIterator[Wire]:
+    """A caller who has connected a vendor."""
+    quiet = settings.model_copy(update={"connection_test_s": 0.0})
+    engine = await open_engine(quiet, faults=faults)
+    transport = httpx.ASGITransport(create_app(engine), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service.test") as http:
+        wire = Wire(http, engine)
+        wire.headers = await wire.sign_up("ada@example.org")
+        await wire.send("POST", "/v1/providers/connections", json=POINTER)
+        yield wire
+    await engine.close(0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/runs", LINE),
+        ("/v1/workflows", GRAPH),
+        ("/v1/tasks", {"objective": "Write a line on tea"}),
+    ],
+)
+async def test_reading_work_is_held_until_its_end(
+    wire: Wire, faults: Faults, path: str, body: dict[str, Any]
+) -> None:
+    """Given work under way, when it is read with `Prefer: wait`, then the answer has its result."""
+    faults.add(Fault("minimax", delay_ms=300, times=1))
+    made = (await wire.send("POST", path, json=body)).json()
+    assert (await wire.send("GET", f"{path}/{made['id']}")).json()["status"] != "completed"
+    held = await wire.send("GET", f"{path}/{made['id']}", headers=WAIT)
+    assert held.json()["status"] == "completed", held.text
+    assert held.headers["Preference-Applied"] == "wait=30"
+    again = await wire.send("GET", f"{path}/{made['id']}", headers=WAIT)
+    assert again.json() == held.json()
+
+
+async def test_a_job_of_a_run_is_held_as_well(wire: Wire, faults: Faults) -> None:
+    """Given the job of a run, then reading it waits for its end, too."""
+    faults.add(Fault("minimax", delay_ms=300, times=1))
+    run = (await wire.send("POST", "/v1/runs", json=LINE)).json()["data"]
+    held = await wire.send("GET", f"/v1/jobs/{run['job_id']}", headers=WAIT)
+    assert held.json()["status"] == "completed"
+
+
+async def test_the_time_is_kept(wire: Wire, faults: Faults) -> None:
+    """Given work that takes longer, then the answer is its state when the time is up."""
+    faults.add(Fault("minimax", delay_ms=60_000, times=None))
+    run = (await wire.send("POST", "/v1/runs", json=LINE)).json()["id"]
+    held = await wire.send("GET", f"/v1/runs/{run}", headers={"Prefer": "wait=1"})
+    assert held.json()["status"] == "running"
+    assert held.headers["Preference-Applied"] == "wait=1"
+
+
+@pytest.mark.parametrize("how", ["GET", "POST"])
+async def test_a_blocked_task_is_answered_at_once(wire: Wire, how: str) -> None:
+    """Given a task that needs its caller, then nothing is held: only the caller can go on."""
+    task = {"objective": "A video about tea"}
+    watch = Watch()
+    answer = await wire.send("POST", "/v1/tasks", json=task, headers=WAIT if how == "POST" else {})
+    if how == "GET":
+        answer = await wire.send("GET", f"/v1/tasks/{answer.json()['id']}", headers=WAIT)
+    assert answer.json()["status"] == "blocked"
+    assert watch.measure_elapsed_s() < 15
+
+
+async def test_a_workflow_that_is_retried_is_held_anew(wire: Wire, faults: Faults) -> None:
+    """Given a workflow that failed and is retried, then its earlier end is not its end."""
+    faults.add(Fault("minimax", status=400, times=1))
+    made = (await wire.send("POST", "/v1/workflows", json=GRAPH, headers=WAIT)).json()
+    assert made["status"] == "failed"
+    faults.add(Fault("minimax", delay_ms=300, times=1))
+    await wire.send("POST", f"/v1/workflows/{made['id']}/retry")
+    held = await wire.send("GET", f"/v1/workflows/{made['id']}", headers=WAIT)
+    assert held.json()["status"] == "completed"
+
+
+async def test_what_is_not_there_is_told_at_once(wire: Wire) -> None:
+    """Given an id of nothing, or of another kind of work, then the answer is 404 at once."""
+    run = (await wire.send("POST", "/v1/runs", json=LINE, headers=WAIT)).json()["data"]
+    other = await wire.sign_up("bob@example.org")
+    for path, headers in (
+        (f"/v1/runs/{run['job_id']}", WAIT),
+        (f"/v1/jobs/{run['id']}", WAIT),
+        (f"/v1/runs/{run['id'][:-1]}0", WAIT),
+        (f"/v1/runs/{run['id']}", {**WAIT, **other}),
+    ):
+        assert (await wire.send("GET", path, headers=headers)).status_code == 404, path
