@@ -23,7 +23,12 @@ from toolkit.batch.notebook_job import (
 )
 from toolkit.batch.options import BatchOptions
 from toolkit.batch.progress import BatchProgress
-from toolkit.batch.remote.executors import EngineChoice, ExecutorFactory, choose_workers
+from toolkit.batch.remote.executors import (
+    DEFAULT_MAX_COST_USD,
+    EngineChoice,
+    ExecutorFactory,
+    choose_workers,
+)
 from toolkit.batch.table import RowOutcome, to_frame, write_results
 from toolkit.contract.errors import ErrorCode, RequestError
 
@@ -51,6 +56,7 @@ def run(
     base_url: str | None = None,
     data_dir: str | Path | None = None,
     sandbox: bool = False,
+    max_cost_usd: float | None = None,
 ) -> "pd.DataFrame":
     """Run a notebook once for each row of a grid, and make one table of the results.
 
@@ -77,6 +83,8 @@ def run(
         base_url: the server that they ask instead; by default that of the environment or profile.
         data_dir: the folder of the engine here; `./.toolkit` by default.
         sandbox: whether its vendors are simulated.
+        max_cost_usd: maximum total cost of what notebooks on such workers ask for, in US dollars;
+            5 by default. Their key spends no more.
 
     Returns:
         a row each, in the order of the grid: parameters, recorded values, status, error, seconds
@@ -87,7 +95,13 @@ def run(
         ServiceError: `UNAVAILABLE` if the workers, or the engine for them, cannot be had.
         KeyboardInterrupt: if it was stopped.
     """
-    choice = EngineChoice(base_url, None if data_dir is None else Path(data_dir), sandbox, host)
+    choice = EngineChoice(
+        base_url,
+        None if data_dir is None else Path(data_dir),
+        sandbox,
+        host,
+        max_cost_usd=DEFAULT_MAX_COST_USD if max_cost_usd is None else max_cost_usd,
+    )
     outcomes = run_batch(
         BatchOptions(
             Path(notebook),

@@ -16,15 +16,16 @@ class ClientInfo:
         sandbox: whether vendors are simulated, so that nothing is billed.
         place: the folder of an engine in this process, or the address of a server.
         account: the email of the account.
-        spent_here_usd: what the work came to that this client has started.
-        spent_today_usd: what all work of the account came to today, by UTC.
+        spent_here_usd: total cost of the work that this client has started. None if the key may
+            not read it.
+        spent_today_usd: total cost of the account's work today, by UTC. None likewise.
     """
 
     sandbox: bool
     place: str
     account: str
-    spent_here_usd: float
-    spent_today_usd: float
+    spent_here_usd: float | None
+    spent_today_usd: float | None
 
     @property
     def world(self) -> str:

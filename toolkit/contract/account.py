@@ -9,6 +9,7 @@ from toolkit.contract.base import Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Scope
 
 DEFAULT_OVERLAP_S, MAX_OVERLAP_S = 24 * 3600, 7 * 24 * 3600
+MAX_LIFETIME_S = 366 * 24 * 3600
 # Characters that no part of an address may hold: white space, unprintable ones, separators.
 _NOT_IN_ADDRESS = r"\s\x00-\x20\x7f-\xa0\u2000-\u206f\u3000\ufeff@<>(),;:\"\[\]\\"
 _DOMAIN_LABEL = rf"[^{_NOT_IN_ADDRESS}.\-][^{_NOT_IN_ADDRESS}.]*"
@@ -56,7 +57,8 @@ class CallerKey(Record):
     Attributes:
         scopes: what it allows.
         max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
-        expires_at: when it ends, for one that was rotated.
+        max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
+        expires_at: when it ends, for one that was rotated or made to expire.
     """
 
     id: str
@@ -64,6 +66,7 @@ class CallerKey(Record):
     last4: str | None = None
     scopes: list[Scope]
     max_cost_usd_per_day: Usd | None = None
+    max_cost_usd: Usd | None = None
     expires_at: Timestamp | None = None
 
 
@@ -88,14 +91,20 @@ class KeyCreate(Request):
 
     Attributes:
         name: what it is for; nothing goes by it.
-        scopes: what the key allows.
+        scopes: what the key allows. `work` asks for runs, jobs, workflows, tasks and plans, and
+            reads their results by id; it lists no records, and reaches no connections or keys.
         max_cost_usd_per_day: what all work asked for with it may cost from midnight to midnight,
             UTC; none sets no limit.
+        max_cost_usd: maximum total cost of all work asked for with it, in US dollars. None sets no
+            limit.
+        expires_in_s: lifetime of the key, in seconds. None lets it live until it is revoked.
     """
 
     name: str | None = Field(default=None, min_length=1, max_length=100)
-    scopes: list[Scope] = Field(default=["read", "write"], min_length=1, max_length=3)
+    scopes: list[Scope] = Field(default=["read", "write"], min_length=1, max_length=4)
     max_cost_usd_per_day: Usd | None = None
+    max_cost_usd: Usd | None = None
+    expires_in_s: int | None = Field(default=None, ge=1, le=MAX_LIFETIME_S)
 
 
 class KeyRotate(Request):
@@ -112,13 +121,15 @@ class ApiKey(Record):
     """An API key as it is listed: never the key itself.
 
     Attributes:
-        expires_at: when it ends, for one that was rotated.
+        expires_at: when it ends, for one that was rotated or made to expire.
         rotated_from: the key in whose place it came.
         rotated_to: the key that came in its place.
         allowance_of: the first key of a row that were rotated into each other: all spend from its
             day's allowance; none for that one itself.
         last_used_at: when it was last let in, within a minute; none before the first time.
         left_usd_today: what may yet be spent of its day's allowance; none where it has none.
+        max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
+        left_usd: remaining part of `max_cost_usd`, in US dollars. None without such a limit.
     """
 
     id: str
@@ -135,6 +146,8 @@ class ApiKey(Record):
     allowance_of: str | None = None
     last_used_at: Timestamp | None = None
     left_usd_today: Usd | None = None
+    max_cost_usd: Usd | None = None
+    left_usd: Usd | None = None
 
     @property
     def allowance_id(self) -> str:

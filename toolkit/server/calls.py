@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from toolkit.contract.base import JsonObject
-from toolkit.contract.choices import Scope
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.engine import Engine
@@ -45,12 +44,15 @@ class Upload:
     metadata: JsonObject
 
 
-def check_scope(context: RequestContext, scope: Scope | None) -> None:
-    """Check that the caller's key has a scope, if one is needed.
+def check_scope(context: RequestContext, operation: ApiOperation[Any, Any]) -> None:
+    """Check that the caller's key has the scope of an operation, if it needs any.
 
     Raises:
         RequestError: `FORBIDDEN`.
     """
+    scope = operation.scope
+    if operation.is_work and "work" in context.scopes:
+        return
     if scope is not None and scope not in context.scopes:
         had = ", ".join(sorted(context.scopes)) or "none"
         raise RequestError(

@@ -92,7 +92,7 @@ async def dispatch(call: ApiCall[Any]) -> Any:
         RequestError: `FORBIDDEN` for a key without the scope, and whatever the handler raises.
         ServiceError: likewise.
     """
-    check_scope(call.context, call.operation.scope)
+    check_scope(call.context, call.operation)
     return await find_handler(call.operation)(call)
 
 
@@ -282,7 +282,7 @@ async def create_plan(call: ApiCall[PlanCreate]) -> Plan:
 async def create_connection(call: ApiCall[ConnectionCreate]) -> Connection:
     """Register a pointer to a secret; to share it at once needs the scope that sharing needs."""
     if call.input.share is not None:
-        check_scope(call.context, providers.CONNECTIONS_SHARE.scope)
+        check_scope(call.context, providers.CONNECTIONS_SHARE)
     return await call.engine.connections.create(call.context, call.input)
 
 

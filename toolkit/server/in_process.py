@@ -185,7 +185,7 @@ class LocalOperations:
         context = ANONYMOUS
         if operation.scope is not None:
             context = await authenticate_key(engine, request.key)
-            check_scope(context, operation.scope)
+            check_scope(context, operation)
         given = [(name, str(value)) for name, value in request.query.items()]
         taken: object = parse_parameters(given, operation)
         if operation.body is not None:

@@ -21,7 +21,8 @@ from toolkit.settings import Settings
 
 STOP_TIMEOUT_S = 10.0
 KEY_NAME = "toolkit batch"
-SCOPES: tuple[Scope, ...] = ("read", "write")
+LIFETIME_S = MAX_OVERLAP_S  # seconds; a rotated key may live no longer
+SCOPES: tuple[Scope, ...] = ("work",)  # no connections, keys, lists or rented machines
 Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask the engine
 
 
@@ -29,7 +30,8 @@ Access = Callable[[], Mapping[str, str]]  # the variables by which notebooks ask
 def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Access]:
     """Open the engine of a batch, and yield what tells the variables by which notebooks ask it.
 
-    They get a key of their own, which may read and write, and ends with the batch.
+    They get a key of their own. It asks for work and reads its results, spends no more than the
+    budget of the batch, and ends with the batch.
 
     Args:
         choice: the engine.
@@ -44,7 +46,7 @@ def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Acces
             yield lambda: variables
         return
     with Client(choice.base_url) as client:
-        keys = LentKeys(client)
+        keys = LentKeys(client, choice.max_cost_usd)
         try:
             url = client.access.base_url
             keys.get()  # what cannot be had is told before any notebook runs
@@ -56,29 +58,40 @@ def open_access(choice: EngineChoice, host: EngineHost | None) -> Iterator[Acces
 class LentKeys:
     """The keys that a server lends to the notebooks of a batch.
 
-    Each ends by itself, should nobody be there to take it back: seven days on, as a key does that
-    was rotated. What a notebook gets that is handed out later is a later one.
+    Each key expires after seven days, in case nobody is there to revoke it. Notebooks of a batch
+    that takes longer get later keys, which share the budget of the first.
+
+    Args:
+        client: a client whose key may make others.
+        max_cost_usd: maximum total cost of the batch, in US dollars.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, max_cost_usd: float) -> None:
         self._client = client
+        self._max_cost_usd = max_cost_usd
         self._ids: list[str] = []
         self._key = ""
         self._renewed_at = -math.inf
 
     def get(self) -> str:
         """Return a key that is good for three days and a half at least."""
-        if time.monotonic() - self._renewed_at > MAX_OVERLAP_S / 2:
+        if time.monotonic() - self._renewed_at > LIFETIME_S / 2:
             self._lend()
             self._renewed_at = time.monotonic()
         return self._key
 
     def _lend(self) -> None:
         keys = self._client.api_keys
-        made = keys.create(name=KEY_NAME, scopes=SCOPES)
+        if self._ids:
+            made = keys.rotate(self._ids[-1], overlap_s=LIFETIME_S)
+        else:
+            made = keys.create(
+                name=KEY_NAME,
+                scopes=SCOPES,
+                max_cost_usd=self._max_cost_usd,
+                expires_in_s=LIFETIME_S,
+            )
         self._ids.append(made.id)
-        # A key has an end once another one came in its place, which nobody is to have.
-        keys.delete(keys.rotate(made.id, overlap_s=MAX_OVERLAP_S).id)
         self._key = made.api_key
 
     def take_back(self) -> None:
@@ -130,7 +143,7 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
     stopped = asyncio.Event()
     serving = thread.submit(serve_beside(thread.engine, listener, stopped))
     try:
-        yield url, thread.call(_make_key(thread.engine))
+        yield url, thread.call(_make_key(thread.engine, choice.max_cost_usd))
     finally:
         thread.call(_set(stopped))
         try:
@@ -140,9 +153,12 @@ def _serve_own(choice: EngineChoice, host: EngineHost) -> Iterator[tuple[str, st
         thread.close()
 
 
-async def _make_key(engine: Engine) -> str:
+async def _make_key(engine: Engine, max_cost_usd: float) -> str:
     account, _ = await engine.accounts.open_local_account()
-    return engine.accounts.make_local_key(account.id, SCOPES)
+    key = engine.accounts.make_local_key(account.id, SCOPES)
+    context = await engine.accounts.authenticate(key)
+    engine.keys.limit_local_key(context, max_cost_usd)
+    return key
 
 
 async def _set(event: asyncio.Event) -> None:

@@ -15,6 +15,7 @@ from toolkit.profiles.resolution import names_server
 from toolkit.workers.serialization import find_function
 
 ExecutorFactory = Callable[[], Executor]
+DEFAULT_MAX_COST_USD = 5.0
 
 
 def load_factory(name: str) -> ExecutorFactory:
@@ -47,6 +48,7 @@ class EngineChoice:
         sandbox: whether its vendors are simulated.
         host: the address of this machine that workers reach it by; loopback by default.
         scheduler: the address of the Dask scheduler whose workers these are, if they are.
+        max_cost_usd: maximum total cost of what the notebooks ask for, in US dollars.
     """
 
     base_url: str | None = None
@@ -54,6 +56,7 @@ class EngineChoice:
     sandbox: bool = False
     host: str | None = None
     scheduler: str | None = None
+    max_cost_usd: float = DEFAULT_MAX_COST_USD
 
     @property
     def is_own(self) -> bool:

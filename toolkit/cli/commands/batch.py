@@ -59,6 +59,9 @@ def batch(
     sandbox: Annotated[
         bool, typer.Option("--sandbox", help="Its vendors are simulated: no keys, no bills.")
     ] = False,
+    max_cost_usd: Annotated[
+        float, typer.Option(min=0, help="What notebooks on those workers may cost in total.")
+    ] = 5.0,
     as_json: AsJson = False,
 ) -> None:
     """Run a notebook once for each row of a grid, side by side in warm kernels.
@@ -69,7 +72,8 @@ def batch(
     from toolkit.batch.remote.executors import EngineChoice, choose_workers
     from toolkit.batch.runner import run_batch
 
-    remote = choose_workers(dask, executor, EngineChoice(base_url, data_dir, sandbox, host))
+    choice = EngineChoice(base_url, data_dir, sandbox, host, max_cost_usd=max_cost_usd)
+    remote = choose_workers(dask, executor, choice)
     modules = None if preload is None else tuple(name for name in preload if name != "none")
     given = BatchOptions(
         notebook, out, workers, timeout, resume, modules, fork, renew_after, remote

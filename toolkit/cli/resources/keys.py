@@ -17,8 +17,8 @@ app = make_group("The keys of the account; a key itself is shown once, when it i
 def list_them(shell: ClientOutput) -> None:
     """List them by their last four characters, those that have ended too."""
     columns = (
-        "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "last_used_at",
-        "expires_at", "revoked_at", "created_at",
+        "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "max_cost_usd",
+        "left_usd", "last_used_at", "expires_at", "revoked_at", "created_at",
     )  # fmt: skip
     shell.print_table(shell.iterate_items("/account/keys", PAGE_SIZE), columns)
 
@@ -42,10 +42,20 @@ def create(
     max_cost_usd_per_day: Annotated[
         float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")
     ] = None,
+    max_cost_usd: Annotated[
+        float | None, typer.Option(min=0, help="The maximum total cost of work with it.")
+    ] = None,
+    expires_in_s: Annotated[
+        int | None, typer.Option(min=1, help="Its lifetime in seconds; until revoked by default.")
+    ] = None,
 ) -> None:
     """Make another key; it is shown this once."""
     made = shell.client.api_keys.create(
-        name=name, scopes=scope or None, max_cost_usd_per_day=max_cost_usd_per_day
+        name=name,
+        scopes=scope or None,
+        max_cost_usd_per_day=max_cost_usd_per_day,
+        max_cost_usd=max_cost_usd,
+        expires_in_s=expires_in_s,
     )
     shell.print_record(made)
 

@@ -282,15 +282,18 @@ class AsyncClient(AsyncClientExperiments):
         from toolkit.client._client_info import ClientInfo
 
         health, account = await self.health(), await self.account.get()
-        today = datetime.now(UTC).date()
-        lines = await self.usage.list(["day"], first=today, last=today)
+        spent_here, spent_today = None, None
+        if account.key is None or "read" in account.key.scopes:
+            today = datetime.now(UTC).date()
+            lines = await self.usage.list(["day"], first=today, last=today)
+            spent_here, spent_today = await self._sum_own_costs(), lines.cost_usd or 0.0
         folder = self.access.data_dir
         return ClientInfo(
             sandbox=health.sandbox,
             place=self.access.server if folder is None else f"data in {folder}",
             account=account.email,
-            spent_here_usd=await self._sum_own_costs(),
-            spent_today_usd=lines.cost_usd or 0.0,
+            spent_here_usd=spent_here,
+            spent_today_usd=spent_today,
         )
 
     async def _sum_own_costs(self) -> float:

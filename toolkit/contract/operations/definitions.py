@@ -22,6 +22,15 @@ R = TypeVar("R", bound=BaseModel)
 Method = Literal["GET", "POST", "DELETE"]
 AnswerForm = Literal["record", "page", "events", "bytes"]
 
+# The operations that a key with the scope `work` may ask for: work, and its results by their ids.
+_WORK_TAGS = frozenset({"artifacts", "jobs", "plans", "runs", "tasks", "workflows"})
+_WORK_VERBS = frozenset(
+    {"cancel", "content", "create", "events", "fork", "lineage", "read", "resume", "retry"}
+)
+_CATALOG_OPERATIONS = frozenset(
+    {"account_read", "capabilities_list", "capabilities_read", "providers_list"}
+)
+
 
 @dataclass(frozen=True, eq=False)
 class ApiOperation(Generic[In, Out]):
@@ -67,6 +76,12 @@ class ApiOperation(Generic[In, Out]):
     replays: bool = False
     uploads: bool = False
     needs_store: bool = True
+
+    @cached_property
+    def is_work(self) -> bool:
+        """True if the scope `work` is enough for it."""
+        is_own_work = self.resource.tag in _WORK_TAGS and self.verb in _WORK_VERBS
+        return is_own_work or self.id in _CATALOG_OPERATIONS
 
     @cached_property
     def errors(self) -> tuple[ErrorCode, ...]:

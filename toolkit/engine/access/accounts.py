@@ -21,6 +21,7 @@ from toolkit.engine.access import grants
 from toolkit.engine.access.account_status import is_disabled
 from toolkit.engine.access.api_keys import (
     ALL_SCOPES,
+    SCOPE_ORDER,
     find_key,
     generate_key,
     has_ended,
@@ -30,6 +31,7 @@ from toolkit.engine.access.api_keys import (
 from toolkit.engine.concurrency.token_buckets import TokenBuckets
 from toolkit.engine.limits.deployment import Deployment
 from toolkit.engine.limits.request_rates import RequestRates
+from toolkit.engine.money.allowance import make_key_limits
 from toolkit.engine.request_context import RequestContext
 from toolkit.settings import Settings
 from toolkit.store import (
@@ -161,7 +163,8 @@ class Accounts:
     async def _load_key(self, digest: str) -> tuple[ApiKey, RequestContext]:
         """Load the record of a key, and the context of requests by it."""
         account_id, record = await find_key(self._store, digest)
-        allowance_id = None if record.max_cost_usd_per_day is None else record.allowance_id
+        has_allowance = bool(make_key_limits(record))
+        allowance_id = record.allowance_id if has_allowance else None
         scopes = frozenset(record.scopes)
         return record, RequestContext(account_id, record.id, scopes, allowance_id)
 
@@ -244,7 +247,7 @@ class Accounts:
         key_id = context.key_id or ""
         kept = await self._store.get_row("api_keys", key_id)
         if kept is None:  # the key of a notebook in this process
-            scopes = [scope for scope in ALL_SCOPES if scope in context.scopes]
+            scopes = [scope for scope in SCOPE_ORDER if scope in context.scopes]
             key = CallerKey(id=key_id, scopes=scopes)
         else:
             key = CallerKey.model_validate_json(str(kept["doc"]))

@@ -14,13 +14,14 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.access.account_status import check_enabled
 from toolkit.engine.access.quotas import Quotas
-from toolkit.engine.money.allowance import Allowances, make_key_limit
+from toolkit.engine.money.allowance import Allowances, make_key_limits
 from toolkit.engine.records import Records
 from toolkit.engine.request_context import RequestContext
 from toolkit.store import Change, InsertRow, PatchDocument, Store, UpdateRow
 
 KEY_PREFIX = "sk_live_"
 ALL_SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
+SCOPE_ORDER: tuple[Scope, ...] = (*ALL_SCOPES, "work")
 
 
 def generate_key() -> str:
@@ -52,10 +53,13 @@ async def find_key(store: Store, digest: str) -> tuple[str, ApiKey]:
 
 
 async def complete_key(allowances: Allowances, key: ApiKey) -> ApiKey:
-    """Add to a key's record what is left of today's allowance."""
-    limit = make_key_limit(key)
-    if limit is not None:
-        key.left_usd_today = to_wire_usd(await allowances.find_remaining_today(limit))
+    """Add the remaining parts of its allowances to a key's record."""
+    for limit in make_key_limits(key):
+        left = to_wire_usd(await allowances.find_remaining_today(limit))
+        if limit.is_daily:
+            key.left_usd_today = left
+        else:
+            key.left_usd = left
     return key
 
 
@@ -72,16 +76,21 @@ def make_key(
     scopes: Sequence[Scope] = ALL_SCOPES,
     a_day: float | None = None,
     name: str | None = None,
+    *,
+    max_cost_usd: float | None = None,
+    expires_in_s: int | None = None,
 ) -> tuple[str, InsertRow, ApiKey]:
     """Make a key; return it with its row and its record."""
-    key = generate_key()
+    key, made_at = generate_key(), now()
     record = ApiKey(
         id=new_id(Prefix.KEY),
         name=name,
         last4=key[-4:],
         scopes=list(scopes),
         max_cost_usd_per_day=a_day,
-        created_at=now(),
+        max_cost_usd=max_cost_usd,
+        created_at=made_at,
+        expires_at=None if expires_in_s is None else made_at + timedelta(seconds=expires_in_s),
     )
     return key, _make_insert(account_id, key, record), record
 
@@ -116,7 +125,7 @@ class ApiKeys:
             RequestError: `FORBIDDEN` for a scope that the caller's key lacks, and for a key with an
                 allowance, which would gain a second one that way.
         """
-        scopes = [scope for scope in ALL_SCOPES if scope in request.scopes]
+        scopes = [scope for scope in SCOPE_ORDER if scope in request.scopes]
         _check_scopes(context, scopes)
         if context.allowance_id is not None:
             raise RequestError(
@@ -124,10 +133,16 @@ class ApiKeys:
             )
         await self._quotas.check_storage(context.account_id, 1)
         key, inserted, record = make_key(
-            context.account_id, scopes, request.max_cost_usd_per_day, request.name
+            context.account_id,
+            scopes,
+            request.max_cost_usd_per_day,
+            request.name,
+            max_cost_usd=request.max_cost_usd,
+            expires_in_s=request.expires_in_s,
         )
         await self._store.write([inserted])
         record.left_usd_today = record.max_cost_usd_per_day
+        record.left_usd = record.max_cost_usd
         return KeyCreated(**dict(record), api_key=key)
 
     async def rotate(self, context: RequestContext, key_id: str, request: KeyRotate) -> KeyCreated:
@@ -151,24 +166,35 @@ class ApiKeys:
             raise RequestError(
                 ErrorCode.FORBIDDEN, "A key with an allowance rotates itself: use one without."
             )
-        key = generate_key()
+        key, made_at = generate_key(), now()
+        # A key that was made to expire is replaced by a key with the same lifetime.
+        lifetime = None if old.expires_at is None else old.expires_at - old.created_at
         record = ApiKey(
             id=new_id(Prefix.KEY),
             name=old.name,
             last4=key[-4:],
             scopes=old.scopes,
             max_cost_usd_per_day=old.max_cost_usd_per_day,
-            created_at=now(),
+            max_cost_usd=old.max_cost_usd,
+            created_at=made_at,
+            expires_at=None if lifetime is None else made_at + lifetime,
             rotated_from=old.id,
             allowance_of=old.allowance_id,
         )
         old.rotated_to = record.id
-        old.expires_at = record.created_at + timedelta(seconds=request.overlap_s)
+        overlap_end = made_at + timedelta(seconds=request.overlap_s)
+        # Rotation never lets the old key live longer than it would have.
+        old.expires_at = min(old.expires_at or overlap_end, overlap_end)
         ends = {"rotated_to": record.id, "expires_at": format_rfc3339(old.expires_at)}
         changed = PatchDocument("api_keys", old.id, ends)
         await self._store.write([_make_insert(context.account_id, key, record), changed])
-        record.left_usd_today = old.left_usd_today
+        record.left_usd_today, record.left_usd = old.left_usd_today, old.left_usd
         return KeyCreated(**dict(record), api_key=key)
+
+    def limit_local_key(self, context: RequestContext, max_cost_usd: float) -> None:
+        """Set the total limit of a key that is never stored, before its first use."""
+        if context.key_id is not None:
+            self._allowances.limit_local_key(context.key_id, max_cost_usd)
 
     async def revoke(self, context: RequestContext, key_id: str) -> ApiKey:
         """Make a key invalid at once.
@@ -189,7 +215,9 @@ def has_ended(key: ApiKey) -> bool:
 
 def _check_scopes(context: RequestContext, scopes: Sequence[Scope]) -> None:
     """Refuse scopes that the caller's own key does not have."""
-    if not context.scopes.issuperset(scopes):
+    # Reading and writing include work.
+    implied = {"work"} if context.scopes >= {"read", "write"} else set()
+    if not {*context.scopes, *implied}.issuperset(scopes):
         raise RequestError(
             ErrorCode.FORBIDDEN, "A key can hand out no scope that it lacks: use one that has it."
         )
@@ -202,6 +230,6 @@ def _make_insert(account_id: str, key: str, record: ApiKey) -> InsertRow:
         "digest": hash_key(key),
         "revoked_at": None,
         "created_at": format_rfc3339(record.created_at),
-        "doc": record.model_dump_json(exclude={"left_usd_today"}),
+        "doc": record.model_dump_json(exclude={"left_usd_today", "left_usd"}),
     }
     return InsertRow("api_keys", row)

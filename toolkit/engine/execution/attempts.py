@@ -19,7 +19,7 @@ from toolkit.engine.execution.result_size import estimate_result_size
 from toolkit.engine.execution.shutdown import ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord
-from toolkit.engine.money.allowance import DailyLimit
+from toolkit.engine.money.allowance import SpendingLimit
 from toolkit.engine.money.budget import InsufficientBudgetError, Reservation, reserve
 from toolkit.engine.money.call_bill import CallBill, find_cost
 from toolkit.engine.ranking import RankedCandidate
@@ -138,7 +138,7 @@ class AttemptLoop:
             return reply
 
     async def _reserve_cost(
-        self, job_run: JobRun, limits: Sequence[DailyLimit], bound: Decimal | None
+        self, job_run: JobRun, limits: Sequence[SpendingLimit], bound: Decimal | None
     ) -> Reservation:
         """Reserve what one request may come to, in every budget and allowance."""
         if bound is not None and not all(budget.can_reserve(bound) for budget in job_run.budgets):

@@ -21,7 +21,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
-from toolkit.engine.money.allowance import DailyLimit
+from toolkit.engine.money.allowance import SpendingLimit
 from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import ConnectionGate
@@ -46,7 +46,7 @@ class ChosenCandidate:
     candidate: RankedCandidate
     connection: Connection
     usd_per_s: Decimal | None
-    limits: Sequence[DailyLimit]
+    limits: Sequence[SpendingLimit]
 
 
 class CandidateSearch:
@@ -169,7 +169,7 @@ class CandidateSearch:
         return soonest_s + random.uniform(0, 0.1 * soonest_s)  # noqa: S311 - no secret
 
 
-def _find_budget_left(job_run: JobRun, limits: Sequence[DailyLimit]) -> BudgetLeft:
+def _find_budget_left(job_run: JobRun, limits: Sequence[SpendingLimit]) -> BudgetLeft:
     """Return what the budgets over a job leave as of now."""
     rooms = [budget.available for budget in job_run.budgets if budget.available is not None]
     return BudgetLeft(is_limited=bool(rooms or limits), available=min(rooms, default=None))

@@ -1,4 +1,4 @@
-"""Daily allowances of keys and accounts, kept in the store and shared by all processes."""
+"""Allowances of keys and accounts, daily or total, kept in the store for all processes."""
 
 import asyncio
 import json
@@ -34,22 +34,27 @@ WriteRecord: TypeAlias = Callable[[Sequence[Change]], "asyncio.Future[None]"]
 POLL_INTERVAL_S = 0.2  # how often to look for another process's settlements
 # A reservation older than this is stale, where no lock file tells that its process has gone.
 MAX_CALL_S = 3600.0
+# Ends the id of a row of all days. Pruning deletes rows whose last ten characters sort before
+# those of a day, which begin with a digit.
+TOTAL_PERIOD = "total-cost"
 
 
 @dataclass(frozen=True, slots=True)
-class DailyLimit:
-    """A daily spending limit.
+class SpendingLimit:
+    """A spending limit, of a day or in total.
 
     Attributes:
         allowance_id: the id that spending is counted under: the first of a chain of rotated keys,
             or an account.
         usd: how much.
         holder: who holds it, as the subject of a sentence.
+        is_daily: False for the total of all days.
     """
 
     allowance_id: str
     usd: Decimal
     holder: str
+    is_daily: bool = True
 
     @property
     def nano_usd(self) -> int:
@@ -58,8 +63,8 @@ class DailyLimit:
 
     @property
     def row_id(self) -> str:
-        """The id of today's row, by UTC."""
-        return f"{self.allowance_id}:{now():%Y-%m-%d}"
+        """The id of today's row, by UTC, or of the row of all days."""
+        return f"{self.allowance_id}:{f'{now():%Y-%m-%d}' if self.is_daily else TOTAL_PERIOD}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,8 @@ class Allowances:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._limits = ConfigurationCache(store, self._load_limits)
+        # Total limits of keys that are never stored, by the id of the key.
+        self._local_limits: dict[str, SpendingLimit] = {}
         self._released = asyncio.Event()  # set and replaced whenever something is released
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         # Reservations of this process whose settlement could not be written, by the day's spending
@@ -118,11 +125,12 @@ class Allowances:
         """
         for limit in await self.find_limits(context):
             whose = "a key" if limit.allowance_id != context.account_id else "an account"
+            kind = "a daily allowance" if limit.is_daily else "an allowance"
             raise RequestError(
                 ErrorCode.FORBIDDEN,
-                f"{limit.holder} has a daily allowance, and what is rented is billed by the hour"
-                f" whatever it does, so the allowance could not be kept to: use {whose} without"
-                " one, or an endpoint with workers_min 0.",
+                f"{limit.holder} has {kind}, and what is rented is billed by the hour whatever it"
+                f" does, so the allowance could not be kept to: use {whose} without one, or an"
+                " endpoint with workers_min 0.",
             )
 
     async def find_remaining(self, context: RequestContext) -> Decimal | None:
@@ -133,7 +141,7 @@ class Allowances:
         ]
         return min(rooms, default=None)
 
-    async def find_remaining_today(self, limit: DailyLimit) -> Decimal:
+    async def find_remaining_today(self, limit: SpendingLimit) -> Decimal:
         """Return what may still be spent today of one allowance, in US dollars; at least 0."""
         spent, _ = await self._read_totals(limit)
         return max(ZERO_USD, limit.usd - from_nano_usd(spent))
@@ -155,7 +163,7 @@ class Allowances:
         self,
         lease: Lease,
         call: tuple[str, int],
-        limits: Sequence[DailyLimit],
+        limits: Sequence[SpendingLimit],
         amount: Decimal | None,
         held: Reservation,
         record: WriteRecord,
@@ -187,7 +195,7 @@ class Allowances:
         self,
         lease: Lease,
         call: tuple[str, int],
-        limits: Sequence[DailyLimit],
+        limits: Sequence[SpendingLimit],
         amount: Decimal | None,
     ) -> list[AllowanceHold]:
         """Take an amount from each of the day's allowances, or from none of them."""
@@ -217,7 +225,7 @@ class Allowances:
                     await _wait_for_event(given_back, POLL_INTERVAL_S)
 
     async def _try_to_take(
-        self, lease: Lease, call: tuple[str, int], limits: Sequence[DailyLimit], nano: int
+        self, lease: Lease, call: tuple[str, int], limits: Sequence[SpendingLimit], nano: int
     ) -> list[AllowanceHold] | None:
         """Take an amount if it fits beside what is spent and reserved at this moment.
 
@@ -247,7 +255,7 @@ class Allowances:
             "created_at": format_rfc3339(now()),
         }
 
-    async def _must_wait(self, limits: Sequence[DailyLimit], nano: int) -> bool:
+    async def _must_wait(self, limits: Sequence[SpendingLimit], nano: int) -> bool:
         """Tell whether an amount still has to wait; refuse it where no waiting helps.
 
         Raises:
@@ -261,7 +269,7 @@ class Allowances:
             waits |= spent + reserved + nano > limit.nano_usd
         return waits
 
-    async def _read_totals(self, limit: DailyLimit) -> tuple[int, int]:
+    async def _read_totals(self, limit: SpendingLimit) -> tuple[int, int]:
         """Read what is spent of an allowance today, and what calls in flight hold beside it."""
         total, reservations = await self._store.get_spending(limit.row_id)
         self._unwritten[limit.row_id] &= {str(row["id"]) for row in reservations}
@@ -305,14 +313,14 @@ class Allowances:
         self._released.set()
         self._released = asyncio.Event()
 
-    async def find_limits(self, context: RequestContext) -> Sequence[DailyLimit]:
+    async def find_limits(self, context: RequestContext) -> Sequence[SpendingLimit]:
         """Find the limits that work counts against, the account's first.
 
         Nothing without a known bound is called where there is any.
         """
         return await self._limits.find((context.account_id, context.key_id))
 
-    async def _load_limits(self, whose: tuple[str, str | None]) -> Sequence[DailyLimit]:
+    async def _load_limits(self, whose: tuple[str, str | None]) -> Sequence[SpendingLimit]:
         """Load the limits of an account and a key of it."""
         account_id, key_id = whose
         found = []
@@ -323,21 +331,35 @@ class Allowances:
         # The key of a notebook's embedded engine is never stored.
         row = None if key_id is None else await self._store.get_row("api_keys", key_id, "doc")
         if row is not None:
-            limit = make_key_limit(ApiKey.model_validate_json(str(row["doc"])))
-            found += [] if limit is None else [limit]
+            found += make_key_limits(ApiKey.model_validate_json(str(row["doc"])))
+        elif key_id in self._local_limits:
+            found.append(self._local_limits[key_id])
         return tuple(found)
 
+    def limit_local_key(self, key_id: str, usd: float) -> None:
+        """Set the total limit of a key that is never stored, before its first use.
 
-def make_account_limit(account_id: str, usd: float) -> DailyLimit:
+        Args:
+            key_id: id of the key.
+            usd: maximum total cost, in US dollars.
+        """
+        limit = SpendingLimit(key_id, from_wire_usd(usd), "The key", is_daily=False)
+        self._local_limits[key_id] = limit
+
+
+def make_account_limit(account_id: str, usd: float) -> SpendingLimit:
     """Make the limit of an account from its daily US dollars."""
-    return DailyLimit(account_id, from_wire_usd(usd), "The account")
+    return SpendingLimit(account_id, from_wire_usd(usd), "The account")
 
 
-def make_key_limit(key: ApiKey) -> DailyLimit | None:
-    """Make the limit that a key's allowance sets; none where it has none."""
-    if key.max_cost_usd_per_day is None:
-        return None
-    return DailyLimit(key.allowance_id, from_wire_usd(key.max_cost_usd_per_day), "The key")
+def make_key_limits(key: ApiKey) -> list[SpendingLimit]:
+    """Make the limits that a key's allowances set, of a day and in total."""
+    allowances = ((key.max_cost_usd_per_day, True), (key.max_cost_usd, False))
+    return [
+        SpendingLimit(key.allowance_id, from_wire_usd(usd), "The key", is_daily=is_daily)
+        for usd, is_daily in allowances
+        if usd is not None
+    ]
 
 
 async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:
@@ -347,10 +369,11 @@ async def _wait_for_event(event: asyncio.Event, longest_s: float) -> None:
         return
 
 
-def _explain_exceeded(limit: DailyLimit, spent: int) -> str:
+def _explain_exceeded(limit: SpendingLimit, spent: int) -> str:
+    period = "a day" if limit.is_daily else "in total"
+    next_step = " it starts anew at midnight UTC." if limit.is_daily else " use another key."
     return (
-        f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} a day, of which"
+        f"{limit.holder} may spend {format_usd(limit.usd, exact=True)} {period}, of which"
         f" {format_usd(from_nano_usd(spent), exact=True)} is spent,"
-        " and the rest does not cover this;"
-        " it starts anew at midnight UTC."
+        f" and the rest does not cover this;{next_step}"
     )

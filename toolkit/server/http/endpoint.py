@@ -58,7 +58,7 @@ class OperationResponder:
             context = await authenticate_request(request, self._engine)
             # Before the body is read. And a stored answer must not be shown to a key that could
             # not have asked for it.
-            check_scope(context, operation.scope)
+            check_scope(context, operation)
         query = parse_query(request, operation)
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:

@@ -74,18 +74,25 @@ class ApiKeys(DeletableResource[ApiKey]):
         name: str | None = None,
         scopes: Sequence[Scope] | None = None,
         max_cost_usd_per_day: float | None = None,
+        max_cost_usd: float | None = None,
+        expires_in_s: int | None = None,
     ) -> account.KeyCreated:
         """Create another key; it is shown this once.
 
         Args:
             name: what it is for.
-            scopes: `read`, `write`, `admin`; the first two by default.
+            scopes: `read`, `write`, `admin`; the first two by default. `work` alone is for code
+                that asks for work and reads its results, and for nothing else.
             max_cost_usd_per_day: what all work asked for with it may cost in a day, by UTC.
+            max_cost_usd: maximum total cost of all work asked for with it, in US dollars.
+            expires_in_s: lifetime of the key, in seconds. None lets it live until it is revoked.
         """
         body = drop_none(
             name=name,
             scopes=None if scopes is None else list(scopes),
             max_cost_usd_per_day=max_cost_usd_per_day,
+            max_cost_usd=max_cost_usd,
+            expires_in_s=expires_in_s,
         )
         return self._http.request_record(
             account.KeyCreated, "POST", f"/{self.handle.resource}", json=body
