@@ -14,6 +14,7 @@ from toolkit.contract.base import now
 from toolkit.contract.errors import ErrorCode
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.settings import Settings
+from toolkit.store.maintenance.prune import prune_data_dir
 
 # The paths that such a key may ask for; any other has to be refused.
 WORK = {
@@ -90,6 +91,26 @@ def test_a_work_key_works_within_its_total_budget(owner: Client) -> None:
         pytest.raises(RequestError, match="in total"),
     ):
         lent.runs.create("llm.generate", asked)
+
+
+@pytest.mark.sqlite("a data directory is pruned by its path")
+def test_pruning_keeps_what_is_spent_of_a_total_budget(tmp_path: Path) -> None:
+    """Given a total budget that is partly spent, when old records are pruned, then it stays so."""
+    data_dir = tmp_path / "data"
+    with closing(Server(Settings(data_dir=data_dir, sandbox=True))) as server:
+        with Client(server.url, "") as nobody:
+            key = nobody.account.create("lead@example.org").api_key
+        with Client(server.url, key) as owner:
+            owner.connections.connect("openai")
+            made = owner.api_keys.create(scopes=["work"], max_cost_usd=1)
+            with Client(server.url, made.api_key) as lent:
+                lent.runs.create("llm.generate", {"objective": "Tides"}).wait(progress=False)
+            left = owner.api_keys.get(made.id).record.left_usd
+            assert left is not None
+            assert left < 1
+            prune_data_dir(data_dir, timedelta(0))
+            assert not list(owner.runs.list())
+            assert owner.api_keys.get(made.id).record.left_usd == left
 
 
 def test_a_key_hands_out_work_but_no_more_than_it_has(owner: Client) -> None:
