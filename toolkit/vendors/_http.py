@@ -17,6 +17,7 @@ import httpx
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Access, Flow, ProviderError, send
 from toolkit.plugins.json_reader import read_json
+from toolkit.plugins.key_redaction import REDACTED, redact_message
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 Json: TypeAlias = dict[str, Any]
@@ -24,6 +25,7 @@ Json: TypeAlias = dict[str, Any]
 Classification: TypeAlias = tuple[ErrorCode, bool | None]
 
 MAX_EXCERPT_CHARACTERS = 200
+MAX_QUOTED_CHARACTERS = 20 * MAX_EXCERPT_CHARACTERS  # the excerpt is taken from their beginning
 MAX_RETRY_AFTER_S = 3600.0
 REQUEST_ID_HEADERS = ("x-request-id", "request-id", "x-amzn-requestid", "trace-id")
 KEY_REFUSED: Classification = (ErrorCode.PROVIDER_AUTH_FAILED, False)
@@ -187,12 +189,10 @@ def redact_excerpt(said: object, access: Access) -> str:
 
     The vendor's ids of the endpoint and the pod are removed, too: they are not for callers.
     """
-    line = "".join(c if c.isprintable() else " " for c in said) if isinstance(said, str) else ""
-    secret = access.secret
-    if secret:
-        line = line.replace(secret, "[key]")
-    if len(secret) >= 12:  # echoed in part: its beginning, and whatever hides the rest
-        line = re.sub(re.escape(secret[:8]) + r"\S*", "[key]", line)
+    text = said[:MAX_QUOTED_CHARACTERS] if isinstance(said, str) else ""
+    line = "".join(c if c.isprintable() else " " for c in text)
+    if access.secret:
+        line = redact_message(line.replace(access.secret, REDACTED), access.secret)
     for name, what in ((access.endpoint, "the endpoint"), (access.pod, "the pod")):
         line = line.replace(name, what) if name else line
     return " ".join(line.split())[:MAX_EXCERPT_CHARACTERS]

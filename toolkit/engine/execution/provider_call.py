@@ -32,6 +32,7 @@ from toolkit.plugins import (
     TextRequest,
     Vendor,
 )
+from toolkit.plugins.key_redaction import redact_message
 from toolkit.settings import Timeouts
 from toolkit.store import AccountScope, Repository, StoreUnavailableError, UpdateRow
 
@@ -93,6 +94,8 @@ class ProviderCall:
                 is_large=measure_size(operation) > MAX_INLINE_BYTES,
             )
         except ProviderError as error:
+            if not core.is_reproducible:  # a replay has no secret, but a word in its place
+                error.message = redact_message(error.message, access.secret)
             if error.code is ErrorCode.PROVIDER_AUTH_FAILED:
                 error.retryable = await self._has_new_secret(access.secret)
             raise

@@ -21,6 +21,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.transport.driver import NO_HOOKS
 from toolkit.plugins import ProviderError, TextRequest, Vendor
+from toolkit.plugins.key_redaction import redact_message
 from toolkit.store import Change
 
 MAX_LISTED_MODELS = 200  # the most models of a provider in an answer
@@ -151,7 +152,8 @@ class Connections:
         except ProviderError as fault:
             refused = fault.code is ErrorCode.PROVIDER_AUTH_FAILED
             result.accepted = False if refused else None
-            result.error = ErrorInfo(code=fault.code.name, message=fault.message)
+            message = redact_message(fault.message, access.secret)
+            result.error = ErrorInfo(code=fault.code.name, message=message)
             gate.record_test(fault.code)
             if refused:
                 self._core.resolver.invalidate(connection.connection_type, connection.secret_ref)

@@ -1,20 +1,22 @@
 """Redaction of a vendor's key in its replies: whole, in pieces and encoded (promise P16)."""
 
-import base64
-import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import quote
 
 from toolkit.plugins import Reply
+from toolkit.plugins.key_redaction import (
+    CHUNK_CHARS,
+    MIN_PIECE_CHARS,
+    REDACTED,
+    list_key_forms,
+)
 
-REDACTED = "[key]"
-CHUNK_CHARS = 8
-# Shorter pieces also occur in unrelated texts.
-MIN_PIECE_CHARS = 2 * CHUNK_CHARS
 # Of a text that is still being written, this much of a key may be its beginning.
 MIN_HELD_CHARS = 4
+# An escape of JSON; those of printable ASCII and of the slash have a group.
+_ESCAPE = re.compile(r"\\(?:u00([2-7][0-9A-Fa-f])|(/)|.)", re.S)
 R = TypeVar("R", bound=Reply)
 # The chunks of one form of a key, each with its offset; and all forms with theirs.
 Chunks: TypeAlias = list[tuple[int, str]]
@@ -99,13 +101,13 @@ def _measure_overlap(text: str, form: str) -> int:
 def _redact_value(value: object, forms: Forms) -> object:
     match value:
         case str():
-            return _redact_text(value, forms)
+            return _redact_spelled(value, forms)
         case bytes():
             try:
                 text = value.decode("utf-8")
             except UnicodeDecodeError:
                 return value  # an image or audio: changing it would break it
-            return _redact_text(text, forms).encode() if _may_contain(value, forms) else value
+            return _redact_spelled(text, forms).encode()
         case list():
             return [_redact_value(one, forms) for one in value]
         case tuple() if type(value) is tuple:
@@ -117,8 +119,23 @@ def _redact_value(value: object, forms: Forms) -> object:
     return value
 
 
-def _may_contain(data: bytes, forms: Forms) -> bool:
-    return any(chunk.encode() in data for _, chunks in forms for _, chunk in chunks)
+def _redact_spelled(text: str, forms: Forms) -> str:
+    """Remove a key from a text, also if it is JSON that spells the key by escapes.
+
+    Such JSON is first written without the escapes that it does not need, which means the same.
+    """
+    if "\\" in text:
+        spelled = _ESCAPE.sub(_spell_plainly, text)
+        redacted = _redact_text(spelled, forms)
+        if redacted != spelled:
+            return redacted
+    return _redact_text(text, forms)
+
+
+def _spell_plainly(escape: re.Match[str]) -> str:
+    """Return the character of an escape, unless JSON needs the escape."""
+    character = chr(int(escape[1], 16)) if escape[1] else escape[2]
+    return character if character and character not in '"\\\x7f' else escape[0]
 
 
 def _redact_text(text: str, forms: Forms) -> str:
@@ -162,47 +179,9 @@ def _split_forms(secret: str) -> Forms:
     """
     return [
         (form, [(at, form[at : at + CHUNK_CHARS]) for at in _list_chunk_starts(form)])
-        for form in _list_forms(secret)
+        for form in list_key_forms(secret)
     ]
 
 
 def _list_chunk_starts(form: str) -> Iterable[int]:
     return range(0, len(form) - CHUNK_CHARS + 1, CHUNK_CHARS)
-
-
-def _list_forms(secret: str) -> Iterator[str]:
-    """List the forms that a key may have in a text; those of each secret part if it is JSON."""
-    for part in _list_secret_parts(secret):
-        if len(part) < CHUNK_CHARS:
-            continue  # too short to be a key: it occurs in many texts
-        seen = {
-            part,
-            quote(part, safe=""),
-            part.encode().hex(),
-            *_encode_base64_forms(part.encode()),
-        }
-        yield from sorted(seen, key=len, reverse=True)
-
-
-def _list_secret_parts(secret: str) -> Iterable[str]:
-    if not secret.lstrip().startswith("{"):
-        return [secret]
-    try:
-        members = json.loads(secret)
-    except ValueError:
-        return [secret]
-    if not isinstance(members, dict):
-        return [secret]
-    # A region or the name of a role is short, and not secret.
-    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE_CHARS]
-
-
-def _encode_base64_forms(secret: bytes) -> Iterator[str]:
-    """Return the part of a key's Base64 that is the same in any context, for each alignment."""
-    for before in range(3):
-        given = b"\0" * before + secret
-        whole = given[: len(given) // 3 * 3]
-        core = base64.b64encode(whole).decode()[4 if before else 0 :]
-        if len(core) >= CHUNK_CHARS:
-            yield core
-            yield core.replace("+", "-").replace("/", "_")

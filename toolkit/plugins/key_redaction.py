@@ -1,0 +1,83 @@
+"""Redaction of a key in messages, and the forms in which a vendor may echo it."""
+
+import base64
+import json
+import re
+import string
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+REDACTED = "[key]"
+CHUNK_CHARS = 8
+# In answers, shorter pieces also occur in unrelated texts.
+MIN_PIECE_CHARS = 2 * CHUNK_CHARS
+# The rest of a word that a piece of a key is found in is likely more of the key.
+_WORD_CHARACTERS = f"{string.ascii_letters}{string.digits}_+-"
+_WORD_REST = re.compile(r"[\w*+/=-]*")
+
+
+def redact_message(text: str, secret: str) -> str:
+    """Remove every piece of a key from a message, and the rest of the word that it is in.
+
+    Any `CHUNK_CHARS` characters in a row count as a piece: a message loses little if an unrelated
+    word goes, too.
+
+    >>> redact_message("it ends in xteen-signs!", "k3y-with-sixteen-signs")
+    'it ends in [key]!'
+    """
+    pieces = {
+        form[at : at + CHUNK_CHARS]
+        for form in list_key_forms(secret)
+        for at in range(len(form) - CHUNK_CHARS + 1)
+    }
+    kept: list[str] = []
+    start = at = 0
+    while at <= len(text) - CHUNK_CHARS:
+        if text[at : at + CHUNK_CHARS] not in pieces:
+            at += 1
+            continue
+        kept += [text[start:at].rstrip(_WORD_CHARACTERS), REDACTED]
+        while text[at : at + CHUNK_CHARS] in pieces:
+            at += 1
+        rest = _WORD_REST.match(text, at + CHUNK_CHARS - 1)
+        start = at = rest.end() if rest else at
+    return "".join((*kept, text[start:]))
+
+
+def list_key_forms(secret: str) -> Iterator[str]:
+    """List the forms that a key may have in a text; those of each secret part if it is JSON."""
+    for part in _list_secret_parts(secret):
+        if len(part) < CHUNK_CHARS:
+            continue  # too short to be a key: it occurs in many texts
+        seen = {
+            part,
+            part[::-1],
+            quote(part, safe=""),
+            part.encode().hex(),
+            *_encode_base64_forms(part.encode()),
+        }
+        yield from sorted(seen, key=len, reverse=True)
+
+
+def _list_secret_parts(secret: str) -> Iterable[str]:
+    if not secret.lstrip().startswith("{"):
+        return [secret]
+    try:
+        members = json.loads(secret)
+    except ValueError:
+        return [secret]
+    if not isinstance(members, dict):
+        return [secret]
+    # A region or the name of a role is short, and not secret.
+    return [one for one in members.values() if isinstance(one, str) and len(one) >= MIN_PIECE_CHARS]
+
+
+def _encode_base64_forms(secret: bytes) -> Iterator[str]:
+    """Return the part of a key's Base64 that is the same in any context, for each alignment."""
+    for before in range(3):
+        given = b"\0" * before + secret
+        whole = given[: len(given) // 3 * 3]
+        core = base64.b64encode(whole).decode()[4 if before else 0 :]
+        if len(core) >= CHUNK_CHARS:
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
