@@ -44,7 +44,7 @@ class RowBudget:
 
     Calls in other processes may share the budget, and see this one's runs only when they list them.
     So a call holds at most half of what is left before it lists the runs anew: whatever two calls
-    hold at the same time fits. If no run is under way, a call may hold all that is left, so two calls
+    hold at the same time fits. If no run is under way, a call may hold all that is left: two calls
     that find this at the same moment may exceed the limit by the cost of one row.
 
     Args:
