@@ -167,6 +167,15 @@ CHANGES: dict[str, tuple[str, str]] = {
         "def rate(): return rate.n\nrate.n = 1\ndef call(): return rate()",
         "rate.n = 2",
     ),
+    "function_docstring": (
+        "def rate(): 'one'\ndef call(): return rate.__doc__",
+        "rate.__doc__ = 'two'",
+    ),
+    "instance_whose_class_hides_its_dict": (
+        "class Rates:\n    @property\n    def __dict__(self): return {}\n"
+        "RATES = Rates()\nRATES.n = 1\ndef call(): return RATES.n",
+        "RATES.n = 2",
+    ),
     "cached_helper": (
         "@functools.cache\ndef rate(n): return n + 1\ndef call(): return rate(1)",
         "@functools.cache\ndef rate(n): return n + 2",
@@ -505,6 +514,8 @@ UNCHANGED: dict[str, str] = {
     "def call(): return [RATE.value, len(Rate)]",
     "flag": "class Rate(enum.Flag):\n    LOW = enum.auto()\n    HIGH = enum.auto()\n"
     "RATE = Rate.LOW | Rate.HIGH\ndef call(): return RATE.value",
+    "flags_combined_in_the_call": "class Rate(enum.Flag):\n    LOW = 1\n    HIGH = 2\n"
+    "def call(): return [(Rate.LOW | Rate.HIGH).value, (~Rate.LOW).value]",
     "named_tuple": "class Rate(typing.NamedTuple):\n    n: int = 1\nRATE = Rate()\n"
     "def call(): return RATE.n",
     "abstract_class": "class Shape(abc.ABC):\n    @abc.abstractmethod\n    def size(self): ...\n"

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import enum
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,9 @@ _DERIVED = frozenset(
     }
 )  # fmt: skip
 
+# A flag keeps each combination of its members here when it is first made.
+_FLAG_CACHES = frozenset({"_value2member_map_"})
+
 
 def list_members(kind: type) -> Iterator[tuple[str, object]]:
     """Yield the members of a class that its behaviour depends on, in their order."""
@@ -23,7 +27,7 @@ def list_members(kind: type) -> Iterator[tuple[str, object]]:
     for name, member in members.items():
         if name == "__pydantic_decorators__":
             yield name, _list_decorators(member)
-        elif name not in _DERIVED:
+        elif name not in _DERIVED and not (name in _FLAG_CACHES and issubclass(kind, enum.Flag)):
             yield name, member
     if "_abc_impl" in members:
         yield "registered subclasses", _list_registered(kind)

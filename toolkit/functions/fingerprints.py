@@ -323,8 +323,8 @@ class _Reader:
         self._write("function", home.encode())
         if not is_own:  # what it calls is as its version says; what it closes over is the caller's
             self._write_installed("installed", home, function.__qualname__)
-        if place[0] is not None:  # two functions of other names may be equal
-            self._write("name", function.__qualname__.encode())
+        if self._numbers[id(function)]:  # the name of the first function does not count
+            self._put(place, (function.__name__, function.__qualname__, function.__doc__))
         self._put(place, function.__code__)
         self._put((place, "a default"), function.__defaults__)
         self._put_all(

@@ -8,6 +8,7 @@ content of every other type, and of every type that a C extension adds hidden st
 import array
 import collections
 import datetime
+import enum
 import functools
 import gc
 import logging
@@ -242,9 +243,10 @@ if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict
     # Later versions of Python have type variables that are written in C.
     for _kind in (typing.TypeVar, typing.ParamSpec):
         CONTENTS[_kind] = _read_type_variable
-# Attributes of these that hold no more than their content does, or a lock.
+# Attributes that hold a lock, or no more than the rest of the content does.
 HIDDEN_ATTRIBUTES: dict[type, frozenset[str] | None] = {
     functools.cached_property: frozenset({"lock"}),
+    enum.Flag: frozenset({"_inverted_"}),  # kept from the first time that it is computed
     logging.Logger: None,  # all of them
 }
 
@@ -306,6 +308,8 @@ def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]
                 except AttributeError:  # not set
                     continue
     attributes = _find_dict(value)
+    if attributes is None and kind.__dictoffset__ and kind is not layout:  # the class hides it
+        raise UnknownContentError
     for name, held in () if attributes is None else list(dict.items(attributes)):
         if name not in hidden:
             yield name, held
