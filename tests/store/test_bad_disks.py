@@ -1,6 +1,7 @@
 """Disks that fill, turn read-only or lie: refused in the open, read on, and well again after."""
 
 import hashlib
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,18 +11,20 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.store.disks import Disk, small_disk
+from tests.store.roots import acquire
 from tests.support.embedded import get_thread
 from tests.support.sqlite import get_sqlite
-from tests.support.timing import PATIENCE_S, check_stays, wait_until
+from tests.support.timing import PATIENCE_S, check_stays, wait_until, wait_until_async
 from toolkit import Client, Run, Workflow
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
-from toolkit.store import Store
+from toolkit.store import Store, UpdateRow
 
 pytestmark = pytest.mark.sqlite("the disk of its file")
 
+LEASE_S = 1.0
 ASKED = {"objective": "One line on tides"}
 
 
@@ -146,6 +149,33 @@ def test_a_result_is_stored_on_a_full_disk_and_nothing_new_is_called(
         assert late.result().status == "completed"
     assert [call.billed for call in faults.calls] == [True, True]
     assert client.artifacts.content(shown.artifact_id or "") == content
+
+
+async def test_leases_that_ended_on_a_full_disk_stay_with_their_owner(disk: Disk) -> None:
+    """Given a lease that nobody could renew, when there is space again, then its owner has it.
+
+    The other engine is idle, and looks for abandoned work at the very moment.
+    """
+    first, second = [await Store.open(disk.path / "data", lease_s=LEASE_S) for _ in range(2)]
+    (held,) = await acquire(first, "run_a")
+    disk.fill()
+
+    async def has_ended() -> bool:
+        (row,) = await second.find_rows("roots")
+        return bool(row["lease_until"] < time.monotonic())
+
+    await wait_until_async(has_ended)
+    with pytest.raises(ServiceError):
+        await second.leases.claim(10)
+    with pytest.raises(ServiceError):
+        first.leases.renew()
+    disk.empty()
+    assert await second.leases.claim(10) == []
+    first.leases.renew()
+    assert await second.leases.claim(10) == []
+    await first.write([UpdateRow("roots", "run_a", {"cancel_requested": False})], lease=held)
+    await first.close()
+    await second.close()
 
 
 async def test_bytes_that_do_not_fit(disk: Disk) -> None:
