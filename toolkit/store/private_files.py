@@ -1,4 +1,4 @@
-"""Files and folders that only their owner can read, whatever the umask is.
+"""Files and folders that only their owner can read, under any umask.
 
 A data directory has prompts, answers and digests of keys, so no other user of the machine reads it.
 """
@@ -36,7 +36,7 @@ def open_private(path: str, flags: int) -> int:
     """Open a file, and take the rights of others from it: an opener for `open`."""
     handle = os.open(path, flags, FILE_MODE)
     if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(handle).st_mode) != FILE_MODE:
-        with suppress(PermissionError):  # the file of another user, who let this one write it
+        with suppress(PermissionError):  # another user owns the file
             os.fchmod(handle, FILE_MODE)
     return handle
 
@@ -53,8 +53,8 @@ def create_private_file(path: Path) -> None:
 def make_data_dir_private(data_dir: Path) -> None:
     """Take the rights of others from a data directory, and from all that is in it.
 
-    A folder with anything else in it, such as a home directory, keeps its own mode. What belongs to
-    another user stays as it is, and links are not followed.
+    A folder with other files in it, such as a home directory, keeps its own mode. Files of other
+    users keep theirs, and links are not followed.
     """
     if os.name == "nt":
         return

@@ -32,7 +32,7 @@ _FORBIDDEN_TEX = re.compile(
     r"|let|futurelet|(?:re)?new|provide|Declare|csname|catcode|special|begingroup|unicode|bbox)",
     re.IGNORECASE,
 )
-# Opening delimiters of formulas, with the closing ones.
+# Opening delimiters of formulas, with their closing delimiters.
 _BRACKETS = {"\\(": "\\)", "\\[": "\\]"}
 
 
@@ -139,7 +139,7 @@ def _render_link_opening(url: str, title: str) -> str:
 
 
 def _render_image(token: "Token") -> str:
-    """Render a picture as a link to it, because whoever serves it would learn of its reader."""
+    """Render a picture as a link to it, because a request to its server would reveal the reader."""
     opening = _render_link_opening(str(token.attrGet("src") or ""), "")
     return f"{opening}{_render_alt(token)}</a>"
 
