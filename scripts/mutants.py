@@ -1,0 +1,132 @@
+"""Plant bugs one at a time, and tell which the nearest tests catch.
+
+`python scripts/mutants.py` runs all of `scripts/mutants.toml`; names of mutants run those. Each is
+a copy of the project with one text replaced, in which the tests named next to it run. A mutant is
+caught if they fail, has survived if they pass, and hangs if they take longer than `--timeout`
+seconds. Exits with 1 unless at least `--caught` percent are caught and none hangs. Run it by hand:
+all mutants together take half an hour.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LIST = ROOT / "scripts" / "mutants.toml"
+COPIED = ("toolkit", "tests", "benchmarks", "notebooks", "docs", "pyproject.toml", "README.md")
+# The exit status of pytest if a test failed; others mean that it could not run them.
+FAILED = 1
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A planted bug.
+
+    Attributes:
+        name: its name in the list.
+        file: the file that it changes, relative to the root.
+        old: a text that occurs once in the file.
+        new: the text that replaces it.
+        tests: arguments of pytest that select the nearest tests.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: list[str]
+
+
+def read_mutants() -> list[Mutant]:
+    """Read the list, in its order."""
+    listed = tomllib.loads(LIST.read_text(encoding="utf-8"))["mutants"]
+    return [Mutant(name, **fields) for name, fields in listed.items()]
+
+
+def plant(mutant: Mutant, folder: Path) -> None:
+    """Change the file of a mutant in a copy of the project.
+
+    Raises:
+        ValueError: the text to replace does not occur exactly once.
+    """
+    path = folder / mutant.file
+    text = path.read_text(encoding="utf-8")
+    if text.count(mutant.old) != 1:
+        raise ValueError(f"{mutant.name}: {text.count(mutant.old)} places in {mutant.file}")
+    path.write_text(text.replace(mutant.old, mutant.new), encoding="utf-8")
+
+
+def copy_project(folder: Path) -> None:
+    """Copy the parts of the project that tests read."""
+    for name in COPIED:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name)
+        else:
+            shutil.copy(source, folder / name)
+
+
+def try_mutant(mutant: Mutant, timeout_s: float) -> str:
+    """Run the nearest tests on a mutant and return `caught`, `survived`, `hung` or `broken`."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        copy_project(folder)
+        plant(mutant, folder)
+        command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", *mutant.tests]
+        command += ["-p", "no:cacheprovider", "--timeout", str(timeout_s / 2)]
+        began = time.monotonic()
+        try:
+            done = subprocess.run(  # noqa: S603 - our own arguments
+                command,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": made},
+                capture_output=True,
+                text=True,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return report(mutant, "hung", began, "")
+    outcome = {0: "survived", FAILED: "caught"}.get(done.returncode, "broken")
+    if "Timeout >" in done.stdout:
+        outcome = "hung"
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    detail = done.stdout[-2000:] if outcome == "broken" else "".join(failed[:1])
+    return report(mutant, outcome, began, detail)
+
+
+def report(mutant: Mutant, outcome: str, began: float, detail: str) -> str:
+    """Print a line on a mutant, and return its outcome."""
+    took_s = time.monotonic() - began
+    print(f"{outcome:8} {took_s:6.1f} s  {mutant.name}  {detail}", flush=True)
+    return outcome
+
+
+def main() -> int:
+    """Try the mutants that are named, or all."""
+    parser = argparse.ArgumentParser(description="Plant bugs, and tell which the tests catch.")
+    parser.add_argument("names", nargs="*", help="names of mutants; all by default")
+    parser.add_argument("--timeout", type=float, default=300.0, help="seconds for each mutant")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at once")
+    parser.add_argument("--caught", type=float, default=91.0, help="percent that must be caught")
+    given = parser.parse_args()
+    mutants = [m for m in read_mutants() if not given.names or m.name in given.names]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        outcomes = list(pool.map(partial(try_mutant, timeout_s=given.timeout), mutants))
+    counts = {outcome: outcomes.count(outcome) for outcome in sorted(set(outcomes))}
+    print(f"{len(mutants)} mutants: {counts}")
+    caught = 100 * outcomes.count("caught") / max(1, len(outcomes))
+    return 0 if caught >= given.caught and "hung" not in outcomes else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Waits before a call is tried again: the time that the vendor asks for, and the shortest one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from toolkit import Client
+from toolkit.sandbox import Faults
+from toolkit.settings import Settings
+
+ASKED = {"objective": "One line on tides"}
+
+
+@pytest.fixture
+def faults() -> Faults:
+    """The faults of the vendors, and the log of their calls."""
+    return Faults()
+
+
+@pytest.fixture
+def client(settings: Settings, faults: Faults) -> Iterator[Client]:
+    """A client of two providers, which waits at most 0.6 s before the same one is called again."""
+    patient = settings.model_copy(update={"retry_cap_s": 0.6, "retries": 2})
+    with Client.local(settings=patient, faults=faults) as client:
+        for connection in client.connections.list():
+            if connection.record.provider not in ("minimax", "openai"):
+                client.connections.delete(connection.id)
+        yield client
+
+
+def test_a_retry_waits_as_long_as_the_vendor_asks(client: Client, faults: Faults) -> None:
+    """Given an answer with Retry-After, then the same vendor is called again no sooner."""
+    faults.fail("openai", status=429, headers={"Retry-After": "0.4"}, times=1)
+    run = client.runs.create("llm.generate", ASKED, provider="openai").wait()
+    assert [attempt.status for attempt in run.record.attempts] == ["failed", "completed"]
+    refused, served = [call for call in faults.calls if call.path.endswith("/completions")]
+    assert served.at_s - refused.at_s >= 0.4
+
+
+def test_a_run_waits_for_the_provider_that_is_free_first(client: Client, faults: Faults) -> None:
+    """Given two providers that cool down, then a run waits for the shorter of the two times."""
+    for provider, wait_s in (("minimax", "3600"), ("openai", "1")):
+        faults.fail(provider, status=429, headers={"Retry-After": wait_s}, times=1)
+        failed = client.runs.create("llm.generate", ASKED, provider=provider).wait(check=False)
+        assert failed.error.code == "PROVIDER_RATE_LIMITED"
+    run = client.runs.create("llm.generate", ASKED).wait()
+    assert run.provider == "openai"

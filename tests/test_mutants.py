@@ -1,0 +1,21 @@
+"""The planted bugs of `scripts/mutants.py` can be planted; trying them takes half an hour."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
+from mutants import ROOT, read_mutants
+
+MUTANTS = read_mutants()
+
+
+def test_every_planted_bug_has_its_place_and_its_tests() -> None:
+    """Given the list, then each text occurs once, is changed, and its tests are there."""
+    assert len(MUTANTS) >= 60
+    for mutant in MUTANTS:
+        text = (ROOT / mutant.file).read_text(encoding="utf-8")
+        assert text.count(mutant.old) == 1, mutant.name
+        assert mutant.new != mutant.old, mutant.name
+        paths = [test.partition("::")[0] for test in mutant.tests if test.startswith("tests/")]
+        assert paths, mutant.name
+        assert all((ROOT / path).exists() for path in paths), mutant.name
