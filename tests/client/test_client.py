@@ -208,7 +208,7 @@ def test_a_collection_is_indexed_by_place_and_id() -> None:
     assert runs._ipython_key_completions_() == ["run_1", "run_2"]
     assert list(runs.to_frame()["status"]) == ["running", "running"]
     assert repr(runs) == "<2 runs, and more>"
-    assert "<table>" in runs._repr_html_()
+    assert "<table" in runs._repr_html_()
     with pytest.raises(KeyError):
         runs["run_3"]
 
