@@ -748,6 +748,18 @@ def test_a_change_during_a_call_is_noticed(client: Client, tmp_path: Path) -> No
     assert (node.value, node.cached_from) == (1, None)
 
 
+def test_a_call_may_fill_a_cached_property(tmp_path: Path) -> None:
+    """Given a `cached_property` that a call fills, then a new kernel finds the result."""
+    source = (
+        "class Rates:\n    @functools.cached_property\n    def n(self): return [1]\n"
+        "RATES = Rates()\ndef call(): return RATES.n"
+    )
+    for is_cached in (False, True):
+        with Client.local(tmp_path, sandbox=True) as client:
+            node = run(client, define(source)["call"])
+            assert (node.value, bool(node.cached_from)) == ([1], is_cached)
+
+
 def test_warns_once_of_what_cannot_be_digested(client: Client) -> None:
     """Given a function that reads several opaque objects, then one warning names all of them."""
     space: dict[str, Any] = {"__name__": "__main__"}

@@ -93,6 +93,14 @@ def fingerprint_function(function: Callable[..., object]) -> Fingerprint:
     return _Reader(reads_globals=True).read(function)
 
 
+def fingerprint_inputs(function: Callable[..., object]) -> Fingerprint:
+    """Return the digest of all that `fingerprint_function` reads, but for computed properties.
+
+    A call that fills a `functools.cached_property` changes no input of the function.
+    """
+    return _Reader(reads_globals=True, ignores_computed=True).read(function)
+
+
 class _EnoughError(Exception):
     """Nothing that is still to be read changes the outcome."""
 
@@ -105,7 +113,14 @@ class _Reader:
     no deep recursion.
     """
 
-    def __init__(self, *, reads_globals: bool, within: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        *,
+        reads_globals: bool,
+        ignores_computed: bool = False,
+        within: frozenset[int] = frozenset(),
+    ) -> None:
+        self._ignores_computed = ignores_computed
         self._hash = hashlib.sha256()
         self._unseen: dict[str, None] = {}
         self._reads_globals = reads_globals
@@ -264,6 +279,8 @@ class _Reader:
         if kind in INLINE or kind in (set, frozenset):
             return
         for name, attribute in list_attributes(value, layout):
+            if self._ignores_computed and _is_computed(kind, name):
+                continue
             self._write("attribute", b"")
             self._put(place, name)
             self._put((place, Attribute(name)), attribute)
@@ -275,7 +292,11 @@ class _Reader:
             raise UnknownContentError
         digests: list[tuple[str, object]] = []
         for value in (set if isinstance(values, set) else frozenset).__iter__(values):
-            reader = _Reader(reads_globals=self._reads_globals, within=self._within | {id(values)})
+            reader = _Reader(
+                reads_globals=self._reads_globals,
+                ignores_computed=self._ignores_computed,
+                within=self._within | {id(values)},
+            )
             digests.append((reader.read(value).digest, value))
             if reader._unseen and self._reads_globals:
                 raise UnknownContentError
@@ -537,6 +558,12 @@ def _is_unknown_identity(value: object, layout: type) -> bool:
     if layout is not object or isinstance(value, (enum.Enum, BaseModel)):
         return False
     return not dataclasses.is_dataclass(value)
+
+
+def _is_computed(kind: type, name: str) -> bool:
+    """Return True for an attribute that a `functools.cached_property` of the class computes."""
+    members = (vars(level)[name] for level in kind.__mro__ if name in vars(level))
+    return isinstance(next(members, None), functools.cached_property)
 
 
 def _list_annotations(function: types.FunctionType) -> object:

@@ -9,7 +9,7 @@ from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.suggestions import truncate_text
 from toolkit.contract.workflows import FUNCTION_CAPABILITY, Node, NodeCreate
 from toolkit.functions.calls import FunctionCall
-from toolkit.functions.fingerprints import fingerprint_function
+from toolkit.functions.fingerprints import fingerprint_function, fingerprint_inputs
 from toolkit.functions.table import MAX_NAME_CHARS, FunctionTable, RegisteredFunction
 from toolkit.functions.values import describe_value
 from toolkit.plugins import Blob, Call, Capability, Flow, Result
@@ -66,12 +66,14 @@ def make_function_capability(table: FunctionTable | None) -> Capability:
         blob = yield from run_function(calling.run, calling.cancel)
         return Result(describe_value(blob), blob)
 
-    def digest_function(given: FunctionInput) -> str | None:
+    def digest_function(given: FunctionInput) -> tuple[str, str] | None:
         registered = None if table is None else table.find(given.function, given.digest)
         if registered is None:
             return None
         fingerprint = fingerprint_function(registered.function)
-        return None if fingerprint.unseen else fingerprint.digest
+        if fingerprint.unseen:
+            return None
+        return fingerprint.digest, fingerprint_inputs(registered.function).digest
 
     return Capability(
         id=_ID,

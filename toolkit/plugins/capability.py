@@ -114,9 +114,10 @@ class Capability:
         reads_upstream: whether its flow reads the upstream artifacts that fill no field, too.
         calls_back: whether it calls the caller's own code, which may wait for other jobs, and so is
             not counted among them.
-        state: a function that returns a digest of everything beside the input that the result
-            depends on. It is called in a thread, before and after each cached call. The result is
-            stored only if both digests are equal, and never if the digest is None.
+        state: a function that returns the digests of everything beside the input that the result
+            depends on. It is called in a thread, before and after each cached call. The first
+            digest is part of the cached result's key. The result is stored only if the second
+            digest is the same before and after, and never if the function returns None.
         cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
             process is started, and has their modules, by then.
         resources: what a machine of a cluster must have to spare for each step that its flow runs
@@ -143,7 +144,7 @@ class Capability:
     produces: str = "application/json"
     reads_upstream: bool = False
     calls_back: bool = False
-    state: Callable[[Any], str | None] | None = None
+    state: Callable[[Any], tuple[str, str] | None] | None = None
     cpu_steps: tuple[Callable[..., object], ...] = ()
     resources: Mapping[str, float] = field(default_factory=dict)
     estimate: Callable[[Any], Operation[Any] | None] = lambda _input: None

@@ -169,7 +169,7 @@ class JobExecutor:
             state = await self._read_state(job_run, call)
             if state is None:
                 return await self._execute_flow(job_run, call)
-            job_run.digests["state"] = state
+            job_run.digests["state"], job_run.state_check = state
         key = await ask_store(self._core, partial(self._cache.find_key, job_run, call))
         async with self._cache.locks.hold(key):
             find_or_claim = partial(self._cache.find_or_claim, key, job_run)
@@ -181,17 +181,19 @@ class JobExecutor:
             await asyncio.shield(ended.durable)
             return ended
 
-    async def _read_state(self, job_run: JobRun, call: Call[Any]) -> str | None:
-        """Return the digest of everything beside the input that a result depends on."""
-        state = cast("Callable[[Any], str | None]", job_run.capability.state)
+    async def _read_state(self, job_run: JobRun, call: Call[Any]) -> tuple[str, str] | None:
+        """Return the digests of everything beside the input that a result depends on."""
+        state = cast("Callable[[Any], tuple[str, str] | None]", job_run.capability.state)
         return await self._core.driver.run_in_thread(partial(state, call.input), job_run.account_id)
 
     async def _is_state_unchanged(self, job_run: JobRun, call: Call[Any]) -> bool:
         """Return True if a result may be stored: it was made by the state that its key has."""
         if job_run.capability.state is None:
             return True
-        state = job_run.digests.get("state")
-        return state is not None and state == await self._read_state(job_run, call)
+        if "state" not in job_run.digests:
+            return False
+        state = await self._read_state(job_run, call)
+        return state is not None and state[1] == job_run.state_check
 
     async def _complete_from_cache(
         self, job_run: JobRun, earlier: JobRecord, kept: StoredArtifact

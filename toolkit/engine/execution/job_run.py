@@ -71,6 +71,7 @@ class JobRun:
         close_work_item: returns the change that closes its work item, where that ends with it.
         earlier_attempts: how many attempts there were before the try that is under way.
         digests: the SHA-256 of the artifact that each artifact field names.
+        state_check: digest of the capability's state before the call, to compare it afterwards.
         cache_claim: id of its claim in the cache of results, which its final write deletes.
         room: the disk space that is held for the result of its call; None before the first call.
     """
@@ -94,6 +95,7 @@ class JobRun:
     close_work_item: Callable[[], Change] | None = None
     earlier_attempts: int = 0
     digests: dict[str, str] = field(default_factory=dict)
+    state_check: str = ""
     cache_claim: str | None = None
     room: RoomHold | None = None
 
