@@ -28,7 +28,8 @@ WORDS = {
     39: "allowance|charged", 40: "fits|process", 41: "locked|reading|work", 42: "retry|wait",
     43: "upload|download", 44: "records", 45: "condition|collector", 46: "profile",
     47: "share", 48: "function",
-    49: "worker", 53: "function|value", 54: "worker|scheduler",
+    49: "worker", 53: "function|value", 54: "worker|scheduler", 56: "socket|signature|server",
+    58: "compressed",
 }  # fmt: skip
 
 

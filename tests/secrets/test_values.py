@@ -99,7 +99,7 @@ def client(listener: Listener, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_what_cannot_be_a_key_is_not_sent(
     client: Client, listener: Listener, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Given a pointer to another value than a key, then neither a test nor a run sends it."""
+    """Given a variable that holds no key, then neither a test nor a run sends its value."""
     monkeypatch.setenv("SOME_VARIABLE", NO_KEYS[name])
     listener.received.clear()
     tested = client.connections.test(client.connections.list()[0].id).record
