@@ -305,7 +305,10 @@ class Settings(BaseSettings):
     max_concurrent_jobs: int = Field(default=256, ge=1)
     max_concurrent_jobs_per_account: int = Field(default=128, ge=1)
     cpu_workers: int | None = Field(
-        default=None, ge=1, description="worker processes; as many as cores, and at least 2"
+        default=None,
+        ge=1,
+        description="number of CPU steps at once, by default as many as cores, and at least 2; one"
+        " more worker process is for an account that runs no step",
     )
     cpu_timeout_s: float = Field(default=60.0, gt=0, description="of one step in a worker process")
     cpu_memory_bytes: int | None = Field(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support import worker_functions
-from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
+from tests.support.timing import PATIENCE_S, Watch, wait_until_async, yield_turns
 from toolkit.contract.errors import ErrorCode
 from toolkit.engine.transport.worker_pool import WorkerPool
 from toolkit.media.sounds import measure_mp3_ms
@@ -142,7 +142,7 @@ async def test_a_signal_ends_no_work(tmp_path: Path, disturb: Callable[[int], No
 
 
 async def test_accounts_take_turns(pool: WorkerPool, tmp_path: Path) -> None:
-    """Given much work of one account in the queue, another one's is done after the next of it."""
+    """Given a full pool and many steps of one account, another account's step is the second."""
     os.mkfifo(tmp_path / "gate")
     done: list[str] = []
 
@@ -150,15 +150,57 @@ async def test_accounts_take_turns(pool: WorkerPool, tmp_path: Path) -> None:
         await do(pool, worker_functions.double, number, account=account)
         done.append(account)
 
-    gate = asyncio.create_task(do(pool, worker_functions.wait_for, str(tmp_path / "gate")))
+    os.mkfifo(tmp_path / "other")
+    gates = [
+        asyncio.create_task(do(pool, worker_functions.wait_for, str(tmp_path / path), account=name))
+        for name, path in (("a", "gate"), ("c", "other"))
+    ]
     await yield_turns()
     many = [asyncio.create_task(one("a", number)) for number in range(8)]
     await yield_turns()
     many.append(asyncio.create_task(one("b", 0)))
     await yield_turns()
     await asyncio.to_thread((tmp_path / "gate").write_bytes, b"open")
-    await asyncio.gather(gate, *many)
+    await asyncio.gather(gates[0], *many)
     assert done.index("b") == 1
+    await asyncio.to_thread((tmp_path / "other").write_bytes, b"open")
+    await gates[1]
+
+
+async def test_full_pool_of_one_account_does_not_delay_another(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    """Given an account whose steps fill the pool and never end, another account is served."""
+    os.mkfifo(tmp_path / "gate")
+    endless = [
+        asyncio.create_task(do(pool, worker_functions.wait_for, str(tmp_path / "gate")))
+        for _ in range(3)
+    ]
+    await yield_turns()
+    async with asyncio.timeout(PATIENCE_S / 4):
+        assert await do(pool, worker_functions.double, 4, account="b") == 8
+    for task in endless:
+        task.cancel()
+    await asyncio.wait(endless)
+
+
+async def test_reports_the_time_that_a_step_waits_for_a_slot(
+    pool: WorkerPool, tmp_path: Path
+) -> None:
+    """Given a full pool, a step reports its wait when it starts, or when it is cancelled."""
+    os.mkfifo(tmp_path / "gate")
+    waits: list[float] = []
+    step = RunInProcess(worker_functions.wait_for, (str(tmp_path / "gate"),))
+    tasks = [
+        asyncio.create_task(pool.dispatch(step, "a", on_queued=waits.append)) for _ in range(2)
+    ]
+    watch = Watch()
+    await wait_until_async(lambda: watch.measure_elapsed_s() > 0.05)
+    assert len(waits) == 1
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
+    assert waits[0] < 0.05 <= waits[1]
 
 
 async def test_close_ends_what_runs(tmp_path: Path) -> None:

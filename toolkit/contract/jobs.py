@@ -199,7 +199,10 @@ class Job(Record):
     attempts: list[Attempt] = Field(default_factory=list)
     retry_count: int = 0
     latency_ms: int | None = None
-    queue_ms: int | None = None
+    queue_ms: int | None = Field(
+        default=None,
+        description="milliseconds that the job waited for a job slot and for CPU slots",
+    )
     cached: bool = False
     cached_from: str | None = Field(
         default=None, description="the job whose result was used again, at no cost"

@@ -213,7 +213,10 @@ class JobExecutor:
 
     async def _execute_flow(self, job_run: JobRun, call: Call[Any]) -> JobOutcome:
         capability = job_run.capability
-        hooks = FlowHooks(on_pause=partial(write_detail, self._core.store, job_run))
+        hooks = FlowHooks(
+            on_pause=partial(write_detail, self._core.store, job_run),
+            on_queued=job_run.add_queue_time,
+        )
         if capability.operation is not None:
             check = partial(self._core.quotas.check_storage, job_run.account_id, 1)
             await ask_store(self._core, check)  # before it is paid

@@ -189,6 +189,12 @@ class JobRun:
             self.resource_id, f"{self.kind}.{state}", data, format_rfc3339(at), job.id
         )
 
+    def add_queue_time(self, seconds: float) -> None:
+        """Count the wait for a CPU slot as time in the queue, and not as latency."""
+        self.job.queue_ms = (self.job.queue_ms or 0) + int(seconds * 1000)
+        if self.started_monotonic is not None:
+            self.started_monotonic += seconds
+
     def collect_final_changes(
         self, status: FinalStatus, error: ErrorInfo | None = None
     ) -> list[Change]:

@@ -80,6 +80,7 @@ class ProviderCall:
         hooks = FlowHooks(
             on_submitted=self._store_submission,
             on_pause=partial(write_detail, core.store, self._job_run),
+            on_queued=self._job_run.add_queue_time,
             on_request=self._permit_request,
             on_outcome=self._bill.note_outcome,
             on_text=ignore_text if shown is None else shown.add,

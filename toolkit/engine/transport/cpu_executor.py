@@ -11,9 +11,14 @@ from toolkit.workers.serialization import NotSerializableError
 
 NO_RESOURCES: Mapping[str, float] = {}
 OnWait = Callable[[str | None], None]  # is told what a step waits for, and none once it does not
+OnQueued = Callable[[float], None]  # receives the seconds for which a step waited to be started
 
 
 def ignore_wait(_detail: str | None) -> None:
+    """Do nothing."""
+
+
+def ignore_queued(_seconds: float) -> None:
     """Do nothing."""
 
 
@@ -30,6 +35,7 @@ class CpuExecutor(Protocol):
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,
         on_wait: OnWait = ignore_wait,
+        on_queued: OnQueued = ignore_queued,
     ) -> object:
         """Run a step and return its result; cancelling this ends it at once.
 
@@ -38,6 +44,7 @@ class CpuExecutor(Protocol):
             account_id: the account that takes turns with others.
             resources: what the machine must have to spare; only a cluster has others than this one.
             on_wait: is told what it waits for, beside its turn.
+            on_queued: the function that receives the seconds before the step was started.
 
         Raises:
             NotSerializableError: an argument or the result cannot travel.

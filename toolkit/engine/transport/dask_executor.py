@@ -13,7 +13,9 @@ from toolkit.contract.version import read_installed_version
 from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
+    OnQueued,
     OnWait,
+    ignore_queued,
     ignore_wait,
     is_answer,
     make_timeout,
@@ -88,16 +90,21 @@ class DaskExecutor:
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,
         on_wait: OnWait = ignore_wait,
+        on_queued: OnQueued = ignore_queued,
     ) -> object:
         """Run a step on a worker of the cluster; accounts that wait are served in turn."""
         if step.here:
-            return await self._local.dispatch(step, account_id, resources)
+            return await self._local.dispatch(step, account_id, resources, on_queued=on_queued)
         call = self._make_call(step, resources)
         encode_message(call)  # what cannot travel is refused before there is a cluster
         while True:
-            # Before it takes a place, which others need that have a worker.
-            await self._wait_for_worker(resources, on_wait)
-            await self._semaphore.acquire(account_id)
+            began = time.monotonic()
+            try:
+                # Before it takes a place, which others need that have a worker.
+                await self._wait_for_worker(resources, on_wait)
+                await self._semaphore.acquire(account_id)
+            finally:
+                on_queued(time.monotonic() - began)
             try:
                 answer = await self._run_until_answered(step, call, resources)
             except _NoWorkerError:

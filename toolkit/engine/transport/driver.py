@@ -19,7 +19,12 @@ from toolkit.engine.transport.answers import (
     ignore_text,
     read_answer,
 )
-from toolkit.engine.transport.cpu_executor import NO_RESOURCES, CpuExecutor
+from toolkit.engine.transport.cpu_executor import (
+    NO_RESOURCES,
+    CpuExecutor,
+    OnQueued,
+    ignore_queued,
+)
 from toolkit.engine.transport.lookup_cache import LookupCache
 from toolkit.engine.transport.network import NetworkTransport
 from toolkit.engine.transport.send_check import SEND_CHECK, SendCheck
@@ -78,6 +83,7 @@ class FlowHooks:
     on_request: OnRequest = _allow_request
     on_outcome: OnOutcome = _ignore_outcome
     on_text: OnText = ignore_text
+    on_queued: OnQueued = ignore_queued
 
 
 NO_HOOKS = FlowHooks()
@@ -193,7 +199,7 @@ class Driver:
                             # A vendor's flow holds a secret: its steps stay on this machine.
                             own = replace(step, here=True) if via else step
                             outcome = await self._executor.dispatch(
-                                own, account_id, resources, hooks.on_pause
+                                own, account_id, resources, hooks.on_pause, hooks.on_queued
                             )
                         case RunInThread():
                             outcome = await self.run_in_thread(step.run, account_id)

@@ -2,30 +2,34 @@
 
 import asyncio
 import os
+import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
-from toolkit.engine.concurrency.fair_semaphore import FairSemaphore
 from toolkit.engine.concurrency.threads import SerialThread
 from toolkit.engine.transport.cpu_executor import (
     NO_RESOURCES,
+    OnQueued,
     OnWait,
+    ignore_queued,
     ignore_wait,
     make_timeout,
     make_worker_loss,
     read_result,
 )
+from toolkit.engine.transport.cpu_slots import CpuSlots
 from toolkit.plugins import RunInProcess
 from toolkit.settings import Settings
 from toolkit.workers.function_loading import load_functions
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
 from toolkit.workers.serialization import NotSerializableError, get_function_name
 
-# On one core, too, so that a short step need not wait for somebody else's long one.
 MIN_WORKERS = 2
+# Further workers, each for an account that runs no step: its first step waits for no other account.
+RESERVED_WORKERS = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +49,7 @@ class WorkerPool:
     """A pool of worker processes, started when there is work for them and kept for more.
 
     Args:
-        size: the most that work at once.
+        size: number of steps that run at once; an account that runs none may run one more.
         timeout_s: the longest that one step may take, in seconds.
         memory_bytes: the most that each may allocate; none for no limit.
     """
@@ -53,9 +57,11 @@ class WorkerPool:
     def __init__(self, size: int, timeout_s: float, memory_bytes: int | None) -> None:
         self._timeout_s = timeout_s
         self._memory_bytes = memory_bytes or 0
-        self._semaphore = FairSemaphore(size)
+        self._max_workers = size + RESERVED_WORKERS
+        self._slots = CpuSlots(size, RESERVED_WORKERS)
         self._idle: list[PooledWorker] = []
         self._workers: set[PooledWorker] = set()
+        self._used: dict[tuple[str, str], None] = {}
         # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
 
@@ -75,12 +81,15 @@ class WorkerPool:
 
         That takes some 20 ms, for which a flow would wait that asks a vendor first.
         """
-        if self._workers or not functions:
-            return
+        self._used |= dict.fromkeys(get_function_name(one) for one in functions)
+        if functions and not self._workers:
+            self._start_idle_worker()
+
+    def _start_idle_worker(self) -> None:
+        """Start a worker, and have it import the modules of all functions used so far."""
         worker = self._add_worker()
         self._idle.append(worker)
-        names = [get_function_name(one) for one in functions]
-        loading = partial(_load_functions, worker.process, names, self._timeout_s)
+        loading = partial(_load_functions, worker.process, list(self._used), self._timeout_s)
         # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
         # there again, where somebody waits for it.
         worker.thread.start(loading).add_done_callback(lambda done: done.exception())
@@ -91,11 +100,21 @@ class WorkerPool:
         account_id: str,
         resources: Mapping[str, float] = NO_RESOURCES,  # noqa: ARG002 - this machine has what it has
         on_wait: OnWait = ignore_wait,  # noqa: ARG002 - and waits for nothing else
+        on_queued: OnQueued = ignore_queued,
     ) -> object:
         """Run a step in the first free worker; accounts that wait are served in turn."""
-        await self._semaphore.acquire(account_id)
+        began = time.monotonic()
+        has_room = not self._idle and len(self._workers) < self._max_workers
+        if has_room and not self._slots.can_start(account_id):
+            # The account fills the pool: another account must not wait for a process to import.
+            self._start_idle_worker()
+        try:
+            await self._slots.acquire(account_id)
+        finally:  # also of a step that is cancelled while it waits
+            on_queued(time.monotonic() - began)
         try:
             worker = self._take_worker()
+            self._used[step.name] = None
             try:
                 answer = await self._ask_worker(worker, step)
             except NotSerializableError:  # nothing was sent
@@ -106,7 +125,7 @@ class WorkerPool:
                 raise
             self._idle.append(worker)
         finally:
-            self._semaphore.release()
+            self._slots.release(account_id)
         return read_result(answer, step)
 
     async def _ask_worker(self, worker: PooledWorker, step: RunInProcess) -> Any:
