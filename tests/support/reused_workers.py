@@ -37,13 +37,23 @@ class ReusedWorker:
         return not self._is_back and self._worker.is_alive
 
     def call_function(
-        self, module: str, name: str, args: Sequence[object], timeout_s: float
+        self,
+        module: str,
+        name: str,
+        args: Sequence[object],
+        timeout_s: float,
+        *,
+        is_short: bool = False,
     ) -> Any:
         """Have a function called."""
         self._is_busy = True
-        answer = self._worker.call_function(module, name, args, timeout_s)
+        answer = self._worker.call_function(module, name, args, timeout_s, is_short=is_short)
         self._is_busy = False
         return answer
+
+    def interrupt(self) -> None:
+        """Interrupt the function under way."""
+        self._worker.interrupt()
 
     def kill(self) -> None:
         """Give it back; end it, if it is at work."""

@@ -36,6 +36,7 @@ from toolkit.engine.orchestration.agent_runs import AgentRuns
 from toolkit.engine.orchestration.agents import Agents
 from toolkit.engine.orchestration.jobs import Jobs
 from toolkit.engine.orchestration.planning import Planning
+from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.reviewing.reviews import Reviews
 from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
@@ -129,11 +130,13 @@ class Engine:
         self.jobs = Jobs(core, single_jobs)
         self.workflows = Workflows(core, self.leases, executor, admission)
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
-        self.plans = Plans(core)
-        self.planning = Planning(core, self.plans, self.workflows, executor, single_jobs)
-        judge = TaskJudge(core, executor)
+        steps = PlanningSteps(core)
+        self.prepare_planning = steps.prepare
+        self.plans = Plans(core, steps)
+        self.planning = Planning(core, steps, self.plans, self.workflows, executor, single_jobs)
+        judge = TaskJudge(core, steps, executor)
         manager = TaskManager(
-            core, self.planning, self.plans, self.workflows, self.artifacts, judge
+            core, steps, self.planning, self.plans, self.workflows, self.artifacts, judge
         )
         self.tasks = Tasks(core, self.leases, self.planning, self.plans, manager)
         self.reviews = Reviews(

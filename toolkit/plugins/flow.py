@@ -48,6 +48,8 @@ class RunInProcess:
         function: what is called.
         args: its arguments.
         here: whether the process has to be on this machine, as it reads a file that is only here.
+        timeout_s: the deadline in seconds from the call of the function; `cpu_timeout_s` if it is
+            None or longer.
         name: the function's module and its name there.
 
     Raises:
@@ -57,6 +59,7 @@ class RunInProcess:
     function: Callable[..., object]
     args: tuple[object, ...] = ()
     here: bool = False
+    timeout_s: float | None = None
     name: tuple[str, str] = field(init=False)
 
     def __post_init__(self) -> None:

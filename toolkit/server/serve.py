@@ -36,13 +36,6 @@ class _NotifyingServer(uvicorn.Server):
             self._on_ready()
 
 
-def _load_lexicons() -> None:
-    """Load what planning and reviewing import at first: a first plan would hold all requests."""
-    import toolkit.planning.plan_builder
-    import toolkit.planning.reading.reader
-    import toolkit.planning.review.node_checks  # noqa: F401
-
-
 def _stop_at_end(loop: asyncio.AbstractEventLoop, stop: Callable[[], None]) -> None:
     """Stop once standard input has ended: whoever started this process is gone."""
     if not os.read(sys.stdin.fileno(), 1):
@@ -133,7 +126,7 @@ async def serve(
         loop.add_signal_handler(number, stop)
     if is_worker:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
-    _load_lexicons()
+    engine.prepare_planning()
     # Objects that exist by now will stay: otherwise each full collection would visit all of them,
     # and block the loop for a tenth of a second and more.
     gc.freeze()

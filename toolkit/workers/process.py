@@ -60,7 +60,13 @@ class WorkerProcess:
         return not self._killed and (self._process is None or self._process.poll() is None)
 
     def call_function(
-        self, module: str, name: str, args: Sequence[object], timeout_s: float
+        self,
+        module: str,
+        name: str,
+        args: Sequence[object],
+        timeout_s: float,
+        *,
+        is_short: bool = False,
     ) -> Any:
         """Call a function and wait for the result; blocks, so it belongs in a thread.
 
@@ -69,6 +75,7 @@ class WorkerProcess:
             name: its (dotted) name there.
             args: plain values.
             timeout_s: the time after which the worker ends itself, if it was not killed before.
+            is_short: True if a caller waits for the call, so that it keeps the parent's priority.
 
         Raises:
             NotSerializableError: an argument cannot travel; the worker is as before.
@@ -76,6 +83,7 @@ class WorkerProcess:
         """
         path = [one if os.path.isabs(one) else os.path.abspath(one) for one in sys.path]
         call = {"module": module, "name": name, "args": list(args), "timeout_s": timeout_s}
+        call["is_short"] = is_short
         if path != self._path:
             call["path"] = path
         pieces = encode_message(call)
@@ -102,6 +110,16 @@ class WorkerProcess:
         if killed:
             self.kill()
         return process
+
+    def interrupt(self) -> None:
+        """Interrupt the function under way, which then answers that; does not wait."""
+        with self._lock:
+            process = self._process
+        if process is None or process.returncode is not None:
+            return
+        with contextlib.suppress(OSError):
+            if hasattr(signal, "SIGUSR1"):  # pragma: no branch - Windows has none
+                process.send_signal(signal.SIGUSR1)
 
     def kill(self) -> None:
         """Kill it and all processes that it has started; does not wait."""

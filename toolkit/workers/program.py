@@ -38,15 +38,39 @@ def main() -> None:
     # Who stops a service may signal all its processes: the parent says when a step is to end. Not
     # ignored but handled, as what a step starts would ignore it, too.
     signal.signal(signal.SIGTERM, lambda _number, _frame: None)
+    if hasattr(signal, "SIGUSR1"):  # pragma: no branch - Windows has none
+        signal.signal(signal.SIGUSR1, _interrupt_step)
     _limit_resources(int(sys.argv[1]))
-    _lower_priority()
     die_with_parent(int(sys.argv[2]))
     sys.path[:] = sys.argv[3:]
     while _serve_call(source, sink):
         pass
 
 
+class StepInterrupted(BaseException):
+    """The parent has interrupted the step."""
+
+
+class _State:
+    """The state of this process.
+
+    Attributes:
+        is_in_step: True while a function runs; a signal handler reads it.
+        is_lowered: True once the priority is lower than the parent's.
+    """
+
+    is_in_step = False
+    is_lowered = False
+
+
+def _interrupt_step(_number: int, _frame: object) -> None:
+    """End the step under way, if it runs Python code: the process keeps what it has loaded."""
+    if _State.is_in_step:
+        raise StepInterrupted
+
+
 def _serve_call(source: FileIO, sink: FileIO) -> bool:
+    """Serve one call; return False once the parent has ended."""
     from toolkit.workers.serialization import encode_message, read_message, write_message
 
     try:
@@ -55,6 +79,10 @@ def _serve_call(source: FileIO, sink: FileIO) -> bool:
         return False
     if "path" in call:  # it is another one than before
         sys.path[:] = call["path"]
+    if not (_State.is_lowered or call["is_short"]):
+        # Not before: a caller waits for imports and short steps. It cannot be raised again.
+        _State.is_lowered = True
+        _lower_priority()
     _end_after(call["timeout_s"] + GRACE_S)
     answer = _run_call(call)
     _end_after(0)
@@ -74,7 +102,13 @@ def _run_call(call: Any) -> dict[str, object]:
     except (ImportError, AttributeError) as error:
         return {"error": {"kind": "import", "message": str(error)[:MESSAGE_CHARACTERS]}}
     try:
-        return {"value": function(*call["args"])}
+        try:
+            _State.is_in_step = True
+            return {"value": function(*call["args"])}
+        finally:
+            _State.is_in_step = False
+    except StepInterrupted:
+        return {"error": {"kind": "interrupted"}}
     except (
         BaseException
     ) as error:  # whatever work raises is its answer: only a signal ends a worker

@@ -1,5 +1,6 @@
 """The operations on work: what is asked for, its plans and reviews, and what it yields."""
 
+from dataclasses import replace
 from typing import Any
 
 from toolkit.contract.agents import Agent, AgentCreate
@@ -108,8 +109,11 @@ JOBS_EVENTS = _JOBS.define_events()
 _PLANS = ApiResource(
     "plans", "/v1/plans", "plans", "What a task would do, without doing it.", Prefix.PLAN
 )
-PLANS_CREATE = _PLANS.define_create(
-    PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
+PLANS_CREATE = replace(
+    _PLANS.define_create(
+        PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
+    ),
+    ends_with_caller=True,
 )
 PLANS_LIST = _PLANS.define_list(Plan)
 PLANS_READ = _PLANS.define_read(Plan)

@@ -1,5 +1,6 @@
 """Planning by rules or by a language model, for `POST /v1/plans` and for tasks alike."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -18,6 +19,7 @@ from toolkit.engine.orchestration.model_calls import (
     RunModelCalls,
     TaskModelCalls,
 )
+from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.orchestration.workflows import Workflows
@@ -32,9 +34,9 @@ from toolkit.planning.llm_planner import (
     list_plannable,
     write_question,
 )
-from toolkit.planning.model_reply import ReadPlan, read_plan_reply
+from toolkit.planning.model_reply import ReadPlan
+from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
-from toolkit.planning.planner import PlanDraft, PlannerView
 from toolkit.store import AccountScope, Lease
 
 
@@ -44,12 +46,14 @@ class Planning:
     def __init__(
         self,
         core: EngineContext,
+        steps: PlanningSteps,
         plans: Plans,
         workflows: Workflows,
         executor: JobExecutor,
         single_jobs: SingleJobs,
     ) -> None:
         self._core = core
+        self._steps = steps
         self._plans = plans
         self._workflows = workflows
         self._executor = executor
@@ -64,7 +68,7 @@ class Planning:
         await self._plans.check(context.account_id, request)
         await self._core.quotas.check_storage(context.account_id, 1)
         calls = RunModelCalls(self._core, self._single_jobs, context, request.constraints)
-        plan = await self._plan(context.account_id, request, calls)
+        plan = await self._plan(context.account_id, request, calls, context.hang_up)
         inserted = self._core.records.plans.make_insert(context.account_id, plan)
         await commit_accepted(self._core, context, [inserted], plan)
         return plan
@@ -97,16 +101,24 @@ class Planning:
         """Choose who plans: as the constraints say, else as the operator does."""
         return request.constraints.planner or self._core.settings.planner
 
-    async def _plan(self, account_id: str, request: PlanCreate, calls: ModelCalls) -> Plan:
+    async def _plan(
+        self,
+        account_id: str,
+        request: PlanCreate,
+        calls: ModelCalls,
+        hang_up: asyncio.Event | None = None,
+    ) -> Plan:
         """Plan by rules, and by a model where it is asked for or they did not understand."""
         view = await self._plans.find_view(account_id, request.constraints)
-        draft = await self._plans.draft(request, view)
+        draft = await self._plans.draft(account_id, request, view, hang_up)
         choice = self.choose_planner(request)
         is_clear = is_understood(draft)
         if choice == "rules" or (choice == "auto" and is_clear):
             plan, _ = await self._plans.complete(account_id, request, draft)
             return plan
-        attempt = _ModelPlanning(self._core, self._plans, self._workflows, account_id, request)
+        attempt = _ModelPlanning(
+            self._core, self._steps, self._plans, self._workflows, account_id, request
+        )
         made = await attempt.plan(view, draft, calls)
         if made is None:
             if not is_clear:  # neither understood it, so a person is asked
@@ -125,12 +137,14 @@ class _ModelPlanning:
     def __init__(
         self,
         core: EngineContext,
+        steps: PlanningSteps,
         plans: Plans,
         workflows: Workflows,
         account_id: str,
         request: PlanCreate,
     ) -> None:
         self._core = core
+        self._steps = steps
         self._plans = plans
         self._workflows = workflows
         self._account_id = account_id
@@ -211,8 +225,8 @@ class _ModelPlanning:
         return None
 
     async def _read(self, text: str, view: PlannerView, rules: PlanRules) -> ReadPlan:
-        return await self._core.driver.run_in_thread(
-            lambda: read_plan_reply(text, self._request.objective, view, rules), self._account_id
+        return await self._steps.read_reply(
+            self._account_id, text, self._request.objective, view, rules
         )
 
     async def _check(

@@ -16,6 +16,7 @@ from toolkit.contract.workflows import NodeCreate, WorkflowCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.money.affordability import BudgetLeft
+from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.reviewing.task_attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
 from toolkit.engine.request_context import RequestContext
@@ -27,8 +28,8 @@ from toolkit.engine.routing.estimates import (
 )
 from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.graph_faults import find_fillable_fields
-from toolkit.planning.plan_validator import PlanRules, find_plan_faults
-from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
+from toolkit.planning.plan_draft import PlanDraft, PlannerView
+from toolkit.planning.plan_validator import PlanRules
 from toolkit.plugins import Capability
 from toolkit.store import AccountScope
 
@@ -36,14 +37,13 @@ MAX_NODE_RETRIES = 2
 Planner = Literal["rules", "llm"]
 RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
-MAX_INLINE_OBJECTIVE = 1_000
-
 
 class Plans:
     """The service of `/v1/plans`, which also plans tasks."""
 
-    def __init__(self, core: EngineContext) -> None:
+    def __init__(self, core: EngineContext, steps: PlanningSteps) -> None:
         self._core = core
+        self._steps = steps
 
     async def check(self, account_id: str, request: PlanCreate) -> None:
         """Refuse constraints, and options of a given plan's nodes, that name what is not there.
@@ -82,9 +82,9 @@ class Plans:
         """
         view = await self.find_view(account_id, request.constraints)
         if isinstance(request, TaskCreate) and request.plan is not None:
-            draft = self._adopt(request.plan, request.constraints, view)
+            draft = await self._adopt(account_id, request.plan, request.constraints, view)
         else:
-            draft = await self.draft(request, view)
+            draft = await self.draft(account_id, request, view)
         plan, _ = await self.complete(account_id, request, draft)
         return plan
 
@@ -103,13 +103,21 @@ class Plans:
             },
         )
 
-    async def draft(self, request: PlanCreate, view: PlannerView) -> PlanDraft:
-        """Plan an objective by rules."""
-        if len(request.objective) > MAX_INLINE_OBJECTIVE:
-            # On a thread, as it would block the loop too long; what it reads is never changed.
-            making = asyncio.to_thread(make_plan, request.objective, request.constraints, view)
-            return await making
-        return make_plan(request.objective, request.constraints, view)
+    async def draft(
+        self,
+        account_id: str,
+        request: PlanCreate,
+        view: PlannerView,
+        hang_up: asyncio.Event | None = None,
+    ) -> PlanDraft:
+        """Plan an objective by rules.
+
+        Raises:
+            RequestError: `CANCELLED` if the caller left meanwhile, which `hang_up` tells.
+        """
+        return await self._steps.plan_objective(
+            account_id, request.objective, request.constraints, view, hang_up
+        )
 
     async def complete(
         self, account_id: str, request: PlanCreate, draft: PlanDraft, planner: Planner = "rules"
@@ -137,7 +145,9 @@ class Plans:
         )
         return plan, refusal
 
-    def _adopt(self, given: PlanGiven, constraints: Constraints, view: PlannerView) -> PlanDraft:
+    async def _adopt(
+        self, account_id: str, given: PlanGiven, constraints: Constraints, view: PlannerView
+    ) -> PlanDraft:
         """Take a plan as it is, and find what it lacks.
 
         Raises:
@@ -151,7 +161,8 @@ class Plans:
         allowed = None
         if constraints.capabilities is not None:
             allowed = frozenset(capability.id for capability in view.capabilities)
-        faults = find_plan_faults(nodes, deliverables, PlanRules(by_name, allowed))
+        rules = PlanRules(by_name, allowed)
+        faults = await self._steps.find_faults(account_id, nodes, deliverables, rules)
         if faults:
             raise RequestError(
                 ErrorCode.INVALID_WORKFLOW,

@@ -24,6 +24,7 @@ from toolkit.engine.job_record import read_job
 from toolkit.engine.money.amounts import sum_costs
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.planning import Planning
+from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
 from toolkit.engine.orchestration.reviewing.evidence_reader import EvidenceReader, NodeHistory
 from toolkit.engine.orchestration.reviewing.task_attempts import (
@@ -36,7 +37,7 @@ from toolkit.engine.orchestration.reviewing.task_judge import TaskJudge
 from toolkit.engine.orchestration.workflows import Workflows, make_spec
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.planning.review.reviewer import find_issues, judge_issues
+from toolkit.planning.review.reviewer import judge_issues
 from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavailableError
 
 MAX_REVIEW_RETRIES = 2
@@ -59,6 +60,7 @@ class TaskManager:
     def __init__(
         self,
         core: EngineContext,
+        steps: PlanningSteps,
         planning: Planning,
         plans: Plans,
         workflows: Workflows,
@@ -66,6 +68,7 @@ class TaskManager:
         judge: TaskJudge,
     ) -> None:
         self._core = core
+        self._planning_steps = steps
         self._planning = planning
         self._plans = plans
         self._workflows = workflows
@@ -182,15 +185,8 @@ class TaskManager:
         evidence = await self._evidence.read(lease.account_id, task, workflow, plan)
         left = MAX_REVIEW_RETRIES - task.review_attempts
         thresholds = self._core.settings.review
-        issues = await self._core.driver.run_in_thread(
-            lambda: find_issues(
-                plan.objective,
-                evidence,
-                plan.deliverables,
-                attempt=task.review_attempts,
-                thresholds=thresholds,
-            ),
-            lease.account_id,
+        issues = await self._planning_steps.check_results(
+            lease.account_id, plan.objective, evidence, plan.deliverables, task.review_attempts
         )
         verdict = judge_issues(
             issues,

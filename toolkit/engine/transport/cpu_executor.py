@@ -132,6 +132,8 @@ def read_result(answer: Any, step: RunInProcess) -> object:
                 status=error["status"],
                 vendor_request_id=error["vendor_request_id"],
             )
+        case "interrupted":
+            raise make_worker_loss(name, "it was interrupted")
         case "plain":
             raise NotSerializableError(error["message"])
         case "import":

@@ -158,7 +158,7 @@ class DaskExecutor:
             "module": module,
             "name": name,
             "args": list(step.args),
-            "timeout_s": self._timeout_s,
+            "timeout_s": min(step.timeout_s or self._timeout_s, self._timeout_s),
             "memory_bytes": max(memory, self._memory_bytes) if self._memory_bytes else 0,
         }
 

@@ -30,14 +30,32 @@ from toolkit.workers.serialization import NotSerializableError, get_function_nam
 MIN_WORKERS = 2
 # Further workers, each for an account that runs no step: its first step waits for no other account.
 RESERVED_WORKERS = 1
+# A step that does not heed an interruption for so long, in seconds, ends with its process.
+INTERRUPT_GRACE_S = 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class _InterruptedError(Exception):
+    """A step has to end early, at its deadline or because nobody waits for it any more."""
+
+    def __init__(self, reason: BaseException, answer: "asyncio.Future[Any]") -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+        self.answer = answer
+
+
+@dataclass(slots=True, eq=False)
 class PooledWorker:
-    """A worker process, and the thread in which this process talks to it."""
+    """A worker process, and the thread in which this process talks to it.
+
+    Attributes:
+        modules: those that the process has loaded.
+        is_lowered: True if its priority is lower than that of this process.
+    """
 
     process: WorkerProcess
     thread: SerialThread = field(default_factory=SerialThread)
+    modules: set[str] = field(default_factory=set)
+    is_lowered: bool = False
 
     def kill(self) -> None:
         """Kill the process, and end the thread once it has seen that; does not wait."""
@@ -62,6 +80,8 @@ class WorkerPool:
         self._idle: list[PooledWorker] = []
         self._workers: set[PooledWorker] = set()
         self._used: dict[tuple[str, str], None] = {}
+        self._has_short_steps = False
+        self._chores: set[asyncio.Task[None]] = set()
         # For a pool that nobody closes: it is garbage collected, or the interpreter exits.
         self._finalizer = weakref.finalize(self, _kill_all, self._workers, os.getpid())
 
@@ -89,10 +109,16 @@ class WorkerPool:
         """Start a worker, and have it import the modules of all functions used so far."""
         worker = self._add_worker()
         self._idle.append(worker)
-        loading = partial(_load_functions, worker.process, list(self._used), self._timeout_s)
         # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
         # there again, where somebody waits for it.
-        worker.thread.start(loading).add_done_callback(lambda done: done.exception())
+        names = list(self._used)
+
+        def note_modules(done: "asyncio.Future[None]") -> None:
+            if not done.cancelled() and done.exception() is None:
+                worker.modules.update(module for module, _ in names)
+
+        loading = partial(_load_functions, worker.process, names, self._timeout_s)
+        worker.thread.start(loading).add_done_callback(note_modules)
 
     async def dispatch(
         self,
@@ -112,43 +138,114 @@ class WorkerPool:
             await self._slots.acquire(account_id)
         finally:  # also of a step that is cancelled while it waits
             on_queued(time.monotonic() - began)
+        is_reclaimed = False
         try:
-            worker = self._take_worker()
+            worker = self._take_worker(step)
             self._used[step.name] = None
             try:
                 answer = await self._ask_worker(worker, step)
             except NotSerializableError:  # nothing was sent
                 self._idle.append(worker)
                 raise
+            except _InterruptedError as error:
+                is_reclaimed = True
+                reclaiming = self._reclaim(worker, error.answer, account_id)
+                if not isinstance(error.reason, asyncio.CancelledError):
+                    await asyncio.wait([reclaiming])  # so that the next step finds the worker
+                raise error.reason from None
             except BaseException:
                 self._drop_worker(worker)
                 raise
             self._idle.append(worker)
         finally:
-            self._slots.release(account_id)
+            if not is_reclaimed:
+                self._slots.release(account_id)
         return read_result(answer, step)
 
     async def _ask_worker(self, worker: PooledWorker, step: RunInProcess) -> Any:
+        """Have a worker run a step, and return its answer.
+
+        Raises:
+            _InterruptedError: a step with a deadline of its own has to end early.
+            ProviderError: it took too long, or the worker died.
+        """
         module, name = step.name
-        talk = partial(worker.process.call_function, module, name, step.args, self._timeout_s)
+        timeout_s = min(step.timeout_s or self._timeout_s, self._timeout_s)
+        has_deadline = step.timeout_s is not None
+        talk = partial(
+            worker.process.call_function, module, name, step.args, timeout_s, is_short=has_deadline
+        )
         try:
-            async with asyncio.timeout(self._timeout_s) as deadline:
-                return await worker.thread.start(talk)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise make_timeout(name, self._timeout_s) from None
+            if has_deadline and module not in worker.modules:
+                # A short deadline is for the function, and not for the imports of a new process.
+                await self._load(worker, [step.name])
+            answer = worker.thread.start(talk)
+            try:
+                async with asyncio.timeout(timeout_s) as deadline:
+                    return await (asyncio.shield(answer) if has_deadline else answer)
+            except (TimeoutError, asyncio.CancelledError) as error:
+                is_late = deadline.expired()
+                reason = make_timeout(name, timeout_s) if is_late else error
+                if has_deadline and not answer.done():
+                    raise _InterruptedError(reason, answer) from None
+                raise reason from None
         except WorkerEndedError as error:
             raise make_worker_loss(name, str(error)) from None
 
-    def _take_worker(self) -> PooledWorker:
-        """Take the worker that was used last, as its caches are warm; a new one if none is free."""
-        while self._idle:
-            worker = self._idle.pop()
-            if worker.process.is_alive:
-                return worker
+    async def _load(self, worker: PooledWorker, names: Sequence[tuple[str, str]]) -> None:
+        """Have a worker import the modules of functions, and prepare what they need."""
+        loading = partial(_load_functions, worker.process, names, self._timeout_s)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await worker.thread.start(loading)
+        except TimeoutError:
+            raise make_timeout(load_functions.__name__, self._timeout_s) from None
+        worker.modules.update(module for module, _ in names)
+
+    def _reclaim(
+        self, worker: PooledWorker, answer: "asyncio.Future[Any]", account_id: str
+    ) -> "asyncio.Task[None]":
+        """Interrupt a step, and keep its worker, which has loaded much, if the step ends soon."""
+
+        async def finish() -> None:
+            try:
+                worker.process.interrupt()
+                await asyncio.wait([answer], timeout=INTERRUPT_GRACE_S)
+                if answer.done() and answer.exception() is None:
+                    self._idle.append(worker)
+                else:
+                    self._drop_worker(worker)
+                    if not self._idle:
+                        self._start_idle_worker()
+            finally:
+                self._slots.release(account_id)
+
+        task = asyncio.create_task(finish(), name="reclaim worker")
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+        return task
+
+    def _take_worker(self, step: RunInProcess) -> PooledWorker:
+        """Take an idle worker, or a new one.
+
+        A step that a caller waits for takes a worker with this process's priority if there is one,
+        and leaves it to the next such step. The worker that was used last has the warmest caches.
+        """
+        is_short = step.timeout_s is not None
+        self._has_short_steps |= is_short
+        for worker in [one for one in self._idle if not one.process.is_alive]:
+            self._idle.remove(worker)
             self._drop_worker(worker)
-        return self._add_worker()
+        fitting = [one for one in self._idle if one.is_lowered is not is_short] or self._idle
+        worker = fitting[-1] if fitting else self._add_worker()
+        if fitting:
+            self._idle.remove(worker)
+        if not (is_short or worker.is_lowered):
+            worker.is_lowered = True
+            has_room = len(self._workers) < self._max_workers
+            if self._has_short_steps and has_room and all(one.is_lowered for one in self._workers):
+                self._start_idle_worker()
+        return worker
 
     def _add_worker(self) -> PooledWorker:
         worker = PooledWorker(WorkerProcess(self._memory_bytes))
@@ -164,6 +261,8 @@ class WorkerPool:
     async def aclose(self) -> None:
         """End every worker, busy or not, and wait until they are gone."""
         workers, self._idle = list(self._workers), []
+        for chore in list(self._chores):
+            chore.cancel()
         for worker in workers:
             worker.kill()
         for worker in workers:
@@ -176,7 +275,7 @@ def _load_functions(
 ) -> None:
     if process.is_alive:  # it may have been ended before its turn came
         module, name = get_function_name(load_functions)
-        process.call_function(module, name, [names], timeout_s)
+        process.call_function(module, name, [names], timeout_s, is_short=True)
 
 
 def count_cores() -> int:

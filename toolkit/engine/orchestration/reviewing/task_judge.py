@@ -1,7 +1,8 @@
 """The judge of a task's texts: asks a language model, and says so where it could not be asked."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Plan
@@ -9,6 +10,7 @@ from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, ModelCalls, TaskModelCalls
+from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.routing.router import is_servable
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
@@ -21,11 +23,12 @@ from toolkit.planning.review.judge import (
     is_near_line,
     make_issues,
     merge_samples,
-    read_answer,
 )
 from toolkit.planning.review.reviewer import judge_issues
 from toolkit.review_thresholds import ReviewThresholds
 from toolkit.store import AccountScope, Lease
+
+ReadAnswer = Callable[[str, JudgeBrief], Awaitable[JudgeSample]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,9 @@ class Judgement:
 class TaskJudge:
     """The judge: asked by jobs of the task, under its budget, about what the checks let pass."""
 
-    def __init__(self, core: EngineContext, executor: JobExecutor) -> None:
+    def __init__(self, core: EngineContext, steps: PlanningSteps, executor: JobExecutor) -> None:
         self._core = core
+        self._steps = steps
         self._executor = executor
 
     async def reconsider(
@@ -92,7 +96,8 @@ class TaskJudge:
         if obstacle is not None:
             return _fall_back(obstacle)
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        return await judge_texts(brief, calls, self._core.settings.review)
+        read = partial(self._steps.read_judgement, lease.account_id)
+        return await judge_texts(brief, calls, read, self._core.settings.review)
 
     async def _find_obstacle(
         self, task: Task, account_id: str, brief: JudgeBrief, options: Options
@@ -110,13 +115,13 @@ class TaskJudge:
 
 
 async def judge_texts(
-    brief: JudgeBrief, calls: ModelCalls, thresholds: ReviewThresholds
+    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, thresholds: ReviewThresholds
 ) -> Judgement:
     """Have a model judge texts; where they score near what passes, a second time."""
     samples: list[JudgeSample] = []
     failure = ""
     while len(samples) < MAX_SAMPLES and not failure:
-        sample, failure = await _ask(brief, calls, len(samples))
+        sample, failure = await _ask(brief, calls, read, len(samples))
         samples += [] if sample is None else [sample]
         if samples and not is_near_line(merge_samples(samples), thresholds):
             break
@@ -129,13 +134,15 @@ async def judge_texts(
     return Judgement(True, make_issues(merged, thresholds), told)
 
 
-async def _ask(brief: JudgeBrief, calls: ModelCalls, sample: int) -> tuple[JudgeSample | None, str]:
+async def _ask(
+    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, sample: int
+) -> tuple[JudgeSample | None, str]:
     """Ask once; without an answer that can be read, say why."""
     job = await calls.ask(build_judge_input(brief, sample))
     if job.output is None:
         return None, f"it did not answer ({job.error.code if job.error else job.status})"
     try:
-        return read_answer(str(job.output["text"]), brief), ""
+        return await read(str(job.output["text"]), brief), ""
     except ValueError:
         return None, "its answer is not what it was asked for"
 

@@ -1,0 +1,193 @@
+"""The CPU steps of planning and review, in worker processes: each with a deadline, in turns."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TypeVar
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.plans import Constraints, PlanNode
+from toolkit.engine.context import EngineContext
+from toolkit.planning import steps
+from toolkit.planning.model_reply import ReadPlan
+from toolkit.planning.plan_draft import PlanDraft, PlannerView
+from toolkit.planning.plan_validator import PlanRules
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.judge import JudgeBrief, JudgeSample
+from toolkit.plugins import ProviderError, RunInProcess
+
+T = TypeVar("T")
+
+# The longest that one step may take of texts alone, in seconds.
+TEXT_DEADLINE_S = 5.0
+# A worker process may be killed, for want of memory for one: the step is tried once more.
+MAX_TRIES = 2
+STEPS = (
+    steps.plan_objective,
+    steps.read_reply,
+    steps.find_faults,
+    steps.check_results,
+    steps.read_judgement,
+)
+
+
+class PlanningSteps:
+    """The steps of planning and review that worker processes carry out."""
+
+    def __init__(self, core: EngineContext) -> None:
+        self._core = core
+
+    def prepare(self) -> None:
+        """Start a worker process for a first plan; does not wait."""
+        self._core.driver.prepare_steps(STEPS)
+
+    async def plan_objective(
+        self,
+        account_id: str,
+        objective: str,
+        constraints: Constraints,
+        view: PlannerView,
+        hang_up: asyncio.Event | None = None,
+    ) -> PlanDraft:
+        """Plan an objective by keywords; one that takes too long is asked back.
+
+        Args:
+            account_id: the account that takes turns with others.
+            objective: the words to plan.
+            constraints: the constraints of the plan.
+            view: the capabilities and connections to plan with.
+            hang_up: an event that is set if the caller leaves, which ends the step.
+
+        Raises:
+            RequestError: `CANCELLED` if the caller left.
+        """
+        args = (objective, constraints.model_dump_json(), steps.write_view(view))
+        running = self._run(account_id, steps.plan_objective, *args)
+        try:
+            return steps.DRAFT.validate_json(await _run_until(running, hang_up))
+        except ProviderError as error:
+            return PlanDraft(
+                [],
+                question=f"Planned by keywords, and {_explain_end(error)}. Say it in fewer words,"
+                " or connect a text provider to have it planned by a language model.",
+            )
+
+    async def read_reply(
+        self, account_id: str, text: str, objective: str, view: PlannerView, rules: PlanRules
+    ) -> ReadPlan:
+        """Read a model's plan, and find its faults."""
+        args = (text, objective, steps.write_view(view), steps.write_rules(rules))
+        try:
+            return steps.READ_PLAN.validate_json(
+                await self._run(account_id, steps.read_reply, *args)
+            )
+        except ProviderError as error:
+            return ReadPlan(PlanDraft([]), [Detail("", _explain_end(error))])
+
+    async def find_faults(
+        self,
+        account_id: str,
+        nodes: Sequence[PlanNode],
+        deliverables: Sequence[str],
+        rules: PlanRules,
+    ) -> list[Detail]:
+        """Find every fault of a plan that a caller gives."""
+        args = (steps.NODES.dump_json(list(nodes)), list(deliverables), steps.write_rules(rules))
+        try:
+            found = await self._run(account_id, steps.find_faults, *args)
+        except ProviderError as error:
+            return [Detail("nodes", _explain_end(error))]
+        return [Detail(path, message) for path, message in found]
+
+    async def check_results(
+        self,
+        account_id: str,
+        objective: str,
+        evidence: Sequence[Evidence],
+        deliverables: Sequence[str],
+        attempt: int,
+    ) -> list[ReviewIssue]:
+        """Check the results of a task's workflow.
+
+        Raises:
+            ProviderError: `PROVIDER_TIMEOUT`, or the worker process died.
+        """
+        settings = self._core.settings
+        capabilities, documents = steps.write_evidence(evidence)
+        has_media = any(
+            one.blob is not None and not one.blob.media_type.startswith(("text/", "application/"))
+            for one in evidence
+        )
+        # Pictures and sounds take long to measure.
+        timeout_s = settings.cpu_timeout_s if has_media else TEXT_DEADLINE_S
+        args = (objective, capabilities, documents, list(deliverables), attempt)
+        written = settings.review.model_dump_json()
+        try:
+            found = await self._run(
+                account_id, steps.check_results, *args, written, timeout_s=timeout_s
+            )
+        except ProviderError as error:
+            if error.code is not ErrorCode.PROVIDER_TIMEOUT:
+                raise
+            raise ProviderError(
+                ErrorCode.PROVIDER_TIMEOUT,
+                f"The checks of the results took longer than {timeout_s:g} s and were ended."
+                " Look at the results, and pass or fail them by `task.submit_review`.",
+                retryable=False,
+            ) from None
+        return steps.ISSUES.validate_json(found)
+
+    async def read_judgement(self, account_id: str, text: str, brief: JudgeBrief) -> JudgeSample:
+        """Read a judge's answer, and keep the findings that are proven.
+
+        Raises:
+            ValueError: the answer is not the JSON that was asked for, or takes too long to read.
+        """
+        written = steps.BRIEF.dump_json(brief).decode()
+        try:
+            found = await self._run(account_id, steps.read_judgement, text, written)
+        except ProviderError as error:
+            raise ValueError(_explain_end(error)) from None
+        return steps.SAMPLE.validate_json(found)
+
+    async def _run(
+        self,
+        account_id: str,
+        function: Callable[..., T],
+        *args: object,
+        timeout_s: float = TEXT_DEADLINE_S,
+    ) -> T:
+        step = RunInProcess(function, args, timeout_s=timeout_s)
+        for tries_left in reversed(range(MAX_TRIES)):
+            try:
+                found: T = await self._core.driver.run_in_process(step, account_id)  # type: ignore[assignment]
+            except ProviderError as error:
+                if not (error.retryable and tries_left):
+                    raise
+            else:
+                return found
+        raise AssertionError("the last try returns or raises")
+
+
+async def _run_until(running: Coroutine[object, object, T], hang_up: asyncio.Event | None) -> T:
+    """Run a coroutine, and cancel it if the caller leaves."""
+    if hang_up is None:
+        return await running
+    work = asyncio.ensure_future(running)
+    leaving = asyncio.ensure_future(hang_up.wait())
+    try:
+        await asyncio.wait([work, leaving], return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise RequestError(ErrorCode.CANCELLED, "The caller left before the plan was made.")
+        return work.result()
+    finally:
+        leaving.cancel()
+        if not work.done():
+            work.cancel()
+            await asyncio.wait([work])
+
+
+def _explain_end(error: ProviderError) -> str:
+    if error.code is ErrorCode.PROVIDER_TIMEOUT:
+        return f"it could not be read within {TEXT_DEADLINE_S:g} s"
+    return f"it could not be read ({error.message.rstrip('.')})"

@@ -1,0 +1,171 @@
+"""Capabilities as plain documents, from which a worker process rebuilds what planning reads.
+
+A capability has functions and models, which no message can hold. The document names its models by
+their modules. A model that no other process can import, such as one of a notebook, is rebuilt from
+its JSON schema: it has the same fields, and the engine itself validates every input once more.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field, create_model
+
+from toolkit.plugins import Call, Capability, Flow, InputBinding, Operation, Result
+from toolkit.workers.serialization import find_function
+
+_TYPES: Mapping[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "array": list[Any],
+    "object": dict[str, Any],
+}
+_LIMITS: Mapping[str, str] = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_length",
+    "maxItems": "max_length",
+    "pattern": "pattern",
+}
+
+
+class _SchemaModel(BaseModel):
+    """A model that is built from a JSON schema, which it returns unchanged."""
+
+    document: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def model_json_schema(cls, *_args: Any, **_options: Any) -> dict[str, Any]:
+        """Return the JSON schema."""
+        return cls.document
+
+
+def describe_capabilities(capabilities: Iterable[Capability]) -> list[dict[str, Any]]:
+    """Describe capabilities as plain documents."""
+    return [_describe_capability(one) for one in capabilities]
+
+
+def rebuild_capabilities(documents: Iterable[Mapping[str, Any]]) -> list[Capability]:
+    """Rebuild capabilities, without what carries them out."""
+    return [_rebuild_capability(one) for one in documents]
+
+
+def _describe_capability(capability: Capability) -> dict[str, Any]:
+    return {
+        "id": capability.id,
+        "version": capability.version,
+        "title": capability.title,
+        "description": capability.description,
+        "input": _describe_model(capability.input_model),
+        "output": _describe_model(capability.output_model),
+        "has_operation": capability.operation is not None,
+        "operation_required": capability.operation_required,
+        "default_provider": capability.default_provider,
+        "accepts": {
+            name: [list(binding.media), binding.mode]
+            for name, binding in capability.accepts.items()
+        },
+        "produces": capability.produces,
+        "keywords": list(capability.keywords),
+        "alias_of": capability.alias_of,
+        "status": capability.status,
+    }
+
+
+def _rebuild_capability(document: Mapping[str, Any]) -> Capability:
+    return Capability(
+        id=document["id"],
+        version=document["version"],
+        title=document["title"],
+        description=document["description"],
+        input_model=_find_model(document["input"]),
+        output_model=_find_model(document["output"]),
+        flow=_refuse_call,
+        operation=Operation if document["has_operation"] else None,
+        operation_required=document["operation_required"],
+        default_provider=document["default_provider"],
+        accepts={
+            name: InputBinding(tuple(media), mode)
+            for name, (media, mode) in document["accepts"].items()
+        },
+        produces=document["produces"],
+        keywords=tuple(document["keywords"]),
+        alias_of=document["alias_of"],
+        status=document["status"],
+    )
+
+
+def _refuse_call(_call: Call[Any]) -> Flow[Result]:
+    raise NotImplementedError("a rebuilt capability is planned with, and never carried out")
+    yield
+
+
+@cache
+def _describe_model(model: type[BaseModel]) -> dict[str, Any]:
+    """Describe a model by its module and name, or by its schema if it cannot be imported."""
+    module, name = model.__module__, model.__qualname__
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    if module != "__main__" and spec is not None and spec.origin is not None:
+        try:
+            found: object = find_function(module, name)
+        except (ImportError, AttributeError):  # such as a class that a function has made
+            found = None
+        if found is model:
+            return {"module": module, "name": name}
+    return {"schema": model.model_json_schema()}
+
+
+def _find_model(document: Mapping[str, Any]) -> type[BaseModel]:
+    if "schema" in document:
+        return build_model(document["schema"])
+    found: Any = find_function(document["module"], document["name"])
+    model: type[BaseModel] = found
+    return model
+
+
+def build_model(schema: Mapping[str, Any]) -> type[BaseModel]:
+    """Build a model with the fields of a JSON schema; nested objects are not validated.
+
+    >>> model = build_model({"properties": {"size": {"type": "integer", "minimum": 1}}})
+    >>> model.model_validate({"size": 2}).model_dump()
+    {'size': 2}
+    """
+    required = set(schema.get("required", ()))
+    fields: dict[str, Any] = {}
+    for name, described in schema.get("properties", {}).items():
+        kind, limits = _read_type(described)
+        given = Field(
+            ... if name in required else described.get("default"),
+            description=described.get("description"),
+            json_schema_extra={key: one for key, one in described.items() if key.startswith("x-")},
+            **limits,
+        )
+        fields[name] = (kind, given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a field may be called as a method of models
+        model = create_model(schema.get("title", "Input"), __base__=_SchemaModel, **fields)
+    model.document = dict(schema)
+    return model
+
+
+def _read_type(described: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Read the annotation of a field, and its limits."""
+    if "enum" in described:
+        return Literal[tuple(described["enum"])], {}
+    ways = [way for way in described.get("anyOf", ()) if way.get("type") != "null"]
+    if ways:
+        kind, limits = _read_type(ways[0]) if len(ways) == 1 else (Any, {})
+        return (kind | None if kind is not Any and "enum" not in ways[0] else Any), limits
+    kind = _TYPES.get(str(described.get("type")), Any)
+    if kind is Any:
+        return Any, {}
+    return kind, {_LIMITS[key]: value for key, value in described.items() if key in _LIMITS}

@@ -1,0 +1,200 @@
+"""The steps of planning and review that take CPU time, as a worker process calls them.
+
+Their cost follows from texts that callers and models write, so they never run on an event loop.
+They take and return plain values: capabilities travel as documents, records as JSON.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from toolkit.contract.plans import Constraints, PlanNode
+from toolkit.planning.capability_documents import describe_capabilities, rebuild_capabilities
+from toolkit.planning.model_reply import ReadPlan, read_plan_reply
+from toolkit.planning.plan_draft import PlanDraft, PlannerView
+from toolkit.planning.plan_validator import PlanRules, find_plan_faults
+from toolkit.planning.planner import make_plan
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.judge import JudgeBrief, JudgeSample, read_answer
+from toolkit.planning.review.reviewer import find_issues
+from toolkit.plugins import Blob, Capability
+from toolkit.review_thresholds import ReviewThresholds
+
+DRAFT: TypeAdapter[PlanDraft] = TypeAdapter(PlanDraft)
+NODES: TypeAdapter[list[PlanNode]] = TypeAdapter(list[PlanNode])
+READ_PLAN: TypeAdapter[ReadPlan] = TypeAdapter(ReadPlan)
+ISSUES: TypeAdapter[list[ReviewIssue]] = TypeAdapter(list[ReviewIssue])
+SAMPLE: TypeAdapter[JudgeSample] = TypeAdapter(JudgeSample)
+BRIEF: TypeAdapter[JudgeBrief] = TypeAdapter(JudgeBrief)
+_CACHED_DOCUMENTS = 64
+
+
+def prepare_worker() -> None:
+    """Import and compile everything that a first plan and a first review need."""
+    import toolkit.planning.review.node_checks  # noqa: F401 - slow to import, as is the lexicon
+
+    make_plan("A poem about tides", Constraints(), PlannerView((), frozenset(), {}))
+
+
+def write_view(view: PlannerView) -> str:
+    """Write a view as JSON."""
+    return json.dumps(
+        {
+            "capabilities": describe_capabilities(view.capabilities),
+            "connected": sorted(view.connected),
+            "providers": {name: sorted(ids) for name, ids in view.providers.items()},
+        }
+    )
+
+
+@lru_cache(maxsize=_CACHED_DOCUMENTS)
+def _read_view(text: str) -> PlannerView:
+    document = json.loads(text)
+    return PlannerView(
+        rebuild_capabilities(document["capabilities"]),
+        frozenset(document["connected"]),
+        {name: frozenset(ids) for name, ids in document["providers"].items()},
+    )
+
+
+def write_rules(rules: PlanRules) -> str:
+    """Write the rules of plans as JSON."""
+    unique = {id(one): one for one in rules.capabilities.values()}
+    places = {key: n for n, key in enumerate(unique)}
+    return json.dumps(
+        {
+            "capabilities": describe_capabilities(unique.values()),
+            "names": {name: places[id(one)] for name, one in rules.capabilities.items()},
+            "allowed": None if rules.allowed is None else sorted(rules.allowed),
+            "banned": sorted(rules.banned),
+        }
+    )
+
+
+@lru_cache(maxsize=_CACHED_DOCUMENTS)
+def _read_rules(text: str) -> PlanRules:
+    document = json.loads(text)
+    capabilities = rebuild_capabilities(document["capabilities"])
+    allowed = document["allowed"]
+    return PlanRules(
+        {name: capabilities[place] for name, place in document["names"].items()},
+        None if allowed is None else frozenset(allowed),
+        frozenset(document["banned"]),
+    )
+
+
+def plan_objective(objective: str, constraints: str, view: str) -> bytes:
+    """Plan an objective by keywords, and return the draft as JSON."""
+    given = Constraints.model_validate_json(constraints)
+    return DRAFT.dump_json(make_plan(objective, given, _read_view(view)))
+
+
+def read_reply(text: str, objective: str, view: str, rules: str) -> bytes:
+    """Read a model's plan, and return it with its faults as JSON."""
+    read = read_plan_reply(text, objective, _read_view(view), _read_rules(rules))
+    return READ_PLAN.dump_json(read)
+
+
+def find_faults(nodes: bytes, deliverables: Sequence[str], rules: str) -> list[tuple[str, str]]:
+    """Find every fault of a plan, as paths and messages."""
+    found = find_plan_faults(NODES.validate_json(nodes), deliverables, _read_rules(rules))
+    return [(fault.path, fault.message) for fault in found]
+
+
+def read_judgement(text: str, brief: str) -> bytes:
+    """Read a judge's answer, and return its proven findings as JSON.
+
+    Raises:
+        ValueError: the answer is not the JSON that was asked for.
+    """
+    return SAMPLE.dump_json(read_answer(text, BRIEF.validate_json(brief)))
+
+
+def check_results(
+    objective: str,
+    capabilities: str,
+    evidence: Sequence[Mapping[str, Any]],
+    deliverables: Sequence[str],
+    attempt: int,
+    thresholds: str,
+) -> bytes:
+    """Check the results of a task's workflow, and return the issues as JSON."""
+    known = _read_capabilities(capabilities)
+    issues = find_issues(
+        objective,
+        [_read_evidence(one, known) for one in evidence],
+        deliverables,
+        attempt=attempt,
+        thresholds=ReviewThresholds.model_validate_json(thresholds),
+    )
+    return ISSUES.dump_json(issues)
+
+
+def write_evidence(evidence: Sequence[Evidence]) -> tuple[str, list[dict[str, Any]]]:
+    """Write evidence as plain values.
+
+    Returns:
+        its capabilities as JSON, and a document for each result.
+    """
+    unique = {id(one.capability): one.capability for one in evidence}
+    places = {key: n for n, key in enumerate(unique)}
+    documents = [
+        {
+            "node": one.node.model_dump_json(),
+            "capability": places[id(one.capability)],
+            "status": one.status,
+            "output": one.output,
+            "blob": _write_blob(one.blob),
+            "error_code": one.error_code,
+            "upstream_text": one.upstream_text,
+            "error_message": one.error_message,
+            "planned_input": one.planned_input,
+            "instructions": list(one.instructions),
+            "remarks": list(one.remarks),
+            "other_providers": list(one.other_providers),
+            "has_failed_before": one.has_failed_before,
+            "pictures": {name: _write_blob(blob) for name, blob in one.pictures.items()},
+        }
+        for one in evidence
+    ]
+    return json.dumps(describe_capabilities(unique.values())), documents
+
+
+@lru_cache(maxsize=_CACHED_DOCUMENTS)
+def _read_capabilities(text: str) -> Sequence[Capability]:
+    return rebuild_capabilities(json.loads(text))
+
+
+def _read_evidence(document: Mapping[str, Any], known: Sequence[Capability]) -> Evidence:
+    pictures = {name: _read_blob(one) for name, one in document["pictures"].items()}
+    return Evidence(
+        node=PlanNode.model_validate_json(document["node"]),
+        capability=known[document["capability"]],
+        status=document["status"],
+        output=document["output"],
+        blob=_read_blob(document["blob"]),
+        error_code=document["error_code"],
+        upstream_text=document["upstream_text"],
+        error_message=document["error_message"],
+        planned_input=document["planned_input"],
+        instructions=tuple(document["instructions"]),
+        remarks=tuple(document["remarks"]),
+        other_providers=tuple(document["other_providers"]),
+        has_failed_before=document["has_failed_before"],
+        pictures={name: blob for name, blob in pictures.items() if blob is not None},
+    )
+
+
+def _write_blob(blob: Blob | None) -> tuple[bytes, str, str] | None:
+    return None if blob is None else (blob.data, blob.media_type, json.dumps(dict(blob.metadata)))
+
+
+def _read_blob(document: tuple[bytes, str, str] | None) -> Blob | None:
+    if document is None:
+        return None
+    data, media_type, metadata = document
+    return Blob(data, media_type, json.loads(metadata))
