@@ -18,6 +18,12 @@ def run_away(pid_file: str) -> None:
     re.match("(a+)+$", "a" * 80 + "b")
 
 
+def spin() -> None:
+    """Run Python code without an end."""
+    while True:
+        pass
+
+
 def wait_for(path: str) -> None:
     """Come back when a pipe is written to."""
     Path(path).read_bytes()

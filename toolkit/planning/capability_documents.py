@@ -1,4 +1,4 @@
-"""Capabilities as plain documents, from which a worker process rebuilds what planning reads.
+"""Capabilities as plain documents, from which a worker process rebuilds them for planning.
 
 A capability has functions and models, which no message can hold. The document names its models by
 their modules. A model that no other process can import, such as one of a notebook, is rebuilt from
@@ -51,12 +51,12 @@ class _SchemaModel(BaseModel):
 
 def describe_capabilities(capabilities: Iterable[Capability]) -> list[dict[str, Any]]:
     """Describe capabilities as plain documents."""
-    return [_describe_capability(one) for one in capabilities]
+    return [_describe_capability(capability) for capability in capabilities]
 
 
 def rebuild_capabilities(documents: Iterable[Mapping[str, Any]]) -> list[Capability]:
     """Rebuild capabilities, without what carries them out."""
-    return [_rebuild_capability(one) for one in documents]
+    return [_rebuild_capability(document) for document in documents]
 
 
 def _describe_capability(capability: Capability) -> dict[str, Any]:
@@ -116,10 +116,10 @@ def _describe_model(model: type[BaseModel]) -> dict[str, Any]:
     spec = getattr(sys.modules.get(module), "__spec__", None)
     if module != "__main__" and spec is not None and spec.origin is not None:
         try:
-            found: object = find_function(module, name)
+            named: object = find_function(module, name)
         except (ImportError, AttributeError):  # such as a class that a function has made
-            found = None
-        if found is model:
+            named = None
+        if named is model:
             return {"module": module, "name": name}
     return {"schema": model.model_json_schema()}
 
@@ -127,8 +127,8 @@ def _describe_model(model: type[BaseModel]) -> dict[str, Any]:
 def _find_model(document: Mapping[str, Any]) -> type[BaseModel]:
     if "schema" in document:
         return build_model(document["schema"])
-    found: Any = find_function(document["module"], document["name"])
-    model: type[BaseModel] = found
+    imported: Any = find_function(document["module"], document["name"])
+    model: type[BaseModel] = imported
     return model
 
 
@@ -143,13 +143,15 @@ def build_model(schema: Mapping[str, Any]) -> type[BaseModel]:
     fields: dict[str, Any] = {}
     for name, described in schema.get("properties", {}).items():
         kind, limits = _read_type(described)
-        given = Field(
+        field = Field(
             ... if name in required else described.get("default"),
             description=described.get("description"),
-            json_schema_extra={key: one for key, one in described.items() if key.startswith("x-")},
+            json_schema_extra={
+                key: value for key, value in described.items() if key.startswith("x-")
+            },
             **limits,
         )
-        fields[name] = (kind, given)
+        fields[name] = (kind, field)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a field may be called as a method of models
         model = create_model(schema.get("title", "Input"), __base__=_SchemaModel, **fields)

@@ -94,10 +94,10 @@ class PlanningSteps:
         """Find every fault of a plan that a caller gives."""
         args = (steps.NODES.dump_json(list(nodes)), list(deliverables), steps.write_rules(rules))
         try:
-            found = await self._run(account_id, steps.find_faults, *args)
+            answer = await self._run(account_id, steps.find_faults, *args)
         except ProviderError as error:
             return [Detail("nodes", _explain_end(error))]
-        return [Detail(path, message) for path, message in found]
+        return [Detail(path, message) for path, message in answer]
 
     async def check_results(
         self,
@@ -123,7 +123,7 @@ class PlanningSteps:
         args = (objective, capabilities, documents, list(deliverables), attempt)
         written = settings.review.model_dump_json()
         try:
-            found = await self._run(
+            answer = await self._run(
                 account_id, steps.check_results, *args, written, timeout_s=timeout_s
             )
         except ProviderError as error:
@@ -135,7 +135,7 @@ class PlanningSteps:
                 " Look at the results, and pass or fail them by `task.submit_review`.",
                 retryable=False,
             ) from None
-        return steps.ISSUES.validate_json(found)
+        return steps.ISSUES.validate_json(answer)
 
     async def read_judgement(self, account_id: str, text: str, brief: JudgeBrief) -> JudgeSample:
         """Read a judge's answer, and keep the findings that are proven.
@@ -145,10 +145,10 @@ class PlanningSteps:
         """
         written = steps.BRIEF.dump_json(brief).decode()
         try:
-            found = await self._run(account_id, steps.read_judgement, text, written)
+            answer = await self._run(account_id, steps.read_judgement, text, written)
         except ProviderError as error:
             raise ValueError(_explain_end(error)) from None
-        return steps.SAMPLE.validate_json(found)
+        return steps.SAMPLE.validate_json(answer)
 
     async def _run(
         self,
@@ -160,12 +160,12 @@ class PlanningSteps:
         step = RunInProcess(function, args, timeout_s=timeout_s)
         for tries_left in reversed(range(MAX_TRIES)):
             try:
-                found: T = await self._core.driver.run_in_process(step, account_id)  # type: ignore[assignment]
+                answer: T = await self._core.driver.run_in_process(step, account_id)  # type: ignore[assignment]
             except ProviderError as error:
                 if not (error.retryable and tries_left):
                     raise
             else:
-                return found
+                return answer
         raise AssertionError("the last try returns or raises")
 
 

@@ -220,6 +220,7 @@ class WorkerPool:
             finally:
                 self._slots.release(account_id)
 
+        answer.add_done_callback(lambda done: done.cancelled() or done.exception())  # it is known
         task = asyncio.create_task(finish(), name="reclaim worker")
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
