@@ -110,17 +110,6 @@ async def test_interrupts_a_step_at_its_own_deadline_and_keeps_its_worker(
     assert first in pool.pids
 
 
-async def test_kills_a_worker_that_does_not_heed_an_interruption(
-    pool: WorkerPool, tmp_path: Path
-) -> None:
-    """Given a step that never returns to Python, its process is gone after the short deadline."""
-    step = RunInProcess(worker_functions.run_away, (str(tmp_path / "pid"),), timeout_s=0.5)
-    with pytest.raises(ProviderError):
-        await pool.dispatch(step, "a")
-    await is_gone(int(await is_there(tmp_path / "pid")))
-    assert await do(pool, worker_functions.double, 4) == 8
-
-
 async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
     """Given a worker that dies, its step fails and may be tried again; the next has a new one."""
     with pytest.raises(ProviderError, match="`die` died: it was ended by SIGKILL") as caught:
