@@ -96,10 +96,12 @@ def try_mutant(mutant: Mutant, timeout_s: float) -> str:
             )
         except subprocess.TimeoutExpired:
             return report(mutant, "hung", began, "")
+    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     outcome = {0: "survived", FAILED: "caught"}.get(done.returncode, "broken")
+    if outcome == "caught" and not any("::" in line for line in failed):
+        outcome = "broken"  # a file could not be imported, for whatever reason
     if "Timeout >" in done.stdout:
         outcome = "hung"
-    failed = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     detail = done.stdout[-2000:] if outcome == "broken" else "".join(failed[:1])
     return report(mutant, outcome, began, detail)
 
