@@ -89,7 +89,7 @@ class DaskGateway:
         """Send a request, and return the future of its answer; blocks while the pipe is full.
 
         Args:
-            operation: method of `dask_program.ClusterClient`.
+            operation: method of `dask_program.SchedulerClient`.
             arguments: plain values.
 
         Raises:

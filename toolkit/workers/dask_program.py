@@ -38,7 +38,7 @@ class _RefusedError(Exception):
         self.detail = detail
 
 
-class ClusterClient:
+class SchedulerClient:
     """The client of a cluster, opened anew for each connection."""
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ class _Server:
 
     def __init__(self, sink: FileIO) -> None:
         self._sink = sink
-        self._cluster = ClusterClient()
+        self._cluster = SchedulerClient()
         self._answers: queue.SimpleQueue[dict[str, object]] = queue.SimpleQueue()
         self._tasks: set[asyncio.Task[None]] = set()
         threading.Thread(target=self._write_answers, daemon=True).start()

@@ -60,7 +60,7 @@ class ClusterClient:
         """Send a request to the process, and return the answer.
 
         Args:
-            operation: method of `toolkit.workers.dask_program.ClusterClient`.
+            operation: method of `toolkit.workers.dask_program.SchedulerClient`.
             timeout_s: seconds to wait for the answer; None for as long as it takes.
             arguments: plain values.
 
