@@ -339,6 +339,24 @@ def test_an_account_has_a_limit_of_its_own(
     assert owner.runs.create("llm.generate", ASKED).wait().status == "completed"
 
 
+def test_the_smaller_of_two_allowances_decides_on_a_workflow(
+    owner: Client,
+    make_limited: Limited,
+    settings: Settings,
+    name_dir: Callable[[Path], tuple[str, ...]],
+) -> None:
+    """Given a key that may spend much in an account that may not, then a graph is refused."""
+    usd = f"{get_expected_cost(owner) * 0.5:.9f}"
+    folder = name_dir(settings.data_dir)
+    say("account", "limit", owner.account.get().id, "--max-cost-usd-per-day", usd, *folder)
+    flow = Workflow("two")
+    first = flow.add("first", "llm.generate", **ASKED)
+    flow.add("second", "llm.generate", depends_on=[first], **ASKED)
+    with pytest.raises(RequestError) as refused:
+        make_limited(1000).workflows.submit(flow)
+    assert refused.value.code is ErrorCode.BUDGET_EXCEEDED
+
+
 def test_usage_and_billing_are_told_by_key(owner: Client, server: Server) -> None:
     """Given two keys of an account, then what each of them used and was billed stands apart."""
     keys = [owner.api_keys.create(name=name) for name in ("day", "night")]
