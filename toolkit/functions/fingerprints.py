@@ -312,10 +312,10 @@ class _Reader:
         if not self._reads_globals or id(cached) in self._within:  # a function that calls itself
             return
         reader = _Reader(reads_globals=True, within=self._within | {id(cached)})
-        digest = reader.read(cached.__wrapped__).digest
-        if cached.cache_info().currsize and _filled_as.get(cached, digest) != digest:
+        content = reader.read(cached.__wrapped__).digest
+        if cached.cache_info().currsize and _filled_as.get(cached, content) != content:
             raise UnknownContentError
-        _filled_as[cached] = digest
+        _filled_as[cached] = content
 
     def _put_installed(self, value: object) -> bool:
         """Put a class, function or constant of an installed module by its name; False otherwise."""

@@ -12,7 +12,7 @@ import enum
 import functools
 import gc
 import logging
-import marshal
+import marshal  # nosemgrep: rules.no-unpickling - values are only written, to be hashed
 import operator
 import re
 import types

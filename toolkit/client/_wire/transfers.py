@@ -133,8 +133,9 @@ class ArtifactDownload:
         is_file = target.is_file() and not target.is_symlink()
         if is_file and target.stat().st_size == self._artifact.size_bytes:
             with target.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() == self._artifact.sha256:
-                    return
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found == self._artifact.sha256:
+                return
         raise RequestError(
             ErrorCode.CONFLICT,
             f"{target} exists, and is not replaced unasked: name a file to write, or replace it"

@@ -124,15 +124,16 @@ class ResultCache:
 
     async def _find(self, key: str, account_id: str) -> CachedResult | None:
         """Return the account's result of this key, or None if its job or its bytes are gone."""
-        cached = await self._core.store.get_row("cache", key)
+        # The key covers the account too; the scope holds even if a later key forgets it.
+        scope = AccountScope(account_id)
+        cached = await self._core.store.find_owned_row("cache", scope, key)
         if cached is None:
             return None
-        row = await self._core.store.get_row("jobs", str(cached["job_id"]))
-        # The key covers the account too; this check holds even if a later key forgets it.
-        if row is None or row["account_id"] != account_id:
+        row = await self._core.store.find_owned_row("jobs", scope, str(cached["job_id"]))
+        if row is None:
             return None
         job = read_job(row)
-        artifact = await self._artifacts.find_intact(AccountScope(account_id), job.artifact_id)
+        artifact = await self._artifacts.find_intact(scope, job.artifact_id)
         return None if artifact is None else CachedResult(job, artifact)
 
     def make_put(self, key: str, job_run: JobRun) -> ReplaceRow:
