@@ -143,7 +143,7 @@ async def _single_runs(
 
 
 async def _sum_expected(engine: Engine, context: RequestContext, texts: Mapping[str, str]) -> float:
-    """Sum up what the texts are expected to cost."""
+    """Sum up the expected costs of the texts."""
     expected = 0.0
     for i, text in enumerate(texts.values()):
         route = await engine.runs.route(context, _run(text, _vendor(i)))

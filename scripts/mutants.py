@@ -1,4 +1,4 @@
-"""Plant bugs one at a time, and tell which the nearest tests catch.
+"""Plant bugs one at a time, and report which of them the nearest tests catch.
 
 `python scripts/mutants.py` runs all of `scripts/mutants.toml`; names of mutants run those. Each is
 a copy of the project with one text replaced, in which the tests named next to it run. A mutant is

@@ -121,3 +121,10 @@ def test_the_command_replaces_only_if_asked(
     assert Path(made.filename).read_text() == "mine"
     assert CliRunner().invoke(app, [*command, "--overwrite"]).exit_code == 0
     assert Path(made.filename).read_bytes() == DATA
+
+
+def test_names_the_missing_folder(open_artifact: Callable[[str], Artifact], tmp_path: Path) -> None:
+    """The error names the folder that the caller chose, and no temporary file."""
+    with pytest.raises(FileNotFoundError) as refusal:
+        open_artifact("a.txt").save(tmp_path / "missing" / "a.txt")
+    assert refusal.value.filename == str(tmp_path / "missing")

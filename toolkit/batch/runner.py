@@ -83,7 +83,7 @@ def run(
         base_url: the server that they ask instead; by default that of the environment or profile.
         data_dir: the folder of the engine here; `./.toolkit` by default.
         sandbox: whether its vendors are simulated.
-        max_cost_usd: maximum total cost of what notebooks on such workers ask for, in US dollars;
+        max_cost_usd: maximum total cost of the work of notebooks on such workers, in US dollars;
             5 by default. Their key spends no more.
 
     Returns:

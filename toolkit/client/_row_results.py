@@ -42,10 +42,11 @@ class RowResult:
 class RowBudget:
     """One budget over all rows: the amount spent of it, and the amount held for runs under way.
 
-    Calls in other processes may share the budget, and see this one's runs only when they list them.
-    So a call holds at most half of what is left before it lists the runs anew: whatever two calls
-    hold at the same time fits. If no run is under way, a call may hold all that is left: two calls
-    that find this at the same moment may exceed the limit by the cost of one row.
+    Calls in other processes may share the budget, and see the runs of this call only when
+    they list them. So a call holds at most half of the rest before it lists the runs anew: two
+    calls that hold at the same time stay within the budget. If no run is under way,
+    a call may hold all that is left: two calls that find this at the same moment may exceed the
+    limit by the cost of one row.
 
     Args:
         limit_usd: US dollars; None for no limit.
@@ -68,7 +69,7 @@ class RowBudget:
         return self.limit_usd is None or bound_usd <= self.left_usd + 1e-12
 
     def may_hold(self, bound_usd: float) -> bool:
-        """Return True if a row may begin now, whatever other calls have begun meanwhile."""
+        """Return True if a row may begin now, even if other calls have begun runs meanwhile."""
         if self.limit_usd is None:
             return True
         # If no call has a run under way, the rest is not shared.

@@ -31,7 +31,7 @@ _LOCALE = re.compile(r"([a-z]{2,3}(_[A-Z]{2})?|C|POSIX)\.[Uu][Tt][Ff]-?8|[a-z]{2
 def find_key_fault(value: str) -> str | None:
     """Return why a value cannot be a key, or None if it can be one.
 
-    A pointer may name any variable, and what is not a key must not be sent to a vendor. A JSON
+    A pointer may name any variable, and a value that is no key must not be sent to a vendor. A JSON
     object is accepted, because some vendors take credentials in that form.
 
     >>> find_key_fault("/usr/local/bin:/usr/bin")

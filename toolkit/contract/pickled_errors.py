@@ -6,8 +6,8 @@ from typing import Any
 class PicklableError(BaseException):
     """A mixin for exceptions whose constructor takes more than the `args` of the exception.
 
-    By default pickle calls the class with `args`, which fails for such a constructor, or loses what
-    it was given. A pool whose worker sent the exception then hangs, or reports another one.
+    By default pickle calls the class with `args`, which fails for such a constructor, or loses its
+    arguments. A pool whose worker sent the exception then hangs, or reports another exception.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Iterator
 from typing import Any
 
-# Members that are made of the others, keep what was computed, or differ in each process.
+# Members that are made of the others, keep computed values, or differ in each process.
 _DERIVED = frozenset(
     {
         "__abc_impl__", "_abc_impl", "__annotations_cache__", "__dict__", "__firstlineno__",
@@ -34,7 +34,7 @@ def list_members(kind: type) -> Iterator[tuple[str, object]]:
 
 
 def _list_decorators(groups: Any) -> list[object]:
-    """List what pydantic keeps of validators and serializers, without the class's address."""
+    """List pydantic's validators and serializers, without the class's address."""
     return [
         [group.name, name, *_list_fields(decorator)]
         for group in dataclasses.fields(groups)

@@ -1,6 +1,6 @@
 """The names that compiled code reads, and the attributes that it reads of each.
 
-The attributes tell which part of a module a function depends on: `rates.scale(n)` depends on
+The attributes show which part of a module a function depends on: `rates.scale(n)` depends on
 `scale`, and a module that is passed on as a value counts as a whole.
 """
 

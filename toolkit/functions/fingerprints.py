@@ -41,11 +41,11 @@ from toolkit.functions.value_contents import (
 )
 
 MAX_UNSEEN: Final = 5  # values that a message names; reading stops there
-MAX_VALUES: Final = 10_000_000  # of one fingerprint; what is larger counts as new
+MAX_VALUES: Final = 10_000_000  # of one fingerprint; a larger value counts as new
 MAX_KEY_CHARS: Final = 20
 _SHORT_BYTES: Final = 1_024
 _HEAP_TYPE_FLAG: Final = 1 << 9
-# What `importlib` writes into a module, and no code of the module.
+# Attributes that `importlib` writes into a module, and no code of the module.
 _MODULE_MACHINERY = frozenset(
     {"__builtins__", "__cached__", "__file__", "__loader__", "__path__", "__spec__", "__doc__"}
 )
@@ -71,7 +71,7 @@ class Fingerprint:
 
 
 def identify_function(function: Callable[..., object]) -> Fingerprint:
-    """Return the identity of a function: its code, its defaults and what it closes over.
+    """Return the identity of a function: its code, its defaults and its closed-over values.
 
     An object whose content is not known counts as itself.
 
@@ -207,9 +207,9 @@ class _Reader:
         self._waiting.append((place, value))
 
     def _digest_plain_tuple(self, value: tuple[Any, ...]) -> bytes | None:
-        """Return the digest of a tuple of atoms, or None for one that holds anything else.
+        """Return the digest of a tuple of atoms, or None if it holds anything else.
 
-        Equal ones may or may not be one object, as Python shares constants.
+        Equal tuples may or may not be one object, because Python shares constants.
         """
         known = self._plain.get(id(value))
         if known is not None:
@@ -417,7 +417,7 @@ class _Reader:
             self._put((place, Attribute(name)), value)
 
     def _put_import(self, place: Place, statement: Import, package: str | None) -> None:
-        """Put what an import statement within a function reads."""
+        """Put the module or names that an import statement within a function reads."""
         name = statement.resolve(package)
         self._write("import", name.encode())
         module = sys.modules.get(name)
@@ -435,7 +435,7 @@ class _Reader:
             self._put((place[0], name), module)
 
     def _put_unloaded(self, place: Place, name: str) -> None:
-        """Put a module that a function will import: what an own one holds is not known."""
+        """Put a module that a function will import; the content of an own module is unknown."""
         top = name.partition(".")[0]
         loaded = sys.modules.get(top)
         spec = None if loaded else importlib.machinery.PathFinder.find_spec(top)

@@ -83,7 +83,7 @@ class FunctionTable:
             self.version += 1
 
     def find(self, name: str, digest: str) -> RegisteredFunction | None:
-        """Find the function that a node asks for: itself, an equal one, or one of its name.
+        """Find the function of a node: itself, an equal function, or a function of its name.
 
         Returns:
             The function, or None if this process does not have it.

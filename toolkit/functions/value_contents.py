@@ -31,7 +31,7 @@ Content = Callable[[Any], Iterable[Part]]
 
 POINTER_BYTES: Final = object.__basicsize__ // 2  # an empty object is a count and a type
 MIN_PACKED_ITEMS = 16
-# Version 2 writes equal values as equal bytes; later versions also write which ones are shared.
+# Version 2 writes equal values as equal bytes; later versions also write which values are shared.
 _MARSHAL_VERSION = 2
 
 
@@ -236,7 +236,7 @@ CONTENTS: dict[type, Content] = {
     functools.partial: _read_partial,
     type(functools.cache(len)): _read_nothing,  # its `__dict__` has the function and the size
     BaseException: _read_error,
-    # What a logger is told changes no result.
+    # Settings of a logger change no result.
     logging.Logger: lambda value: _list_parts(value.name, value.level, value.disabled),
 }  # fmt: skip
 if isinstance(typing.TypeVar, type) and not hasattr(typing.TypeVar("_"), "__dict__"):
@@ -290,7 +290,7 @@ def _hides_state(kind: type, base: type) -> bool:
 
 
 def list_attributes(value: object, layout: type) -> Iterator[tuple[str, object]]:
-    """Yield all attributes of an instance, whatever its class says about reading them."""
+    """Yield all attributes of an instance, also if its class hides some."""
     kind = type(value)
     hidden: frozenset[str] = frozenset()
     for level in kind.__mro__:

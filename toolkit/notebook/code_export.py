@@ -101,7 +101,7 @@ def _spell_call(node: Mapping[str, Any], names: Mapping[str, str]) -> tuple[str,
     given = node.get("input") or {}
     name = str(given.get("function", ""))
     words = (name, *given.get("arguments", {}), *given.get("nodes", {}))
-    # Anything else would be code of its own in what a person runs.
+    # Any other name could be code, which a person who runs the export would execute.
     is_named = all(word.isidentifier() and not keyword.iskeyword(word) for word in words)
     if node["capability"] != FUNCTION_CAPABILITY or not is_named:
         return repr(node["capability"]), f", input={given!r}" if given else ""

@@ -55,7 +55,7 @@ def describe_capabilities(capabilities: Iterable[Capability]) -> list[dict[str, 
 
 
 def rebuild_capabilities(documents: Iterable[Mapping[str, Any]]) -> list[Capability]:
-    """Rebuild capabilities, without what carries them out."""
+    """Rebuild capabilities, without the functions that execute them."""
     return [_rebuild_capability(document) for document in documents]
 
 

@@ -45,7 +45,7 @@ def redact_message(text: str, secret: str) -> str:
 
 
 def list_key_forms(secret: str) -> Iterator[str]:
-    """List the forms that a key may have in a text; those of each secret part if it is JSON."""
+    """List the forms that a key, or each secret part of a JSON key, may have in a text."""
     for part in _list_secret_parts(secret):
         if len(part) < CHUNK_CHARS:
             continue  # too short to be a key: it occurs in many texts

@@ -21,7 +21,7 @@ SHORT_LIFE_S, FIRST_PAUSE_S, MAX_PAUSE_S = 5.0, 0.5, 30.0
 class WorkerGroup:
     """Worker processes, each a server of its own on the same port and store.
 
-    The first worker is ready before the others start: it creates and migrates what they share. A
+    The first worker is ready before the others start: it creates and migrates the shared store. A
     worker that dies is started again, also if it dies while it starts. A worker that refuses to
     start, by its own exit code, ends the group, because its reason holds for every worker. Each
     worker ends when its standard input does, so that none outlives this process.

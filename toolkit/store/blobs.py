@@ -138,7 +138,7 @@ class BlobStore:
         deadline = time.monotonic() + max_wait_s
         while ballast is not None:
             try:
-                # In the loop, where nothing else changes it meanwhile: it is one quick system call.
+                # In the loop, because nothing else changes it there: it is a quick system call.
                 ballast.grow(size_bytes)
             except OSError as error:
                 if time.monotonic() > deadline:

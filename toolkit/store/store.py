@@ -405,13 +405,13 @@ class Store:
         return await self._changes.execute(mine) > 0
 
     async def put_blob(self, sha256: str, data: Content) -> None:
-        """Store bytes under their SHA-256, for a request: it does not wait for what hangs."""
+        """Store bytes under their SHA-256, for a request: it does not wait for hanging storage."""
         await self._blobs.put(sha256, data, limit_s=REQUEST_LIMIT_S)
 
     async def put_paid_blob(self, sha256: str, data: Content) -> None:
         """Store the bytes of a paid result; while that fails, no call begins.
 
-        Whoever gives up afterwards says so (`give_up_blob`).
+        A caller that gives up afterwards says so (`give_up_blob`).
         """
         try:
             await self._blobs.put_paid(sha256, data)

@@ -40,7 +40,7 @@ class IdSource:
         table: where they are.
         key: the column of the ids.
         joined: the table with the rows of the list, where that is another one, and how it is found.
-        condition: what else a row of the table fulfils, beside the scope.
+        condition: a further condition on rows of the table, in addition to the scope.
     """
 
     table: str

@@ -15,7 +15,7 @@ from toolkit.vendors._chat_stream import STREAM_FIELDS
 from toolkit.vendors._http import Json, VendorResponse, get_object
 
 CAP_FIELDS = ("max_completion_tokens", "max_tokens")
-# Fields that decide only what a call is billed. Without the first, the settings of the account's
+# Fields that affect only the price of a call. Without the first, the settings of the account's
 # project choose the tier; without the second, OpenAI writes each long prompt to its cache, for a
 # quarter of the input's price on top. An exact repetition of a prompt is rare.
 BILLING_FIELDS: Json = {

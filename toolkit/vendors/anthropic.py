@@ -167,7 +167,7 @@ def _send_request(access: Access, fields: Json) -> Flow[VendorResponse]:
 
 
 def _read_refusal(answer: VendorResponse) -> str:
-    """Return the words by which an answer refuses what was asked; empty for any other."""
+    """Return the words of a refusal; empty for any other answer."""
     words = get_object(answer.json(), "error").get("message") if answer.status == 400 else ""
     return words if isinstance(words, str) else ""
 

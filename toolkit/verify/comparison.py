@@ -119,7 +119,7 @@ def read_members(
 
 
 def _leave_out_optional(reply: object) -> object:
-    """Leave out what a server need not report: the service tier, and counts of 0."""
+    """Leave out units that a server may omit: the service tier, and counts of 0."""
     if not isinstance(reply, Reply):
         return reply
     used = {name: count for name, count in reply.cost.units.items() if count}

@@ -7,9 +7,9 @@ from toolkit.workers.serialization import find_function
 
 
 def load_functions(names: Sequence[Sequence[str]]) -> None:
-    """Import the modules of functions, so that the first call of one need not.
+    """Import the modules of functions, so that the first call need not.
 
-    A module may define `prepare_worker()`, which loads what its functions would load themselves.
+    A module may define `prepare_worker()`, which loads the requirements of its functions.
 
     Args:
         names: the module of each, and its name there.

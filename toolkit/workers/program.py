@@ -64,7 +64,7 @@ class _State:
 
 
 def _interrupt_step(_number: int, _frame: object) -> None:
-    """End the step under way, if it runs Python code: the process keeps what it has loaded."""
+    """End the step under way if it runs Python code: the process keeps its loaded modules."""
     if _State.is_in_step:
         raise StepInterrupted
 

@@ -48,7 +48,7 @@ class EngineChoice:
         sandbox: whether its vendors are simulated.
         host: the address of this machine that workers reach it by; loopback by default.
         scheduler: the address of the Dask scheduler whose workers these are, if they are.
-        max_cost_usd: maximum total cost of what the notebooks ask for, in US dollars.
+        max_cost_usd: maximum total cost of the notebooks' work, in US dollars.
     """
 
     base_url: str | None = None

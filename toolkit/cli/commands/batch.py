@@ -60,7 +60,7 @@ def batch(
         bool, typer.Option("--sandbox", help="Its vendors are simulated: no keys, no bills.")
     ] = False,
     max_cost_usd: Annotated[
-        float, typer.Option(min=0, help="What notebooks on those workers may cost in total.")
+        float, typer.Option(min=0, help="Maximum total cost of notebooks on workers.")
     ] = 5.0,
     as_json: AsJson = False,
 ) -> None:

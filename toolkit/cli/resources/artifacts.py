@@ -24,10 +24,10 @@ def save(
         typer.Argument(help="The file to write, or its folder; - is stdout."),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file of that name in the folder.")
+        bool, typer.Option("--overwrite", help="Replace an existing file in the folder.")
     ] = False,
 ) -> None:
-    """Write one to a file, by default in this folder and under a name made from its own."""
+    """Write an artifact to a file, by default in this folder under a safe form of its name."""
     artifact = shell.client.artifacts.get(id)
     if path is not None and str(path) == "-":
         sys.stdout.buffer.write(artifact.content())

@@ -43,10 +43,11 @@ def create(
         float | None, typer.Option(min=0, help="What may be spent with it in a day, by UTC.")
     ] = None,
     max_cost_usd: Annotated[
-        float | None, typer.Option(min=0, help="The maximum total cost of work with it.")
+        float | None, typer.Option(min=0, help="Maximum total cost of work with the key.")
     ] = None,
     expires_in_s: Annotated[
-        int | None, typer.Option(min=1, help="Its lifetime in seconds; until revoked by default.")
+        int | None,
+        typer.Option(min=1, help="Lifetime of the key in seconds; unlimited by default."),
     ] = None,
 ) -> None:
     """Make another key; it is shown this once."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 MAX_PAGE = 200
-NEWEST = 20  # runs that are read to find those that other calls have begun meanwhile
+NEWEST = 20  # newest runs that are read to find runs of other calls
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 
@@ -42,7 +42,7 @@ class AsyncRowEnding:
     """The end of a run.
 
     Attributes:
-        key: what the run is open under.
+        key: the key under which the run is open.
         run: the run, or None if it was not begun.
         paid_by: the run, or the job whose result it used again: what it cost.
         error: the refusal of the run, or the error of the wait for it; None if it has ended.
@@ -59,7 +59,7 @@ class AsyncOpenRun:
     """A run under way.
 
     Attributes:
-        rows: the rows that get its result; none if it only holds a part of the budget.
+        rows: the rows that get its result; empty if it only holds a part of the budget.
         asked: the canonical JSON of its input.
     """
 
@@ -72,7 +72,7 @@ class AsyncRowMapper:
     """Runs a capability on each row, with bounded concurrency, and keeps results as runs end.
 
     Runs of the same call have a tag, by which another call finds the existing runs: an answered
-    input is not paid again, whichever provider would be chosen now.
+    input is not paid again, no matter which provider would be chosen now.
 
     Args:
         http: the service.
@@ -162,7 +162,7 @@ class AsyncRowMapper:
         return row not in self._results and all(row not in e.rows for e in self._open.values())
 
     async def _take_up_runs(self) -> None:
-        """Take up the runs that other calls like this one began, unless all is to be new.
+        """Take up the runs that equal calls began, unless the caller wants new runs.
 
         Each of them counts: it has a result, or holds its part of the budget until it ends.
         """
@@ -189,12 +189,12 @@ class AsyncRowMapper:
                 elif asked in self._rows_by_input:
                     found.append(run)
             cursor = page.next_cursor
-            # The runs that follow a page of known ones were listed before.
+            # Runs that follow a page of known runs were listed before.
             if cursor is None or not unknown:
                 return found
 
     async def _take_up(self, run: AsyncRun) -> None:
-        """Take up a run that another call began, for the rows that lack one."""
+        """Take up a run that another call began, for the rows without a run."""
         asked = to_canonical_json(run.input)
         rows = tuple(row for row in self._rows_by_input[asked] if self._lacks_run(row))
         self._known_runs.add(run.id)
@@ -292,7 +292,7 @@ class AsyncRowMapper:
         """Wait for the end of a run, concurrently with all others.
 
         Args:
-            key: what it is open under.
+            key: the key under which it is open.
             rows: the rows that get its result.
             asked: the canonical JSON of its input.
             work: the run, or the body of the run to start.
@@ -328,7 +328,7 @@ class AsyncRowMapper:
         )
 
     async def _keep_ended(self) -> None:
-        """Wait until some runs have ended, be it the first or the last, and keep their results."""
+        """Wait until at least one run has ended, and keep the results of ended runs."""
         endings, _ = await self._ended.take()
         for ending in endings:
             rows, run, key = self._open.pop(ending.key).rows, ending.run, ending.key

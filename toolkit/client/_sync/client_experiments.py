@@ -46,8 +46,8 @@ class ClientExperiments(ClientResources):
             rows: a DataFrame, or mappings.
             output_model: a pydantic model that each answer has to fit; its fields are columns.
             max_cost_usd: one budget over all rows, paid now or before. Runs in flight count with
-                the most that they may cost, whichever call began them. A row that the rest may
-                not cover is not begun, and says so.
+                their maximum cost, no matter which call began them. A row that the rest may not
+                cover is not begun, and says so.
             concurrency: how many runs are under way at most.
             options: those of each run, such as `{"provider": "openai"}`.
             tags, note: those of each run.

@@ -1,5 +1,6 @@
 """Transfers: files that are sent, and artifacts that are written to files."""
 
+import errno
 import hashlib
 import os
 import secrets
@@ -58,8 +59,12 @@ class ArtifactDownload:
         """Create the file, under a temporary name.
 
         Raises:
+            FileNotFoundError: the folder of the file does not exist.
             RequestError: `CONFLICT` if the folder has another file of its name.
         """
+        folder = self._target.parent
+        if not folder.is_dir():  # otherwise the error would name the temporary file
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
         if not self._replaces and os.path.lexists(self._target):
             self._require_same()
         self._file = self._partial.open("wb")
@@ -138,8 +143,8 @@ class ArtifactDownload:
                 return
         raise RequestError(
             ErrorCode.CONFLICT,
-            f"{target} exists, and is not replaced unasked: name a file to write, or replace it"
-            " with `overwrite=True` (`--overwrite`).",
+            f"{target} exists, and is not this artifact. Name another file, or replace it with"
+            " `overwrite=True` (`--overwrite`).",
         )
 
     def _make_damage_error(self) -> ServiceError:

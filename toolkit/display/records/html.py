@@ -11,7 +11,7 @@ MAX_ROWS = 100  # of a table below a card of facts
 MIN_WRAPPED_CHARACTERS = 16  # a text from there on may go over several lines
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?Z")
 MAX_ROOM_CHARACTERS = 28  # of a line of it, at least
-# Classes of what MathJax leaves alone, in versions 3 and 2: a formula could link and define.
+# Classes of elements that MathJax 3 and 2 leave alone: a formula could link and define.
 IGNORED_BY_MATHJAX = "mathjax_ignore tex2jax_ignore"
 CAPTION_STYLE = "text-align:left;white-space:nowrap"
 CELL_STYLE = "text-align:left;padding:2px 10px 2px 0;vertical-align:top"

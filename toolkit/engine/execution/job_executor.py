@@ -182,7 +182,7 @@ class JobExecutor:
             return ended
 
     async def _read_state(self, job_run: JobRun, call: Call[Any]) -> tuple[str, str] | None:
-        """Return the digests of everything beside the input that a result depends on."""
+        """Return the digests of everything except the input that a result depends on."""
         state = cast("Callable[[Any], tuple[str, str] | None]", job_run.capability.state)
         return await self._core.driver.run_in_thread(partial(state, call.input), job_run.account_id)
 
@@ -375,7 +375,7 @@ def _fill_fields(
 def _explain_error(error: Exception) -> tuple[ErrorInfo, bool]:
     """Return an error as the record shows it, and whether a node retry may help."""
     match error:
-        case ResultNotStoredError():  # another try would pay for what cannot be stored either
+        case ResultNotStoredError():  # another paid result could not be stored either
             return ErrorInfo.of(error), False
         case ProviderError():
             return ErrorInfo(code=error.code.name, message=error.message), error.retryable

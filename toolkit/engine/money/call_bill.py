@@ -121,5 +121,5 @@ def find_cost(
 
 
 def is_billable(request: httpx.Request) -> bool:
-    """Tell whether a vendor may bill a request."""
+    """Return True if a vendor may bill a request."""
     return request.method == "POST" and FREE_EXTENSION not in request.extensions

@@ -73,7 +73,7 @@ def find_billed_model(
 
 
 def list_known_models(vendor: Vendor, settings: VendorSettings | None, today: date) -> list[Model]:
-    """List every model of a vendor, and those that the operator added, with a day's prices."""
+    """List the models of a vendor and of the operator's settings, with a day's prices."""
     known: list[Model] = []
     kinds = [*(model.kind for model in vendor.models), *(of.kind for of in vendor.operations)]
     for kind in dict.fromkeys(kinds):

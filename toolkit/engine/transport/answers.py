@@ -45,7 +45,7 @@ async def read_answer(
         response: the answer, of which the head has come.
         limit: the most bytes that it may have, as it is received and as it is decoded.
         on_text: is called with each piece of a streamed text, as it comes.
-        run_in_thread: runs the decoding of what is large.
+        run_in_thread: runs the decoding of large answers.
 
     Returns:
         the answer with its body; of a stream, what its reader put together.

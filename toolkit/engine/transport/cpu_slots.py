@@ -62,7 +62,7 @@ class CpuSlots:
                 slot.set_result(None)
 
     def _forget(self, account_id: str, slot: "asyncio.Future[None]") -> None:
-        """Remove a cancelled waiter, so that its account's turn goes to the next one."""
+        """Remove a cancelled waiter, so that its account's turn goes to the next waiter."""
         queue = self._waiting.get(account_id)
         if queue is not None and slot in queue:
             queue.remove(slot)

@@ -30,7 +30,7 @@ class ThreadRunner(Protocol):
 
 
 class UnreadableCodingError(Exception):
-    """Raised for an answer in another coding than `gzip`, in several, or in a broken one."""
+    """Raised for an answer that is not `gzip`, has several codings, or is damaged."""
 
 
 class _GzipDecoder:
@@ -111,7 +111,7 @@ async def iter_unpacked(
 
     Args:
         chunks: the body as it is received.
-        run_in_thread: runs whatever would hold the event loop.
+        run_in_thread: runs work that would hold the event loop.
         until_complete: whether a body that ends before its last member does is refused.
 
     Raises:

@@ -102,7 +102,7 @@ class Driver:
     Args:
         transport: makes the HTTP transport of a vendor.
         executor: runs CPU work that would block the loop.
-        reply_limit: the most bytes that one answer may have, as received and as decoded.
+        reply_limit: maximum bytes of an answer, as received and as decoded.
         lookup_cache: keeps what public services answer; none, and each is asked each time.
     """
 

@@ -15,7 +15,7 @@ from toolkit.plugins.key_redaction import (
 
 # Of a text that is still being written, this much of a key may be its beginning.
 MIN_HELD_CHARS = 4
-# An escape of JSON; those of printable ASCII and of the slash have a group.
+# An escape of JSON. Escapes of printable ASCII and of the slash have a group.
 _ESCAPE = re.compile(r"\\(?:u00([2-7][0-9A-Fa-f])|(/)|.)", re.S)
 R = TypeVar("R", bound=Reply)
 # The chunks of one form of a key, each with its offset; and all forms with theirs.

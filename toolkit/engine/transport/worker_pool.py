@@ -48,7 +48,7 @@ class PooledWorker:
     """A worker process, and the thread in which this process talks to it.
 
     Attributes:
-        modules: those that the process has loaded.
+        modules: names of the modules that the process has loaded.
         is_lowered: True if its priority is lower than that of this process.
     """
 
@@ -193,7 +193,7 @@ class WorkerPool:
             raise make_worker_loss(name, str(error)) from None
 
     async def _load(self, worker: PooledWorker, names: Sequence[tuple[str, str]]) -> None:
-        """Have a worker import the modules of functions, and prepare what they need."""
+        """Have a worker import the modules of functions, and their requirements."""
         loading = partial(_load_functions, worker.process, names, self._timeout_s)
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -227,7 +227,7 @@ class WorkerPool:
         return task
 
     def _take_worker(self, step: RunInProcess) -> PooledWorker:
-        """Take an idle worker, or a new one.
+        """Take an idle worker, or start a worker.
 
         A step that a caller waits for takes a worker with this process's priority if there is one,
         and leaves it to the next such step. The worker that was used last has the warmest caches.

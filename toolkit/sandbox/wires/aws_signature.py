@@ -42,7 +42,7 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
         secret_key: the secret of that key.
 
     Raises:
-        SignatureFaultError: the key is unknown, or the request is not what was signed with it.
+        SignatureFaultError: the key is unknown, or the signature does not match the request.
     """
     authorization = request.headers.get("authorization", "")
     if not authorization.startswith(f"{ALGORITHM} "):
@@ -82,7 +82,7 @@ async def check_signature(request: Request, access_key: str, secret_key: str) ->
 
 
 def _check_scope(scope: str, timestamp: str) -> None:
-    """Check what a signature was made for, and when."""
+    """Check the scope and the time of a signature."""
     try:
         signed_at = datetime.strptime(timestamp, TIMESTAMP_FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -39,8 +39,8 @@ class ModelTraits:
     Attributes:
         output_limit: most tokens that it answers with.
         max_budget: highest thinking budget that it takes.
-        min_budget: lowest one; 0 turns its thoughts off.
-        levels: thinking levels that it takes; none if it takes a budget alone.
+        min_budget: lowest budget; 0 turns its thoughts off.
+        levels: thinking levels that it takes; empty if it takes only a budget.
     """
 
     output_limit: int = 65_536

@@ -49,7 +49,7 @@ MODELS = {
     "gpt-4o": False,
     "gpt-4o-mini": False,
 }
-# The models that write what they read to the prompt cache, unless they are asked not to.
+# Models that write their prompts to the prompt cache, unless the request forbids it.
 CACHING_MODELS = frozenset(("gpt-6-luna", "gpt-6.1-terra", "gpt-6.1-sol", "gpt-5.6-luna"))
 # The tier that serves a request, by the tier that it asks for; None is the project's.
 SERVICE_TIERS: Mapping[str, str | None] = {

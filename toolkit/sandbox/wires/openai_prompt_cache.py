@@ -19,7 +19,7 @@ _LEADING_FIELDS = ("model", "prompt_cache_key", "tools", "response_format")
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """The tokens of one prompt that were read from the cache, and those that were written to it."""
+    """The tokens of a prompt that were read from the cache and written to it."""
 
     read: int = 0
     written: int = 0

@@ -60,7 +60,7 @@ _current = threading.local()
 
 
 def is_abandoned() -> bool:
-    """Tell whether nobody waits any more for the call that this thread makes."""
+    """Return True if nobody waits any more for the call that this thread makes."""
     abandoned: threading.Event | None = getattr(_current, "abandoned", None)
     return abandoned is not None and abandoned.is_set()
 

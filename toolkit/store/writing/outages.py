@@ -10,7 +10,7 @@ class WriteOutages:
     """The places whose last write failed for a reason that passes, such as a full disk.
 
     A result of a paid call waits in memory during an outage. A call that began now would only add
-    to what waits, so whoever begins calls waits for the end of the outage first.
+    to what waits, so the code that begins calls waits for the end of the outage first.
 
     Attributes:
         on_failure: called each time that a write of rows fails.

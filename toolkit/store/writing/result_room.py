@@ -33,7 +33,7 @@ class ResultRoom:
     """The room that is held for all calls in flight.
 
     Args:
-        outages: of writes; no room is given while one lasts.
+        outages: outages of writes; no room is given while an outage lasts.
         writer: holds ballast on the disk of the database.
         blobs: holds ballast on the disk of the artifacts.
     """
@@ -66,7 +66,7 @@ class ResultRoom:
             ServiceError: `UNAVAILABLE` if that took too long.
         """
         while True:
-            # It ends at the latest when what waits to be written is refused.
+            # It ends at the latest when the waiting writes are refused.
             await self._outages.wait_until_over()
             if self._writer.ballast_bytes < self._writer.wanted_ballast_bytes:
                 await self._writer.grow_ballast()
@@ -76,14 +76,14 @@ class ResultRoom:
                 return
 
     def add(self, size: ResultSize, sign: int) -> None:
-        """Add a size to what is wanted, or take it away."""
+        """Add a size to the wanted size, or subtract it."""
         self._rows_bytes += sign * size.rows
         self._artifact_bytes += sign * size.artifacts
         self._writer.wanted_ballast_bytes = _round_up(self._rows_bytes)
 
 
 def _round_up(size_bytes: int) -> int:
-    """Round a size up to whole steps, within what is held at most."""
+    """Round a size up to whole steps, up to the maximum that is held."""
     return min(MAX_BYTES, -(-size_bytes // STEP_BYTES) * STEP_BYTES)
 
 

@@ -26,10 +26,10 @@ class DatabaseUnreachable(DatabaseLocked):
 class DatabaseUnwritable(DatabaseLocked):
     """The database takes no writes now, such as on a full disk; nothing was written.
 
-    A smaller transaction may still fit, and the same one may be tried again.
+    A smaller transaction may still fit, and the same transaction may be tried again.
 
     Args:
-        message: the reason, and what to do.
+        message: the reason and the next step.
     """
 
     def __init__(self, message: str) -> None:

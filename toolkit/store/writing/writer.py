@@ -289,7 +289,7 @@ class ChangeWriter:
                 group = SubmissionGroup(self.backlog.pop_group(MAX_THREAD_WEIGHT))
 
     def _extend_group(self, group: SubmissionGroup, most: int) -> SubmissionGroup:
-        """Add what was submitted meanwhile to a group, as far as there is room in it."""
+        """Add changes that were submitted meanwhile to a group, while it has room."""
         room = most - sum(each.weight for each in group.submissions)
         if room <= 0 or not self.backlog:
             return group

@@ -93,7 +93,7 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
         return read_value(await self.content(), self.media_type, self.metadata)
 
     async def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write it to a file, whole or not at all; into a folder, under a name made from its own.
+        """Write it to a file, whole or not at all; into a folder, under a safe form of its name.
 
         A large one comes piece by piece, so its size takes no memory. A file that the caller names
         is replaced. Another file of the same name in a folder is not, unless `overwrite` says so.

@@ -47,7 +47,7 @@ class SessionBallast:
         return self._size_bytes if self._is_supported else sys.maxsize
 
     def note_new_session(self) -> None:
-        """Note that the session is another one, which has no tables yet."""
+        """Note that the session is new and has no tables yet."""
         self._tables = self._size_bytes = 0
 
     def grow(self, connection: psycopg.Connection[tuple[Any, ...]], size_bytes: int) -> None:
