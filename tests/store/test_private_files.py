@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.cli import app
+from toolkit.store.private_files import make_data_dir_private
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
 LARGE = b"tea " * 4096  # too large for its record's row, so a file of its own
@@ -111,6 +113,25 @@ def test_a_loose_directory_is_made_private(tmp_path: Path) -> None:
     assert modes.pop("page.html") == 0o644
     assert set(modes.values()) == {0o600, 0o700}
     assert stat.S_IMODE(home.stat().st_mode) == 0o755
+
+
+def test_a_file_that_another_process_deletes_meanwhile_is_left_out(tmp_path: Path) -> None:
+    """Given a log that comes and goes as others open and close the database, then it opens."""
+    log, is_over = tmp_path / "state.db-wal", threading.Event()
+
+    def open_and_close() -> None:
+        while not is_over.is_set():
+            log.touch()
+            log.unlink()
+
+    others = threading.Thread(target=open_and_close)
+    others.start()
+    try:
+        for _ in range(3_000):
+            make_data_dir_private(tmp_path)
+    finally:
+        is_over.set()
+        others.join()
 
 
 def test_an_upload_that_is_under_way_is_private(tmp_path: Path) -> None:

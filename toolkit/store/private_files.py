@@ -76,7 +76,10 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _chmod_private(path: Path) -> bool:
     """Take the rights of others from a file or folder; return whether there were any."""
-    mode = path.lstat().st_mode
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:  # another process deleted it meanwhile
+        return False
     wanted = FOLDER_MODE if stat.S_ISDIR(mode) else FILE_MODE
     if stat.S_ISLNK(mode) or stat.S_IMODE(mode) & 0o077 == 0:
         return False
