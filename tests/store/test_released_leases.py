@@ -10,7 +10,7 @@ import pytest
 from tests.store.roots import acquire
 from tests.support.clock import LeaseClock
 from tests.support.timing import wait_until_async
-from toolkit.store import AppendEvent, InsertRow, Store
+from toolkit.store import AppendEvent, InsertRow, ReadOnlyStore, Store, UpdateRow
 from toolkit.store.writing.event_numbers import EventNumbers
 
 WAITING_SQL: Final = "SELECT 1 FROM pg_locks WHERE NOT granted"
@@ -49,6 +49,20 @@ async def test_what_waits_for_the_database_is_kept(tmp_path: Path, postgres_url:
             await store.find_rows("roots")  # time enough to get in between
     await asyncio.gather(*written, releasing)
     assert len(await store.find_rows("plans")) == 2
+    await store.close()
+
+
+async def test_a_reader_sees_that_work_is_abandoned(tmp_path: Path, url: str | None) -> None:
+    """Given a lease that has ended though its owner lives, then a reader reports it, unwritten."""
+    store = await Store.open(tmp_path, database=url)
+    await acquire(store, "run_a", "run_b")
+    await store.write([UpdateRow("roots", "run_a", {"lease_until": 1.0})])
+    reader = await ReadOnlyStore.view(tmp_path, None, database=url)
+    assert await reader.leases.is_abandoned("run_a")
+    assert not await reader.leases.is_abandoned("run_b")
+    await reader.close()
+    (row,) = await store.find_rows("roots", id="run_a")
+    assert row["lease_until"] == 1.0
     await store.close()
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -141,6 +141,13 @@ class _ReadOnlyLeases(LeaseStore):
     ) -> list[Lease]:
         """Claim nothing."""
         return []
+
+    def _may_be_renewed(self, row: Row, dead: Container[str]) -> bool:  # noqa: ARG002 - a store's
+        """Return False: a reader cannot find out by a write whether others can renew their leases.
+
+        It takes nothing over, so work with an ended lease counts as abandoned.
+        """
+        return False
 
 
 class _RefusingWriter(ChangeWriter):
