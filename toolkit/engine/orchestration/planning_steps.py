@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError
 from toolkit.contract.plans import Constraints, PlanNode
 from toolkit.engine.context import EngineContext
 from toolkit.planning import steps
@@ -110,7 +110,7 @@ class PlanningSteps:
         """Check the results of a task's workflow.
 
         Raises:
-            ProviderError: `PROVIDER_TIMEOUT`, or the worker process died.
+            WorkError: `PROVIDER_TIMEOUT`, or `INTERNAL` if the worker process died each time.
         """
         settings = self._core.settings
         capabilities, documents = steps.write_evidence(evidence)
@@ -127,13 +127,16 @@ class PlanningSteps:
                 account_id, steps.check_results, *args, written, timeout_s=timeout_s
             )
         except ProviderError as error:
-            if error.code is not ErrorCode.PROVIDER_TIMEOUT:
-                raise
-            raise ProviderError(
-                ErrorCode.PROVIDER_TIMEOUT,
-                f"The checks of the results took longer than {timeout_s:g} s and were ended."
-                " Look at the results, and pass or fail them by `task.submit_review`.",
-                retryable=False,
+            if self._core.is_draining:
+                raise  # the engine ends its worker processes; the task goes on with the next one
+            reason = f"could not be made ({error.message.rstrip('.')})"
+            if error.code is ErrorCode.PROVIDER_TIMEOUT:
+                reason = f"took longer than {timeout_s:g} s and were ended"
+            # It ends the task: the same checks would end the same way each time.
+            raise WorkError(
+                error.code,
+                f"The checks of the results {reason}. Look at the results, and pass or fail them"
+                " by `task.review`.",
             ) from None
         return steps.ISSUES.validate_json(answer)
 
