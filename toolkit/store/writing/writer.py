@@ -395,14 +395,20 @@ class ChangeWriter:
         # Work items with a part that is left; None stands for all that has no lease.
         waiting: set[str | None] = set()
         failures = 0
+        lacks_room = False
         for i, part in enumerate(parts):
             lease = part[0].lease
             root_id = None if lease is None else lease.root_id
-            if root_id in waiting:
+            grows_ballast = part[0].grows_ballast
+            if root_id in waiting or (grows_ballast and lacks_room):
                 left.append(part)
                 continue
             fault = self._try_write(group, part, wait_ms)
-            if isinstance(fault, DatabaseUnwritable) and failures < MAX_UNWRITABLE_PARTS:
+            if isinstance(fault, DatabaseUnwritable) and grows_ballast:
+                # It changes no row, so the rows behind it need not wait for the ballast.
+                lacks_room = True
+                left.append(part)
+            elif isinstance(fault, DatabaseUnwritable) and failures < MAX_UNWRITABLE_PARTS:
                 failures += 1
                 left.append(part)
                 waiting.add(root_id)
