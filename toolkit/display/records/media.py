@@ -75,5 +75,5 @@ def _render_json(data: bytes, name: str) -> str:
 def _render_text(text: str) -> str:
     more = len(text) - MAX_TEXT_CHARACTERS
     end = f"\n… and {more} characters more" if more > 0 else ""
-    style = "white-space:pre-wrap;max-width:80ch;margin:0"
+    style = "white-space:pre-wrap;overflow-wrap:anywhere;word-break:normal;max-width:80ch;margin:0"
     return f'<pre style="{style}">{escape(text[:MAX_TEXT_CHARACTERS])}{end}</pre>'
