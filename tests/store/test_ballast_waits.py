@@ -1,10 +1,14 @@
 """Writes of requests while calls wait for disk space that is not there."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from toolkit.store import InsertRow, Store
+from tests.support.timing import PATIENCE_S
+from toolkit.store import InsertRow, Store, StoreUnavailableError
+from toolkit.store.writing import result_room
+from toolkit.store.writing.outages import ROWS, WriteOutages
 
 pytestmark = pytest.mark.sqlite("a server's disk is its own")
 AT = "2026-11-23T08:00:00.000Z"
@@ -23,4 +27,19 @@ async def test_a_request_is_written_while_calls_wait_for_room(tmp_path: Path) ->
     writer.wanted_ballast_bytes = 0
     for each in growing:
         await each
+    await store.close()
+
+
+async def test_a_call_that_waits_too_long_for_a_full_disk_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an outage of writes that lasts, then a call is refused after the longest wait."""
+    monkeypatch.setattr(result_room, "WORK_WAIT_S", 0.05)
+    store = await Store.open(tmp_path)
+    outages = WriteOutages()
+    outages.note_failure(ROWS)
+    room = result_room.ResultRoom(outages, store._writer, store._blobs)
+    with pytest.raises(StoreUnavailableError, match="free disk space"):
+        await asyncio.wait_for(room.hold(result_room.ResultSize(1, 1)), PATIENCE_S)
+    assert store._writer.wanted_ballast_bytes == 0
     await store.close()

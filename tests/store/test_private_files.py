@@ -159,3 +159,15 @@ def test_an_upload_that_is_under_way_is_private(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert loose == []
+
+
+def test_files_of_others_with_similar_names_keep_their_modes(tmp_path: Path) -> None:
+    """Given a folder with a data directory and other files, then only its own become private."""
+    for name in ("placeholder.png", "owners.csv", "artifacts.zip"):
+        (tmp_path / name).write_text("mine")
+        (tmp_path / name).chmod(0o644)
+    with Client.local(tmp_path, sandbox=True):
+        pass
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert {modes[name] for name in ("placeholder.png", "owners.csv", "artifacts.zip")} == {0o644}
+    assert modes["state.db"] == 0o600

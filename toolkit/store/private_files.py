@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 FILE_MODE, FOLDER_MODE = 0o600, 0o700
-# Names of files and folders that a data directory has, or the beginnings of their names.
-_OWN_NAMES = ("state.db", "artifacts", "owners", "place", "checkpoint.lock")
+# Files and folders of a data directory, and the beginning of the names of its database.
+_OWN_NAMES = frozenset({"artifacts", "owners", "place", "checkpoint.lock"})
+_DATABASE_PREFIX = "state.db"
 
 
 def make_private_folder(path: Path) -> None:
@@ -58,7 +59,11 @@ def make_data_dir_private(data_dir: Path) -> None:
     """
     if os.name == "nt":
         return
-    own = [path for path in data_dir.iterdir() if path.name.startswith(_OWN_NAMES)]
+    own = [
+        path
+        for path in data_dir.iterdir()
+        if path.name in _OWN_NAMES or path.name.startswith(_DATABASE_PREFIX)
+    ]
     if len(own) == sum(1 for _ in data_dir.iterdir()):
         _chmod_private(data_dir)
     for path in own:

@@ -1,9 +1,13 @@
 """Room for the results of calls in flight, on the disks of rows and of artifacts."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from toolkit.contract.errors import ErrorCode
 from toolkit.store.blobs import BlobStore
+from toolkit.store.changes import StoreUnavailableError
+from toolkit.store.writing.direct_writer import RETRY_AFTER_S
 from toolkit.store.writing.outages import WriteOutages
 from toolkit.store.writing.writer import WORK_WAIT_S, ChangeWriter
 
@@ -65,8 +69,18 @@ class ResultRoom:
         Raises:
             ServiceError: `UNAVAILABLE` if that took too long.
         """
+        try:
+            async with asyncio.timeout(WORK_WAIT_S):
+                await self._wait_for_room()
+        except TimeoutError:
+            raise StoreUnavailableError(
+                ErrorCode.UNAVAILABLE,
+                "The store takes no writes, so no call begins: free disk space, and ask again.",
+                retry_after=RETRY_AFTER_S,
+            ) from None
+
+    async def _wait_for_room(self) -> None:
         while True:
-            # It ends at the latest when the waiting writes are refused.
             await self._outages.wait_until_over()
             if self._writer.ballast_bytes < self._writer.wanted_ballast_bytes:
                 await self._writer.grow_ballast()
