@@ -22,7 +22,6 @@ from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.auth import authenticate_request
-from toolkit.server.calls import check_scope
 from toolkit.server.errors import render_error
 from toolkit.server.http.paths import PathTable
 from toolkit.server.middleware.frame import RequestFrame
@@ -35,7 +34,8 @@ def create_native_app(engine: Engine) -> FastAPI:
     def require(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
         async def authorize(request: Request) -> RequestContext:
             context = await authenticate_request(request, engine)
-            check_scope(context, scope)
+            if scope not in context.scopes:
+                raise RequestError(ErrorCode.FORBIDDEN, f"The key lacks the scope `{scope}`.")
             return context
 
         return authorize

@@ -261,6 +261,7 @@ def test_what_is_wrong_with_every_row_is_raised(client: Client) -> None:
         client.map("llm.generate", TEXTS, objectiv="Classify: {text}", progress=False)
 
 
+@pytest.mark.usefixtures("heed_interrupts")
 def test_an_interrupt_is_one_line_and_the_same_call_goes_on(tmp_path: Path) -> None:
     """Given an interrupt while rows are under way, then they go on and are not paid again."""
     faults = Faults()

@@ -20,6 +20,8 @@ from tests.support.timing import wait_until
 from toolkit import Client
 from toolkit.settings import Settings
 
+pytestmark = pytest.mark.usefixtures("heed_interrupts")
+
 ROWS = 14
 # Billed by the character, and long enough that a call costs its bound.
 TEXT = "Item {n} of a long list, of which each is told in turn. " + "It goes on and on. " * 25

@@ -3,8 +3,6 @@
 import re
 from collections.abc import Collection
 
-from toolkit.contract.artifacts import MEDIA_TYPES
-
 # Leaves room for a suffix, and for the name of a partial file; systems allow 255 bytes.
 MAX_BYTES = 200
 # Separators, wildcards and shell characters of the common systems.
@@ -58,6 +56,8 @@ def get_suffix(media_type: str) -> str:
     >>> get_suffix("image/png"), get_suffix("text/html")
     ('.png', '.bin')
     """
+    from toolkit.contract.artifacts import MEDIA_TYPES  # pydantic: commands start without it
+
     return f".{MEDIA_TYPES.get(media_type, 'bin')}"
 
 

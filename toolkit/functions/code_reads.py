@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import resolve_name
+from importlib.util import resolve_name as make_absolute  # of names: it imports nothing
 from types import CodeType
 
 Chain = tuple[str, ...]  # attributes that are read one after the other: `a.b.c` is ("b", "c")
@@ -41,7 +41,7 @@ class Import:
         Raises:
             ImportError: a relative import without a package.
         """
-        return resolve_name("." * self.level + self.name, package) if self.level else self.name
+        return make_absolute("." * self.level + self.name, package) if self.level else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ import enum
 import functools
 import gc
 import logging
-import marshal  # nosemgrep: rules.no-unpickling - values are only written, to be hashed
 import operator
 import re
 import types
@@ -22,6 +21,7 @@ import weakref
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from marshal import dumps  # nosemgrep: rules.no-unpickling - it writes values to be hashed
 from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ class Key:
 
 
 def _write_float(value: float) -> bytes:
-    return marshal.dumps(float(value), _MARSHAL_VERSION)
+    return dumps(float(value), _MARSHAL_VERSION)
 
 
 # Immutable values without parts. Equal values may or may not be one object.
@@ -81,7 +81,7 @@ def pack_items(items: list[object]) -> bytes | None:
     """
     if len(items) < MIN_PACKED_ITEMS or not _PACKABLE.issuperset(set(map(type, items))):
         return None
-    return marshal.dumps(items, _MARSHAL_VERSION)
+    return dumps(items, _MARSHAL_VERSION)
 
 
 def _list_parts(*values: object) -> list[Part]:

@@ -20,7 +20,7 @@ from toolkit.engine.concurrency.pacing import LoopShares, get_loop_shares, yield
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
-from toolkit.engine.execution.result_cache import ResultCache
+from toolkit.engine.execution.result_cache import FIRST_LOOK_S, MAX_LOOK_S, ResultCache
 from toolkit.engine.execution.shutdown import ShutdownInterrupt, ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord, JobRecord
@@ -171,15 +171,20 @@ class JobExecutor:
                 return await self._execute_flow(job_run, call)
             job_run.digests["state"], job_run.state_check = state
         key = await ask_store(self._core, partial(self._cache.find_key, job_run, call))
-        async with self._cache.locks.hold(key):
-            find_or_claim = partial(self._cache.find_or_claim, key, job_run)
-            cached = await ask_store(self._core, find_or_claim)
-            if cached is not None:
-                return await self._complete_from_cache(job_run, cached.job, cached.artifact)
-            ended = await self._execute_flow(job_run, call)
-            # Before that, the next one under this lock would not find it. Others may wait, too.
-            await asyncio.shield(ended.durable)
-            return ended
+        look_s = FIRST_LOOK_S
+        while True:
+            async with self._cache.locks.hold(key):
+                find_or_claim = partial(self._cache.find_or_claim, key, job_run)
+                cached, is_waiting = await ask_store(self._core, find_or_claim)
+                if cached is not None:
+                    return await self._complete_from_cache(job_run, cached.job, cached.artifact)
+                if not is_waiting:
+                    ended = await self._execute_flow(job_run, call)
+                    # Until it is durable, the next job under this lock would not find it.
+                    await asyncio.shield(ended.durable)
+                    return ended
+            await asyncio.sleep(look_s)
+            look_s = min(2 * look_s, MAX_LOOK_S)
 
     async def _read_state(self, job_run: JobRun, call: Call[Any]) -> tuple[str, str] | None:
         """Return the digests of everything except the input that a result depends on."""

@@ -9,7 +9,6 @@ lock, and across processes by a claim. A claim is a row of the same table that n
 job. It ends in the transaction that ends its job, and is void once no process leases that job.
 """
 
-import asyncio
 import hashlib
 import json
 from typing import Any, NamedTuple
@@ -35,6 +34,18 @@ class CachedResult(NamedTuple):
 
     job: JobRecord
     artifact: StoredArtifact
+
+
+class Turn(NamedTuple):
+    """The turn of a job at a key.
+
+    Attributes:
+        cached: the result, if there is one; None if the job is to make it.
+        is_waiting: True while another job makes it.
+    """
+
+    cached: CachedResult | None = None
+    is_waiting: bool = False
 
 
 class ResultCache:
@@ -73,21 +84,19 @@ class ResultCache:
         spelled = json.dumps(known, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(spelled.encode()).hexdigest()
 
-    async def find_or_claim(self, key: str, job_run: JobRun) -> CachedResult | None:
-        """Return the account's result of this key, or None once `job_run` may make it.
+    async def find_or_claim(self, key: str, job_run: JobRun) -> Turn:
+        """Find the account's result of this key, or claim the key for `job_run`.
 
-        It waits while another process makes the result.
+        A caller whose turn it is not looks again, and releases the lock of the key meanwhile: this
+        very process may take over the job that holds the claim, and that job needs the lock.
         """
-        look_s = FIRST_LOOK_S
-        while True:
-            cached = await self._find(key, job_run.account_id)
-            if cached is not None:
-                return cached
-            if await self._claim(key, job_run):
-                # The job that held the claim may have ended between the two looks.
-                return await self._find(key, job_run.account_id)
-            await asyncio.sleep(look_s)
-            look_s = min(2 * look_s, MAX_LOOK_S)
+        cached = await self._find(key, job_run.account_id)
+        if cached is not None:
+            return Turn(cached)
+        if not await self._claim(key, job_run):
+            return Turn(is_waiting=True)
+        # The job that held the claim may have ended between the two looks.
+        return Turn(await self._find(key, job_run.account_id))
 
     async def _claim(self, key: str, job_run: JobRun) -> bool:
         """Claim a key for a job; return False while another process works on its result."""

@@ -84,10 +84,12 @@ class Runs:
         """Wait until a run has ended that this process accepted, or the time is up.
 
         Returns:
-            the run as it ended; none where it has to be read to know how it stands.
+            the run as it ended; None for a job that is no run, and if only reading tells its state.
         """
         job = await self._single_jobs.wait_for_end(context, run_id, seconds)
-        return None if job is None else await self._core.annotations.show(job.to_run(), run_id)
+        if job is None or job.run_id is None:
+            return None
+        return await self._core.annotations.show(job.to_run(), run_id)
 
     async def list(
         self,
