@@ -3,9 +3,11 @@
 `python scripts/notebooks.py` cleans: fixed ids of cells, cells numbered from the top, no metadata
 of papermill, no state of widgets. `--check` only says what is wrong and exits with 1: what is not
 clean, and what no machine can put right. `--run [NAME…]` has papermill execute notebooks, those
-whose name begins so or all, and keeps the outputs.
+whose name begins so or all, and keeps the outputs: those of a sandbox without real speech, which
+the extra `[speech]` brings and the README's command does not.
 """
 
+import importlib.util
 import json
 import re
 import sys
@@ -129,6 +131,8 @@ def _kinds(cells: list[dict]) -> set[str]:
 def main(arguments: list[str]) -> int:
     """Clean, check or run notebooks."""
     if arguments[:1] == ["--run"]:
+        if importlib.util.find_spec("espeakng_loader"):
+            sys.exit("Uninstall espeakng_loader: with it, the sandbox speaks in another way.")
         for path in sorted(NOTEBOOKS.glob("[0-9]*.ipynb")):
             if path.name.startswith(tuple(arguments[1:] or [""])):
                 run(path)

@@ -10,7 +10,7 @@ import httpx
 
 from tests.conftest import Server
 from tests.support.embedded import make_transport
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client
 from toolkit.engine import Registry
 from toolkit.sandbox import Faults
@@ -112,11 +112,12 @@ def open_door(
     if how == "embedded":
         client = Client.local(settings=settings, registry=registry, faults=faults)
         transport = make_transport(client)
-        with httpx.Client(transport=transport, base_url="http://engine.invalid") as http:
+        url = "http://engine.invalid"
+        with httpx.Client(transport=transport, base_url=url, timeout=PATIENCE_S) as http:
             yield RawCaller(http, faults, str(settings.data_dir))
         client.close()
         return
     server = Server(settings, faults, registry)
-    with httpx.Client(base_url=server.url, trust_env=False) as http:
+    with httpx.Client(base_url=server.url, trust_env=False, timeout=PATIENCE_S) as http:
         yield RawCaller(http, faults, str(settings.data_dir))
     server.close()

@@ -1,5 +1,6 @@
 """The scenario notebooks: one execution by papermill proves the cells, the outputs, the secrets."""
 
+import importlib.util
 import json
 import os
 import re
@@ -27,6 +28,8 @@ CANARY = "sk-proj-c0ffee5d41402abc4b2a76b9719d911017c592"
 VARIABLES = ("OPENAI_API_KEY", "MINIMAX_API_KEY", "RUNPOD_API_KEY", "MY_OWN_VARIABLE")
 # What is run with less here than by hand; the cells whose outputs tell of it are not compared.
 SMALLER: dict[str, dict[str, Any]] = {"07_batch": {"objectives": 2}}
+# What tells of the sounds that the sandbox makes, which are others where `[speech]` is installed.
+SPOKEN = {"04_narration_and_voice"}
 START = NOTEBOOKS[0]
 
 
@@ -38,6 +41,8 @@ def test_a_notebook_does_what_it_shows(
 
     And no key is in any of them.
     """
+    if notebook.stem in SPOKEN and importlib.util.find_spec("espeakng_loader"):
+        pytest.skip("the committed notebook has the sounds of a sandbox without real speech")
     for name in VARIABLES:
         monkeypatch.setenv(name, CANARY)
     made = execute(notebook, tmp_path, SMALLER.get(notebook.stem, {}))

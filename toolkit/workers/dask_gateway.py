@@ -136,6 +136,8 @@ class DaskGateway:
                 )
         self._end(process)
         process.wait()
+        with contextlib.suppress(OSError):
+            cast("RawIOBase", process.stdout).close()
         self._fail_all()
 
     def _take(self, message: Any) -> None:
