@@ -1,11 +1,11 @@
 """A database that a store has open, of either kind."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlalchemy import Connection, TextClause
+from sqlalchemy import Connection, Engine, TextClause
 
 from toolkit.store.blob_places.place import BlobPlace
 from toolkit.store.data_dir.owners import LeaseOwner
@@ -98,3 +98,18 @@ class ViewedDatabase:
     get_version: Callable[[], int] | None
     poll_interval_s: float
     close: Callable[[], Awaitable[None]]
+
+
+@contextmanager
+def connect_briefly(engine: Engine) -> Iterator[Connection]:
+    """Connect for one transaction; the connection is closed if the engine was closed meanwhile.
+
+    SQLAlchemy gives it back to the pool that it came from, which nobody would close again.
+    """
+    pool = engine.pool
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        if engine.pool is not pool:
+            pool.dispose()

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection, Engine
 
+from toolkit.store.database import connect_briefly
 from toolkit.store.sqlite.connections import translate_write_errors
 from toolkit.store.sqlite.write_turns import WriteTurns
 
@@ -21,7 +22,7 @@ def begin_sqlite_transaction(engine: Engine, turns: WriteTurns) -> Iterator[Conn
         engine: of the database.
         turns: the writer's, which gives way.
     """
-    with translate_write_errors(), engine.connect() as connection, turns.ask():
+    with translate_write_errors(), connect_briefly(engine) as connection, turns.ask():
         connection.exec_driver_sql(f"PRAGMA busy_timeout={CHANGE_TIMEOUT_MS}")
         connection.exec_driver_sql("BEGIN IMMEDIATE")
         yield connection

@@ -7,10 +7,12 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine
 
+from toolkit.store.database import connect_briefly
 from toolkit.store.postgres.connections import open_connection, translate_postgres_errors
 
 LOCK_TIMEOUT_MS: Final = 2_000
 POOL_SIZE: Final = 4
+_LOCK_TIMEOUT_SQL: Final = "SELECT set_config('lock_timeout', %s, false)"
 
 
 def create_postgres_engine(url: str, application_name: str) -> Engine:
@@ -23,10 +25,12 @@ def create_postgres_engine(url: str, application_name: str) -> Engine:
 
     def connect() -> psycopg.Connection[tuple[Any, ...]]:
         connection = open_connection(url, application_name, is_impatient=True)
-        connection.execute(
-            "SELECT set_config('lock_timeout', %s, false)", (str(LOCK_TIMEOUT_MS),), prepare=False
-        )
-        connection.autocommit = False
+        try:
+            connection.execute(_LOCK_TIMEOUT_SQL, (str(LOCK_TIMEOUT_MS),), prepare=False)
+            connection.autocommit = False
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     return create_engine(
@@ -45,5 +49,5 @@ def begin_postgres_transaction(engine: Engine) -> Iterator[Connection]:
     Raises:
         DatabaseLocked: it may be tried again.
     """
-    with translate_postgres_errors(), engine.connect() as connection:
+    with translate_postgres_errors(), connect_briefly(engine) as connection:
         yield connection
