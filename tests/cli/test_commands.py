@@ -101,7 +101,7 @@ def test_a_plan_says_who_made_it(toolkit: Invoke) -> None:
     toolkit("connections", "create", "openai", "OPENAI_API_KEY")
     for planner in ("llm", "rules"):
         made = toolkit("plans", "create", "A poem about tea", "--planner", planner, "--json")
-        assert json.loads(made.stdout)["planner"] == planner
+        assert json.loads(made.stdout)["planner"] == planner, made.stdout
         only = ("task", "A poem about tea", "--plan-only", "--planner", planner, "--json")
         assert json.loads(toolkit(*only).stdout)["planner"] == planner
     assert toolkit("plans", "create", "A poem about tea", "--planner", "gpt").exit_code == 2

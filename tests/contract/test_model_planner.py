@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 from tests.conftest import clear_environment
 from tests.contract.raw_http import SETTINGS, Json, RawCaller, open_door
+from tests.support import worker_functions
 from tests.support.timing import wait_until
+from toolkit.engine.orchestration import planning_steps
+from toolkit.planning import steps
 from toolkit.sandbox import Fault
 from toolkit.settings import Settings
 
@@ -215,6 +218,27 @@ def test_a_model_that_does_not_answer_is_not_asked_again(
     assert made["planner"] == "rules"
     assert "a language model did not answer" in made["rationale"]
     assert len(made["nodes"]) > 1
+
+
+def test_an_answer_that_takes_too_long_to_read_is_not_bought_again(
+    author: RawCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an answer that cannot be read in time, then the rules plan, after one call."""
+    monkeypatch.setattr(planning_steps, "TEXT_DEADLINE_S", 0.05)
+    monkeypatch.setattr(steps, "read_reply", worker_functions.spin)
+    script(author, answer(RIGHT))
+    made = draw_up(author)
+    assert made["planner"] == "rules"
+    assert len(made["asked"]) == 1
+    assert "could not be read within" in made["rationale"]
+
+
+def test_the_sandbox_repairs_a_plan(author: RawCaller) -> None:
+    """Given a wrong plan and the sandbox's own model after it, then its plan is taken."""
+    script(author, answer(CYCLE))
+    made = draw_up(author)
+    assert made["planner"] == "llm"
+    assert len(made["asked"]) == 2
 
 
 def test_a_plan_over_its_budget_is_repaired(author: RawCaller) -> None:

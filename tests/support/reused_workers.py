@@ -36,6 +36,10 @@ class ReusedWorker:
         """Tell whether it can be asked."""
         return not self._is_back and self._worker.is_alive
 
+    def read_core_time_s(self) -> float:
+        """Read the time that it has used of cores."""
+        return self._worker.read_core_time_s()
+
     def call_function(
         self,
         module: str,

@@ -18,7 +18,7 @@ def run_away(pid_file: str) -> None:
     re.match("(a+)+$", "a" * 80 + "b")
 
 
-def spin() -> None:
+def spin(*_args: object) -> None:
     """Run Python code without an end."""
     while True:
         pass

@@ -110,6 +110,18 @@ async def test_interrupts_a_step_at_its_own_deadline_and_keeps_its_worker(
     assert first in pool.pids
 
 
+async def test_a_deadline_counts_the_time_on_a_core(pool: WorkerPool, tmp_path: Path) -> None:
+    """Given a step that gets no core until its deadline is over, then it is not ended."""
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    step = RunInProcess(worker_functions.wait_for, (str(gate),), timeout_s=0.1)
+    answer = asyncio.ensure_future(pool.dispatch(step, "a"))
+    await asyncio.wait([answer], timeout=0.3)
+    assert not answer.done()
+    await asyncio.to_thread(gate.write_bytes, b"open")
+    await answer
+
+
 async def test_a_worker_that_dies_is_replaced(pool: WorkerPool) -> None:
     """Given a worker that dies, its step fails and may be tried again; the next has a new one."""
     with pytest.raises(ProviderError, match="`die` died: it was ended by SIGKILL") as caught:

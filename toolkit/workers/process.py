@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from io import FileIO, RawIOBase
 from pathlib import Path
@@ -58,6 +59,16 @@ class WorkerProcess:
     def is_alive(self) -> bool:
         """True if it can be called: it runs, or has not been started yet."""
         return not self._killed and (self._process is None or self._process.poll() is None)
+
+    def read_core_time_s(self) -> float:
+        """Return the seconds that the process has used of cores; without /proc, a clock's."""
+        try:
+            # The second field is a name that may have spaces and brackets.
+            fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2]
+        except OSError:
+            return time.monotonic()
+        user, system = fields.split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def call_function(
         self,

@@ -182,7 +182,11 @@ class _ModelPlanning:
                 return None
             if not text:
                 continue
-            read = await self._read(text, view, rules)
+            try:
+                read = await self._read(text, view, rules)
+            except ValueError as error:  # another answer would be paid for, and end the same way
+                self._stopped_by = f"a language model answered, and {error}"
+                return None
             plan, faults = await self._check(read, calls.left)
             if plan is not None:
                 return plan

@@ -18,7 +18,7 @@ from toolkit.plugins import ProviderError, RunInProcess
 
 T = TypeVar("T")
 
-# The longest that one step may take of texts alone, in seconds.
+# The most time on a core that one step of texts alone may use, in seconds.
 TEXT_DEADLINE_S = 5.0
 # A worker process may be killed, for want of memory for one: the step is tried once more.
 MAX_TRIES = 2
@@ -75,14 +75,18 @@ class PlanningSteps:
     async def read_reply(
         self, account_id: str, text: str, objective: str, view: PlannerView, rules: PlanRules
     ) -> ReadPlan:
-        """Read a model's plan, and find its faults."""
+        """Read a model's plan, and find its faults.
+
+        Raises:
+            ValueError: the answer takes too long to read, or ends the worker process.
+        """
         args = (text, objective, steps.write_view(view), steps.write_rules(rules))
         try:
             return steps.READ_PLAN.validate_json(
-                await self._run(account_id, steps.read_reply, *args)
+                await self._run(account_id, steps.read_reply, *args, timeout_s=TEXT_DEADLINE_S)
             )
         except ProviderError as error:
-            return ReadPlan(PlanDraft([]), [Detail("", _explain_end(error))])
+            raise ValueError(_explain_end(error)) from None
 
     async def find_faults(
         self,

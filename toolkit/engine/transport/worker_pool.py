@@ -30,6 +30,9 @@ from toolkit.workers.serialization import NotSerializableError, get_function_nam
 MIN_WORKERS = 2
 # Further workers, each for an account that runs no step: its first step waits for no other account.
 RESERVED_WORKERS = 1
+# A step with a deadline gets that much time on a core. It may wait so many times as long for it.
+BUSY_MACHINE_FACTOR = 12
+MIN_WAIT_S = 0.01  # between two looks at the time that a step has used
 # A step that does not heed an interruption for so long, in seconds, ends with its process.
 INTERRUPT_GRACE_S = 1.0
 
@@ -172,8 +175,9 @@ class WorkerPool:
         module, name = step.name
         timeout_s = min(step.timeout_s or self._timeout_s, self._timeout_s)
         has_deadline = step.timeout_s is not None
+        longest_s = timeout_s * BUSY_MACHINE_FACTOR if has_deadline else timeout_s
         talk = partial(
-            worker.process.call_function, module, name, step.args, timeout_s, is_short=has_deadline
+            worker.process.call_function, module, name, step.args, longest_s, is_short=has_deadline
         )
         try:
             if has_deadline and module not in worker.modules:
@@ -181,10 +185,12 @@ class WorkerPool:
                 await self._load(worker, [step.name])
             answer = worker.thread.start(talk)
             try:
-                async with asyncio.timeout(timeout_s) as deadline:
-                    return await (asyncio.shield(answer) if has_deadline else answer)
+                if has_deadline:
+                    return await _await_by_core_time(worker.process, answer, timeout_s)
+                async with asyncio.timeout(timeout_s):
+                    return await answer
             except (TimeoutError, asyncio.CancelledError) as error:
-                is_late = deadline.expired()
+                is_late = isinstance(error, TimeoutError)
                 reason = make_timeout(name, timeout_s) if is_late else error
                 if has_deadline and not answer.done():
                     raise _InterruptedError(reason, answer) from None
@@ -269,6 +275,25 @@ class WorkerPool:
         for worker in workers:
             worker.process.join()  # here: a thread may not be there, as the interpreter exits
         self._workers.clear()
+
+
+async def _await_by_core_time(
+    process: WorkerProcess, answer: "asyncio.Future[Any]", timeout_s: float
+) -> Any:
+    """Wait for the answer to a step, which may use a core for so many seconds.
+
+    Raises:
+        TimeoutError: it has used them, or waits for a core for too long; it still runs.
+    """
+    began_s = process.read_core_time_s()
+    latest = time.monotonic() + timeout_s * BUSY_MACHINE_FACTOR
+    left_s = timeout_s
+    while not answer.done():
+        if left_s <= 0 or time.monotonic() >= latest:
+            raise TimeoutError
+        await asyncio.wait([answer], timeout=max(left_s, MIN_WAIT_S))
+        left_s = timeout_s - (process.read_core_time_s() - began_s)
+    return answer.result()
 
 
 def _load_functions(

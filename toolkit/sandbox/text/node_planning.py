@@ -77,8 +77,9 @@ def asks_for_plan(schema: dict[str, Any]) -> bool:
 
 def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Write a whole plan for the objective in a prompt's material, with what its schema offers."""
-    material = _MATERIAL.search(user)
-    objective = " ".join((material[2] if material else user).split())
+    # A request to repair a plan shows that plan before the objective.
+    materials = _MATERIAL.findall(user)
+    objective = " ".join((materials[-1][1] if materials else user).split())
     ask = parse_prompt("", objective)
     node = schema["properties"]["nodes"].get("items", {}).get("properties", {})
     offered = node.get("capability", {}).get("enum", [])
