@@ -25,6 +25,7 @@ from tests.crash.processes import (
 from tests.crash.promise_checks import check_promises, is_database_intact
 
 KILLS = int(get_option("TOOLKIT_CRASH_KILLS") or 12)
+MOST_LIVES = 5
 MOST_OPEN = 6
 MOST_PEOPLE = 4
 
@@ -64,7 +65,10 @@ def test_kills_at_random_lose_nothing_and_repeat_only_what_was_in_flight(
     with open_cloud() as cloud:
         fork_server = ForkServerClient(cloud, tmp_path / "server.log", find_url)
         try:
-            for _ in range(KILLS):
+            for kill in range(MOST_LIVES * KILLS):
+                # A server on a busy machine may be killed before it has called anybody.
+                if kill >= KILLS and sum(call["billed"] for call in cloud.calls()) > KILLS / 4:
+                    break
                 _run_one_life(fork_server, cloud, data_dir, ledger, random, numbers)
             server = fork_server.serve(data_dir)
             assert server.wait_until_ready()

@@ -161,6 +161,7 @@ def test_an_upload_that_is_under_way_is_private(tmp_path: Path) -> None:
     assert loose == []
 
 
+@pytest.mark.sqlite("the file of its rows")
 def test_files_of_others_with_similar_names_keep_their_modes(tmp_path: Path) -> None:
     """Given a folder with a data directory and other files, then only its own become private."""
     for name in ("placeholder.png", "owners.csv", "artifacts.zip"):
