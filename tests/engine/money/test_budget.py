@@ -13,6 +13,13 @@ from toolkit.engine.money.budget import Budget, InsufficientBudgetError, reserve
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
 
 
+async def test_a_settled_call_holds_nothing() -> None:
+    """Given a call that cost less than it held, when it is settled, then it holds nothing."""
+    budget = Budget(Decimal(1))
+    (await reserve([budget], Decimal("0.8"))).settle(Decimal("0.1"))
+    assert (budget.spent, budget.reserved) == (Decimal("0.1"), 0)
+
+
 @given(
     limit=CENTS,
     calls=st.lists(st.tuples(CENTS, st.integers(0, 100), st.integers(0, 3)), max_size=12),
