@@ -83,6 +83,7 @@ def try_mutant(mutant: Mutant, timeout_s: float) -> str:
         plant(mutant, folder)
         command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "-x", *mutant.tests]
         command += ["-p", "no:cacheprovider", "--timeout", str(timeout_s / 2)]
+        command += ["--hypothesis-profile", "unshrunk"]
         began = time.monotonic()
         try:
             done = subprocess.run(  # noqa: S603 - our own arguments

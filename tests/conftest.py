@@ -48,6 +48,9 @@ NEEDS_DEV = (
 ACCEPTING_TURNS = 5
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("toolkit", deadline=None)
+# For `scripts/mutants.py`, to which any failing example will do.
+UNSHRUNK = set(hypothesis.Phase) - {hypothesis.Phase.shrink, hypothesis.Phase.explain}
+hypothesis.settings.register_profile("unshrunk", deadline=None, phases=UNSHRUNK)
 hypothesis.settings.load_profile("toolkit")
 # Of two workers, one would else be busy with these at the end.
 FIRST = (*SLOW, "tests/engine/", "tests/planning/")
