@@ -30,7 +30,8 @@ from toolkit.workers.serialization import NotSerializableError, get_function_nam
 MIN_WORKERS = 2
 # Further workers, each for an account that runs no step: its first step waits for no other account.
 RESERVED_WORKERS = 1
-# A step with a deadline gets that much time on a core. It may wait so many times as long for it.
+# A deadline limits the time that a step uses a core. The whole step, with its waits for a core on a
+# busy machine, may take this many times its deadline.
 BUSY_MACHINE_FACTOR = 12
 MIN_WAIT_S = 0.01  # between two looks at the time that a step has used
 # A step that does not heed an interruption for so long, in seconds, ends with its process.
