@@ -39,6 +39,7 @@ NAMES = (
     "postgres",
     "store_growth",
     "filtered_lists",
+    "large_lists",
     "transfers",
     "object_storage",
     "long_day",

@@ -5,8 +5,7 @@ Run `python -m benchmarks.filtered_lists`; `--small` only shows that it works.
 One run is carried out in the sandbox, and copied: each copy has an id, a time and an input of its
 own, one in 1,000 has failed, and every second one is tagged. A page has 50 runs at most.
 
-- `page` has no filter, and `tag` is of 5 runs; both are looked up in an index.
-- `status` is of one run in 1,000, `cost` and `text` are of none, so that all runs are looked at.
+- `page` has no filter, `tag` is of 5 runs, `status` of one run in 1,000, `cost` and `text` of none.
   The floor of each is one SQL statement that finds the same rows, on a connection of its own.
 - `hold` is the longest that the event loop stood still during any of them, which is what another
   caller waits for at most; its floor is the same while nothing is listed.

@@ -16,6 +16,7 @@ from benchmarks import (
     batch,
     filtered_lists,
     gateway,
+    large_lists,
     large_workflow,
     live_graph,
     long_day,
@@ -254,6 +255,15 @@ def test_workers(capsys: pytest.CaptureFixture[str]) -> None:
 def test_engines_of_their_own() -> None:
     """Given two engines with next to nothing to do, then what they end in a second is told."""
     assert postgres.measure_runs_per_s(2, 64, None) > 0
+
+
+def test_large_lists(capsys: pytest.CaptureFixture[str]) -> None:
+    """Given some runs, then the CPU of a page is told by each filter."""
+    asyncio.run(large_lists.main(1_500, ["sqlite"], 20, 1))
+    found = figures(capsys)
+    names = {*large_lists.FILTERS, "fill", "index", "write"}
+    assert set(found) == {f"large_lists.sqlite.{name}" for name in names}
+    assert found["large_lists.sqlite.text_rare"]["found"] == large_lists.RARE_RUNS
 
 
 def test_filtered_lists(capsys: pytest.CaptureFixture[str]) -> None:

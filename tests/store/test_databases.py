@@ -36,7 +36,7 @@ from toolkit.store.stored_bytes import (
     compare_sums,
 )
 from toolkit.store.tables import metadata
-from toolkit.store.work_lists import WorkList, make_list_query
+from toolkit.store.work_lists import WorkList
 
 AT = "2026-11-20T00:00:00Z"
 NUL_TEXT = "\x00 \\u0000"
@@ -275,14 +275,14 @@ def work(database: TriedDatabase) -> TriedDatabase:
     """Runs, an agent's run, workflows and tasks of an account, and a run of another one."""
     common = {"account_id": "a", "created_at": AT, "status": "completed"}
     for n, whose in enumerate("aaab", 1):
-        database.insert("roots", {"id": f"run_{n}", "account_id": whose, "kind": "run"})
+        database.insert("roots", {"id": f"run_00{n}", "account_id": whose, "kind": "run"})
         doc = _write_doc(input={"text": f"Straße {n} \u212a"}, cost_usd=n / 8 if n < 3 else None)
-        row = {"id": f"job_{n}", "run_id": f"run_{n}", "provider": f"p{n}", "doc": doc}
+        row = {"id": f"job_{n}", "run_id": f"run_00{n}", "provider": f"p{n}", "doc": doc}
         row |= {"capability": f"llm.generate@{n}", "account_id": whose}
         database.insert("jobs", {**common, **row})
     agent = {"name": "maker", "version": 2, "input": {"topic": "TEA"}}
     tasks: list[dict[str, object]] = [
-        {"run_id": "run_5", "doc": _write_doc(agent=agent, objective="", cost_usd=1)},
+        {"run_id": "run_005", "doc": _write_doc(agent=agent, objective="", cost_usd=1)},
         {"doc": _write_doc(objective='Say "hi"/\n', workflow_ids=["wfl_1"], agent=None)},
         {"doc": _write_doc(objective="none", workflow_ids=None, error=None)},
     ]
@@ -295,7 +295,7 @@ def work(database: TriedDatabase) -> TriedDatabase:
     node = {"id": "job_8", "workflow_id": "wfl_1", "capability": "img.draw@1", "provider": "pn"}
     database.insert("jobs", {**common, **node})
     tagged: list[dict[str, object]] = [
-        {"id": "run_1", "tags": '["t", "u"]', "note": "n"}, {"id": "run_2", "tags": '["t"]'},
+        {"id": "run_001", "tags": '["t", "u"]', "note": "n"}, {"id": "run_002", "tags": '["t"]'},
         {"id": "tsk_1", "tags": '["t"]'}, {"id": "wfl_2", "tags": '["t"]'},
     ]  # fmt: skip
     database.insert("annotations", *({"account_id": "a", **row} for row in tagged))
@@ -345,13 +345,10 @@ async def test_every_filter(work: TriedDatabase) -> None:
     reader = RowReader(work)
     for listed, given, expected in FILTERS:
         wanted = WorkFilter(**given)  # type: ignore[arg-type]
-        query = make_list_query(work.kind, listed, AccountScope("a"), wanted, None)
-        rows, edge = await reader.list_work(query, query.highest, 50)
-        found = " ".join(str(row["listed_id"]).rpartition("_")[2] for row in rows)
-        assert (found, edge) == (expected, query.lowest), (listed.prefix, given)
-        assert [row["id"] for row in (await reader.list_work(query, query.highest, 1))[0]] == [
-            row["id"] for row in rows[:1]
-        ]
-    query = make_list_query(work.kind, RUN_LIST, AccountScope("a"), WorkFilter(), "run_2")
-    ((row,), _) = await reader.list_work(query, query.highest, 50)
-    assert (row["listed_id"], row["tags"], row["note"]) == ("run_1", '["t", "u"]', "n")
+        rows = await reader.list_work(listed, AccountScope("a"), wanted, 50, None)
+        found = " ".join(str(row["listed_id"])[-1] for row in rows)
+        assert found == expected, (listed.prefix, given)
+        first = await reader.list_work(listed, AccountScope("a"), wanted, 1, None)
+        assert [row["id"] for row in first] == [row["id"] for row in rows[:1]]
+    (row,) = await reader.list_work(RUN_LIST, AccountScope("a"), WorkFilter(), 50, "run_002")
+    assert (row["listed_id"], row["tags"], row["note"]) == ("run_001", '["t", "u"]', "n")

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from tests._postgres import PostgresCluster
+from tests.store.last_migration import list_undoing
 from toolkit.contract.errors import ServiceError
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_revision
 from toolkit.store.schema import HEAD_REVISION
@@ -14,12 +15,19 @@ COLUMNS = """
 SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
 FROM information_schema.columns WHERE table_schema = 'public' ORDER BY 1, 2
 """
+TRIGGERS = (
+    "SELECT tgname, tgrelid::regclass::text FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1"
+)
+FUNCTIONS = (
+    "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = 'public'::regnamespace ORDER BY 1"
+)
 INDEXES = "SELECT indexdef FROM pg_indexes WHERE schemaname = 'public' ORDER BY 1"
+SCHEMA = (COLUMNS, INDEXES, TRIGGERS, FUNCTIONS)
 
 
 def _read_schema(url: str) -> list[list[tuple[object, ...]]]:
     with psycopg.connect(url) as connection:
-        return [connection.execute(sql).fetchall() for sql in (COLUMNS, INDEXES)]
+        return [connection.execute(sql).fetchall() for sql in SCHEMA]
 
 
 def _migrate(url: str) -> None:
@@ -34,8 +42,8 @@ def test_a_migration_makes_what_a_new_database_has(
     _migrate(postgres_url)
     newest = _read_schema(postgres_url)
     with psycopg.connect(postgres_url) as connection:
-        connection.execute("DROP TABLE shared_limits")
-        connection.execute("UPDATE alembic_version SET version_num = '0013'")
+        for statement in list_undoing("postgresql"):
+            connection.execute(statement.encode())
     assert _read_schema(postgres_url) != newest
     _migrate(postgres_url)
     assert _read_schema(postgres_url) == newest

@@ -134,6 +134,12 @@ def schema(connection: Connection) -> dict[str, object]:
     }
 
 
+def is_declared(name: str | None, kind: str, _parents: object) -> bool:
+    """Tell whether a table is in the metadata: those of the index of texts are virtual."""
+    return kind != "table" or not str(name).startswith("input_text")
+
+
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
     """Given an empty database, when migrated, then it has exactly the tables the code speaks of.
 
@@ -148,7 +154,8 @@ def test_the_migrations_make_the_tables(tmp_path: Path) -> None:
         with engine.connect() as connection:
             migrate_schema(connection, to=first)
             migrate_schema(connection)
-            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+            context = MigrationContext.configure(connection, opts={"include_name": is_declared})
+            assert compare_metadata(context, metadata) == []
             made.append(schema(connection))
         engine.dispose()
     assert made[0] == made[1]

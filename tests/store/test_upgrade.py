@@ -132,7 +132,7 @@ def test_every_earlier_version_is_here() -> None:
 def test_a_directory_of_a_later_version(folder: Path) -> None:
     """Given a directory of a later version, then it is refused in one line, and left alone."""
     with closing(sqlite3.connect(folder / "state.db")) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.execute("UPDATE alembic_version SET version_num = '9999', oldest = '9999'")
         connection.commit()
     before = (folder / "state.db").read_bytes()
     with pytest.raises(ServiceError, match="later version of the toolkit") as refused:

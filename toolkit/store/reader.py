@@ -4,12 +4,14 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
+from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import read_statements as statements
 from toolkit.store.account_scope import AccountScope, ReadScope, get_scope_values
 from toolkit.store.configuration_version import READ_VERSION_SQL, ConfigurationVersion
+from toolkit.store.list_search import WorkSearch
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.tables import name_columns
-from toolkit.store.work_lists import WorkListQuery
+from toolkit.store.work_lists import WorkList
 
 # One statement, so that both are read at the same moment.
 _SPENDING_SQL = (
@@ -103,20 +105,11 @@ class RowReader:
         return await self._fetch(statement, given)
 
     async def list_work(
-        self, query: WorkListQuery, before: str, limit: int
-    ) -> tuple[list[Row], str]:
-        """Return the rows of one slice of a list below an id, and the id that the slice ends with.
-
-        It ends with the lowest id there may be once all of the list was read.
-        """
-        edge = query.lowest
-        if query.edge_sql is not None:
-            bounds = {"before": before, "edge": query.lowest}
-            found = await self._fetch(query.edge_sql, {**query.given, **bounds})
-            edge = str(found[0]["edge"]) if found else edge
-        most = query.get_limit(limit)
-        given = {**query.given, "before": before, "edge": edge, "limit": most}
-        return query.choose(await self._fetch(query.rows_sql, given), limit), edge
+        self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
+    ) -> list[Row]:
+        """Return a page of a filtered list, newest first, from below the id `before`."""
+        search = WorkSearch(self._connection, work, scope, wanted)
+        return await search.find_rows(limit, before)
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

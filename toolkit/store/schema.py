@@ -21,12 +21,14 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.configuration_version import CONFIGURATION_TRIGGERS, FIRST_VERSION_SQL
+from toolkit.store.cost_index import build_cost_index
 from toolkit.store.dialects import get_dialect
 from toolkit.store.stored_bytes import TRIGGERS
 from toolkit.store.tables import metadata
 from toolkit.store.tag_index import TAG_TRIGGERS
+from toolkit.store.text_index import list_sqlite_schema
 
-HEAD_REVISION = "0014"
+HEAD_REVISION = "0015"
 # The earliest whose engines go on with the tables of `HEAD_REVISION`.
 OLDEST_REVISION = "0013"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
@@ -207,7 +209,8 @@ def _create_tables(connection: Connection) -> None:
 def _build_newest_schema() -> tuple[str, ...]:
     """Build the statements that create the newest tables."""
     triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS, *TAG_TRIGGERS)
-    return VERSION_TABLE_SQL, *build_tables(get_dialect("sqlite")), FIRST_VERSION_SQL, *triggers
+    tables = (*build_tables(get_dialect("sqlite")), build_cost_index("sqlite"))
+    return VERSION_TABLE_SQL, *tables, FIRST_VERSION_SQL, *triggers, *list_sqlite_schema()
 
 
 def build_tables(dialect: Dialect) -> Iterator[str]:

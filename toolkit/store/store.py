@@ -25,7 +25,7 @@ from toolkit.store.reader import RowReader
 from toolkit.store.sqlite.database import SqliteDatabase
 from toolkit.store.tables import metadata
 from toolkit.store.turn_memo import TurnMemo
-from toolkit.store.work_lists import WorkList, make_list_query
+from toolkit.store.work_lists import WorkList
 from toolkit.store.writing.direct_writer import DirectWriter
 from toolkit.store.writing.outages import ARTIFACTS, WriteOutages
 from toolkit.store.writing.result_room import ResultRoom
@@ -302,13 +302,7 @@ class Store:
             limit: the most rows.
             before: the id that the page before this one ended with.
         """
-        query = make_list_query(self._reader.kind, work, scope, wanted, before)
-        found, edge = await self._reader.list_work(query, query.highest, limit)
-        while edge != query.lowest and len(found) < limit:
-            await asyncio.sleep(0)  # a slice may have taken a while: let other tasks run
-            more, edge = await self._reader.list_work(query, edge, limit - len(found))
-            found += more
-        return found
+        return await self._reader.list_work(work, scope, wanted, limit, before)
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

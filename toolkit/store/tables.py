@@ -1,7 +1,8 @@
 """The tables; `migrations/versions` makes them, and a test holds the two together.
 
-The triggers that stand beside them are in `stored_bytes`, `configuration_version` and `tag_index`,
-and those of PostgreSQL in `postgres/triggers`. What is a variant here is one in migrations, too.
+The triggers that stand beside them are in `stored_bytes`, `configuration_version`, `tag_index` and
+`text_index`, and those of PostgreSQL in `postgres/triggers`; `cost_index` has an index of an
+expression, and `text_index` the table of texts. What is a variant here is one in migrations, too.
 """
 
 from sqlalchemy import (
@@ -45,6 +46,11 @@ def _make_partial_index(name: str, *columns: str, where: str, unique: bool = Fal
 
 def _make_doc_column(name: str = "doc") -> "Column[str]":
     return Column(name, Text, nullable=False)
+
+
+def _make_text_number_column() -> "Column[int]":
+    """Make the column of the record's number in the index of texts; NULL if it is not in it."""
+    return Column("text_number", _NUMBER, nullable=True)
 
 
 def _make_infrastructure_table(name: str) -> Table:
@@ -123,8 +129,19 @@ jobs = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     Column("ranking", LargeBinary, nullable=True),
+    _make_text_number_column(),
     Index("ix_jobs_account", "account_id", "id"),
     Index("ix_jobs_workflow", "workflow_id"),
+    # Lists of runs by a filter, newest first; the jobs of workflows are not in them.
+    *(
+        _make_partial_index(
+            f"ix_jobs_{name}", "account_id", name, "run_id", where="run_id IS NOT NULL"
+        )
+        for name in ("status", "provider", "capability")
+    ),
+    _make_partial_index(
+        "ix_jobs_text", "account_id", "run_id", where="run_id IS NOT NULL AND text_number IS NULL"
+    ),
 )
 workflows = Table(
     "workflows",
@@ -137,7 +154,10 @@ workflows = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     _make_doc_column("spec"),
+    _make_text_number_column(),
     Index("ix_workflows_account", "account_id", "id"),
+    Index("ix_workflows_status", "account_id", "status", "id"),
+    _make_partial_index("ix_workflows_text", "account_id", "id", where="text_number IS NULL"),
 )
 tasks = Table(
     "tasks",
@@ -148,7 +168,10 @@ tasks = Table(
     _make_text_column("created_at"),
     _make_doc_column(),
     _make_text_column("run_id", optional=True),
+    _make_text_number_column(),
     Index("ix_tasks_account", "account_id", "id"),
+    Index("ix_tasks_status", "account_id", "status", "id"),
+    _make_partial_index("ix_tasks_text", "account_id", "id", where="text_number IS NULL"),
     Index("ix_tasks_run", "account_id", "run_id"),
 )
 annotations = Table(

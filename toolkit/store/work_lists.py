@@ -1,16 +1,14 @@
-"""Lists of runs, workflows and tasks, by a filter: the statements, and the search in texts.
+"""Lists of runs, workflows and tasks, by a filter: their conditions, and the statements.
 
-A filtered list is read in slices of so many rows: the edge of a slice is found in an index, and
-what is looked at lies above it. So a filter that hardly anything fits does not hold up the loop.
+A filtered list is read in batches of ids, newest first, from an index that fits the filter
+(`list_search`). The rows of a batch are then checked by all conditions of the filter.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache, lru_cache, partial
-from typing import Any, Final
-
-from pydantic_core import from_json
+from functools import cache, partial
+from typing import Final
 
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.ids import Prefix, make_earliest_id
@@ -22,6 +20,7 @@ from toolkit.store.account_scope import (
     get_scope_values,
 )
 from toolkit.store.dialects import DatabaseKind
+from toolkit.store.input_texts import has_text, is_plain
 from toolkit.store.json_sql import JSON_SQL, JsonSql
 from toolkit.store.read_connection import Row
 from toolkit.store.tables import name_columns
@@ -30,28 +29,43 @@ SLICE_ROWS: Final = 500
 # An id may be made a while before its record, and never later.
 _ID_MARGIN_MS = 600_000
 _AFTER_ALL_IDS = "~"  # sorts after whatever an id has
+# Ids that are given as a JSON list.
+LISTED_IDS_SQL: Final[dict[DatabaseKind, str]] = {
+    "sqlite": "json_each(:ids) AS wanted",
+    "postgresql": "json_array_elements_text(CAST(:ids AS json)) AS wanted (value)",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class IdSource:
-    """The rows that have the ids of a list, in the order of an index.
+    """The rows that have all ids of a list, in the order of an index.
 
     Attributes:
-        table: where they are.
+        table: the table of the rows.
         key: the column of the ids.
-        joined: the table with the rows of the list, where that is another one, and how it is found.
         condition: a further condition on rows of the table, in addition to the scope.
     """
 
     table: str
     key: str
-    joined: str = ""
     condition: str = "TRUE"
 
-    def build_conditions(self, scope: ScopeKind) -> tuple[str, ...]:
-        """Build the conditions of a scope's ids between two bounds."""
-        owned = build_account_condition(scope, self.table)
-        return owned, self.condition, f"{self.key} < :before", f"{self.key} >= :edge"
+
+@dataclass(frozen=True, slots=True)
+class IndexedField:
+    """A field of the filter with an index of accounts, values and ids, in this order.
+
+    Attributes:
+        name: the field.
+        table: the indexed table.
+        column: the indexed column of values; None if the index has the step of the cost.
+        key: the column of the ids.
+    """
+
+    name: str
+    table: str
+    column: str | None
+    key: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,26 +73,26 @@ class WorkList:
     """One kind of work: where its rows are, and the conditions of a filter.
 
     Attributes:
-        prefix: that of its ids.
+        prefix: prefix of its ids.
         rows: the table of its rows.
+        key: the column of the ids in that table.
         ids: all ids of an account.
-        tagged_ids: the ids of those with a tag; none where `ids` are looked through for them.
+        indexed: fields that have an index, in the order of how many records they exclude.
         annotated: the column of the id that tags and notes are kept by.
-        record: whose input `has_text` looks through.
+        record: kind of record, as `has_text` takes it.
         match: builds the conditions, by field of the filter, in a database's SQL.
+        has_text_index: whether the texts of its inputs are indexed, as the list `record`.
     """
 
     prefix: Prefix
     rows: str
+    key: str
     ids: IdSource
-    tagged_ids: IdSource | None
+    indexed: tuple[IndexedField, ...]
     annotated: str
     record: str
     match: Callable[[JsonSql], Mapping[str, str]]
-
-
-def _find_tagged(join: str) -> IdSource:
-    return IdSource("tags", "tags.resource_id", join, "tags.tag = :tag0")
+    has_text_index: bool = True
 
 
 def _match_name(column: str) -> str:
@@ -149,16 +163,19 @@ def _match_task(sql: JsonSql) -> dict[str, str]:
     }
 
 
+_TAG: Final = IndexedField("tag", "tags", "tag", "resource_id")
 RUN_LIST = WorkList(
     Prefix.RUN,
     "jobs",
-    IdSource(
-        "roots",
-        "roots.id",
-        "jobs ON jobs.run_id = roots.id",
-        "roots.kind = 'run'",
+    "jobs.run_id",
+    IdSource("roots", "roots.id", "roots.kind = 'run'"),
+    (
+        _TAG,
+        IndexedField("provider", "jobs", "provider", "run_id"),
+        IndexedField("cost", "jobs", None, "run_id"),
+        IndexedField("capability", "jobs", "capability", "run_id"),
+        IndexedField("status", "jobs", "status", "run_id"),
     ),
-    _find_tagged("jobs ON jobs.run_id = tags.resource_id"),
     "jobs.run_id",
     "run",
     _match_run,
@@ -166,17 +183,20 @@ RUN_LIST = WorkList(
 AGENT_RUN_LIST = WorkList(
     Prefix.RUN,
     "tasks",
+    "tasks.run_id",
     IdSource("tasks", "tasks.run_id"),
-    None,
+    (),
     "tasks.id",
     "agent_run",
     _match_agent_run,
+    has_text_index=False,
 )
 WORKFLOW_LIST = WorkList(
     Prefix.WORKFLOW,
     "workflows",
+    "workflows.id",
     IdSource("workflows", "workflows.id"),
-    _find_tagged("workflows ON workflows.id = tags.resource_id"),
+    (_TAG, IndexedField("status", "workflows", "status", "id")),
     "workflows.id",
     "workflow",
     _match_workflow,
@@ -184,8 +204,9 @@ WORKFLOW_LIST = WorkList(
 TASK_LIST = WorkList(
     Prefix.TASK,
     "tasks",
+    "tasks.id",
     IdSource("tasks", "tasks.id"),
-    _find_tagged("tasks ON tasks.id = tags.resource_id"),
+    (_TAG, IndexedField("status", "tasks", "status", "id")),
     "tasks.id",
     "task",
     _match_task,
@@ -194,30 +215,28 @@ TASK_LIST = WorkList(
 
 @dataclass(frozen=True, slots=True)
 class WorkListQuery:
-    """The reading of one account's list: its statements, and what they are given.
+    """The reading of one account's list.
 
     Attributes:
-        rows_sql: reads the rows between two ids, newest first.
-        edge_sql: finds the id that so many rows end with; none where all may be read at once.
-        given: the values of both, but for the bounds.
+        rows_sql: reads the rows with some ids, newest first; all rows if there is no filter.
+        given: the values of the filter and of the scope.
         lowest: the least id that may be in it.
         highest: above all that may be in it.
-        fits: tells of a row what the database cannot tell; none where it can tell everything.
+        fits: the check of a row that the database cannot make; None if there is none.
     """
 
     rows_sql: str
-    edge_sql: str | None
     given: dict[str, object]
     lowest: str
     highest: str
     fits: Callable[[Row], bool] | None = None
 
     def get_limit(self, limit: int) -> int:
-        """Return how many rows of a slice have to be read for so many of them."""
+        """Return how many rows of a batch have to be read for so many of them."""
         return limit if self.fits is None else SLICE_ROWS
 
     def choose(self, rows: list[Row], limit: int) -> list[Row]:
-        """Choose the rows of a slice that are in the list, so many at most."""
+        """Choose the rows of a batch that are in the list, so many at most."""
         return rows if self.fits is None else [row for row in rows if self.fits(row)][:limit]
 
 
@@ -250,62 +269,79 @@ def make_list_query(
     fits = None
     if kind == "postgresql" and wanted.text is not None:
         text = wanted.text.casefold()
-        given["text"] = text if _is_plain(text) else ""
+        given["text"] = text if is_plain(text) else ""
         fits = partial(_has_row_text, work.record, text)
-    source = work.tagged_ids if wanted.tags and work.tagged_ids else work.ids
-    lowest, highest = f"{work.prefix}_", f"{work.prefix}_{_AFTER_ALL_IDS}"
+    lowest, highest = f"{work.prefix}_", before or f"{work.prefix}_{_AFTER_ALL_IDS}"
     if wanted.since is not None:
         lowest = make_earliest_id(work.prefix, wanted.since, _ID_MARGIN_MS)
-    return WorkListQuery(
-        _build_rows(kind, scope.kind, work, source, fields, len(wanted.tags)),
-        _build_edge(scope.kind, source) if fields or wanted.tags else None,
-        given,
-        lowest,
-        before or highest,
-        fits,
-    )
+    if wanted.until is not None:
+        highest = min(highest, make_earliest_id(work.prefix, wanted.until))
+    rows_sql = _build_rows(kind, scope.kind, work, fields, len(wanted.tags))
+    return WorkListQuery(rows_sql, given, lowest, highest, fits)
 
 
 @cache
 def _build_rows(
-    kind: DatabaseKind,
-    scope: ScopeKind,
-    work: WorkList,
-    source: IdSource,
-    fields: tuple[str, ...],
-    tags: int,
+    kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
-    """Build the statement that reads the rows between two ids, with their tags and note."""
-    # The first tag is what a tagged source starts from.
-    looked_for = range(1 if source is work.tagged_ids else 0, tags)
+    """Build the statement that reads the rows with some ids, with their tags and note."""
     matching = work.match(JSON_SQL[kind])
     conditions = [
+        build_account_condition(scope, work.rows),
         *(matching[name] for name in fields),
         *(
             f"EXISTS (SELECT 1 FROM tags AS other WHERE {build_account_condition(scope, 'other')}"  # noqa: S608
             f" AND other.tag = :tag{n} AND other.resource_id = {work.annotated})"
-            for n in looked_for
+            for n in range(tags)
         ),
     ]
-    # CROSS, so that SQLite starts from the ids and has them in order.
+    wanted = LISTED_IDS_SQL[kind] if fields or tags else f"({build_ids(scope, work)}) AS wanted"
+    # CROSS, so that SQLite starts from the ids.
     join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
-    joined = f" {join} {source.joined}" if source.joined else ""
     return (
-        f"SELECT {name_columns(work.rows)}, {source.key} AS listed_id,"  # noqa: S608 - our names
+        f"SELECT {name_columns(work.rows)}, {work.key} AS listed_id,"  # noqa: S608 - our names
         " annotations.tags, annotations.note"
-        f" FROM {source.table}{joined} LEFT JOIN annotations ON annotations.id = {work.annotated}"
-        f" WHERE {' AND '.join([*source.build_conditions(scope), *conditions])}"
+        f" FROM {wanted} {join} {work.rows} ON {work.key} = wanted.value"
+        f" LEFT JOIN annotations ON annotations.id = {work.annotated}"
+        f" WHERE {' AND '.join(conditions)} ORDER BY {work.key} DESC LIMIT :limit"
+    )
+
+
+@cache
+def build_ids(scope: ScopeKind, work: WorkList) -> str:
+    """Build the statement that reads the ids of a list between two bounds, newest first."""
+    source = work.ids
+    return (
+        f"SELECT {source.key} AS value FROM {source.table}"  # noqa: S608 - our names
+        f" WHERE {build_account_condition(scope, source.table)} AND {source.condition}"
+        f" AND {source.key} >= :lowest AND {source.key} < :before"
         f" ORDER BY {source.key} DESC LIMIT :limit"
     )
 
 
 @cache
-def _build_edge(scope: ScopeKind, source: IdSource) -> str:
-    """Build the statement that finds the last id of a slice."""
+def build_unindexed_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) -> str:
+    """Build the statement that reads the ids of records whose texts are not indexed."""
+    # Without it, SQLite would read the rows of all accounts in the order of their ids.
+    hint = f" INDEXED BY ix_{work.rows}_text" if kind == "sqlite" else ""
     return (
-        f"SELECT {source.key} AS edge FROM {source.table}"  # noqa: S608 - our names
-        f" WHERE {' AND '.join(source.build_conditions(scope))}"
-        f" ORDER BY {source.key} DESC LIMIT 1 OFFSET {SLICE_ROWS - 1}"
+        f"SELECT {work.key} AS value FROM {work.rows}{hint}"  # noqa: S608 - our names
+        f" WHERE {build_account_condition(scope, work.rows)} AND {work.rows}.text_number IS NULL"
+        f" AND {work.key} >= :lowest AND {work.key} < :before"
+        f" ORDER BY {work.key} DESC LIMIT :limit"
+    )
+
+
+@cache
+def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) -> str:
+    """Build the statement that reads the ids in a list of some rows, newest first."""
+    # As an array, because PostgreSQL would read all rows of the account for a join.
+    listed = f"(SELECT wanted.value FROM {LISTED_IDS_SQL[kind]})"  # noqa: S608 - our names
+    among = f"IN {listed}" if kind == "sqlite" else f"= ANY(ARRAY{listed})"
+    return (
+        f"SELECT {work.key} AS value FROM {work.rows}"  # noqa: S608 - our names
+        f" WHERE {work.rows}.id {among} AND {build_account_condition(scope, work.rows)}"
+        f" AND {work.key} >= :lowest AND {work.key} < :before ORDER BY {work.key} DESC"
     )
 
 
@@ -315,46 +351,3 @@ def _format_bound(moment: datetime | None) -> str | None:
 
 def _has_row_text(kind: str, text: str, row: Row) -> bool:
     return has_text(row["doc"], kind, text)
-
-
-def has_text(doc: str, kind: str, text: str) -> bool:
-    """Tell whether a text, in lower case, stands in the input that a record's document has.
-
-    >>> has_text('{"input": {"objective": "On Tides"}, "output": {"text": "Salt"}}', "run", "tides")
-    True
-    >>> has_text('{"input": {"objective": "On Tides"}, "output": {"text": "Salt"}}', "run", "salt")
-    False
-    """
-    # JSON has these characters as they are, so most documents need not be parsed.
-    if _is_plain(text) and text not in doc.casefold():
-        return False
-    return any(text in one.casefold() for one in _iter_texts(_INPUTS[kind](from_json(doc))))
-
-
-@lru_cache(maxsize=8)  # a search asks it of every row
-def _is_plain(text: str) -> bool:
-    """Tell whether a text stands in a JSON document just as it is, wherever it stands there."""
-    return text.isascii() and text.isprintable() and not set(text) & {'"', "\\", "/"}
-
-
-_INPUTS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
-    "run": lambda record: record.get("input"),
-    "agent_run": lambda record: (record.get("agent") or {}).get("input"),
-    "workflow": lambda record: [
-        record.get("name"),
-        [node.get("input") for node in record.get("nodes") or ()],
-    ],
-    "task": lambda record: record.get("objective"),
-}
-
-
-def _iter_texts(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value; the names of members are none."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _iter_texts(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _iter_texts(one)

@@ -41,6 +41,7 @@ from toolkit.store.schema import HEAD_REVISION, check_not_later, migrate_schema,
 from toolkit.store.sqlite.connections import is_writable, open_read_only, translate_errors
 from toolkit.store.sqlite.reads import SqliteReadConnection
 from toolkit.store.stored_bytes import build_recount, find_miscounted
+from toolkit.store.text_index import index_missing
 
 T = TypeVar("T")
 MANAGED_TABLES = ("endpoints", "compute", "templates", "storage")
@@ -355,7 +356,11 @@ def _rebuild_database(database: Path) -> str:
             target.execute(f"PRAGMA user_version = {COPY_NUMBER if copy else UNMARKED_NUMBER}")
             for table in _list_tables(target):
                 there = _list_columns(source, table)
-                names = [name for name in _list_columns(target, table) if name in there]
+                names = [
+                    name
+                    for name in _list_columns(target, table)
+                    if name in there and name != "text_number"
+                ]
                 into = f"INSERT OR IGNORE INTO {table} ({', '.join(names)}) VALUES "  # noqa: S608
                 into += f"({', '.join('?' * len(names))})"
                 for row in _read_intact_rows(source, table, names):
@@ -366,6 +371,7 @@ def _rebuild_database(database: Path) -> str:
                 lost += deleted.rowcount
             for statement in build_recount("sqlite") if revision == HEAD_REVISION else ():
                 target.execute(statement)
+            index_missing(target, "sqlite")
             target.commit()
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = database.with_name(f"state.db.damaged-{stamp}")
@@ -394,7 +400,11 @@ def _read_pragma(source: sqlite3.Connection, name: str) -> int:
 
 def _list_tables(connection: sqlite3.Connection) -> list[str]:
     found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return [str(name) for (name,) in found if name != "alembic_version"]
+    return [
+        str(name)
+        for (name,) in found
+        if name != "alembic_version" and not name.startswith("input_text")
+    ]
 
 
 def _list_columns(connection: sqlite3.Connection, table: str) -> list[str]:

@@ -11,6 +11,7 @@ from psycopg import Connection
 from sqlalchemy import StaticPool, create_engine
 
 from toolkit.store.configuration_version import FIRST_VERSION_SQL
+from toolkit.store.cost_index import POSTGRES_COST_FUNCTIONS, build_cost_index
 from toolkit.store.dialects import get_dialect
 from toolkit.store.postgres.advisory_locks import hold_lock
 from toolkit.store.postgres.connections import IS_ENGINE_SQL, translate_postgres_errors
@@ -27,6 +28,7 @@ from toolkit.store.schema import (
     is_up_to_date,
     run_migrations,
 )
+from toolkit.store.text_index import POSTGRES_SCHEMA
 from toolkit.store.writing.write_connection import DatabaseLocked
 
 # Of all who open the same database at once, one makes the tables.
@@ -129,4 +131,7 @@ def build_newest_schema() -> Iterator[str]:
     yield VERSION_TABLE_SQL
     yield from build_tables(get_dialect("postgresql"))
     yield FIRST_VERSION_SQL
+    yield from POSTGRES_COST_FUNCTIONS
+    yield build_cost_index("postgresql")
+    yield from POSTGRES_SCHEMA
     yield from build_triggers()

@@ -1,5 +1,5 @@
 """PostgreSQL's triggers, which keep what those of SQLite keep: sums of bytes, the configuration's
-version, and the index of tags.
+version, the index of tags, and that of texts.
 
 They run once for each statement, with all of its rows: those of one statement that belong to one
 account add to its sums once. Sums are taken in the order of the accounts' ids, as the writer takes
@@ -17,6 +17,7 @@ from toolkit.store.stored_bytes import (
     build_event_size,
     build_record_size,
 )
+from toolkit.store.text_index import TEXT_TABLES
 
 Verb = Literal["insert", "update", "delete"]
 VERBS: Final[tuple[Verb, ...]] = ("insert", "update", "delete")
@@ -40,6 +41,7 @@ _REMOVE_TAGS: Final = (
     "DELETE FROM tags USING old_rows WHERE tags.account_id = old_rows.account_id"
     " AND tags.resource_id = old_rows.id;"
 )
+_DELETE_TEXTS: Final = "DELETE FROM input_texts USING old_rows WHERE input_texts.id = old_rows.id;"
 _TAG_BODIES: Final[dict[Verb, str]] = {
     "insert": _ADD_TAGS,
     "update": f"{_REMOVE_TAGS} {_ADD_TAGS}",
@@ -119,3 +121,5 @@ def build_triggers() -> Iterator[str]:
             yield from _build_trigger("configure", table, verb, body)
     for verb, body in _TAG_BODIES.items():
         yield from _build_trigger("index_tags", "annotations", verb, body)
+    for table in TEXT_TABLES:
+        yield from _build_trigger("delete_text", table, "delete", _DELETE_TEXTS)

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.store.dialects import DatabaseKind
+from toolkit.store.input_texts import has_text
 from toolkit.store.json_sql import HAS_TEXT
 from toolkit.store.read_connection import Row
 from toolkit.store.sqlite.connections import make_unavailable_error
-from toolkit.store.work_lists import has_text
 
 
 class SqliteReadConnection:

@@ -2,7 +2,7 @@
 
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
 from functools import partial
 
 from toolkit.store.changes import AddSpending, Lease, LeaseLost, OverLimit
@@ -13,6 +13,14 @@ from toolkit.store.sqlite.connections import (
     translate_write_errors,
 )
 from toolkit.store.sqlite.write_turns import WriteTurns
+from toolkit.store.text_index import (
+    HAS_INDEX_SQL,
+    TEXT_TABLES,
+    build_sqlite_insert,
+    fold_inputs,
+    list_sqlite_schema,
+    number_texts,
+)
 from toolkit.store.writing import statements
 from toolkit.store.writing.ballast import BallastFile
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
@@ -44,6 +52,8 @@ class SqliteWriteConnection:
         self._wait_ms: int | None = None
         self._numbers = EventNumbers(self._find_last_number)
         self._crash = find_crash_point("commit")
+        has_index = connection.execute(HAS_INDEX_SQL).fetchone() is not None
+        self._text_tables = TEXT_TABLES.keys() if has_index and list_sqlite_schema() else ()
 
     def write(self, leases: Collection[Lease], batch: MergedChanges, wait_ms: int) -> float:
         """Write a batch in one transaction, and return the seconds that its commit took."""
@@ -90,6 +100,8 @@ class SqliteWriteConnection:
         """Run a batch's changes in the open transaction."""
         many = self._connection.executemany
         for table, rows in batch.inserts.items():
+            if table in self._text_tables:
+                self._index_texts(table, rows)
             self._insert_rows(table, list(rows.values()))
             self._numbers.add_new(rows)
         for table, rows in batch.updates.items():
@@ -110,6 +122,14 @@ class SqliteWriteConnection:
             self._connection.execute(statement, {**count.values, **sums})
         if batch.events:
             self._insert_values("events", EVENT_COLUMNS, self._numbers.make_rows(batch.events))
+
+    def _index_texts(self, table: str, rows: Mapping[str, MutableMapping[str, object]]) -> None:
+        """Insert the texts of new rows, and give the rows their numbers."""
+        texts = number_texts(self._connection, fold_inputs(table, rows))
+        self._execute_in_chunks(build_sqlite_insert, texts)
+        numbers = {row_id: number for number, row_id, _ in texts}
+        for row_id, row in rows.items():
+            row["text_number"] = numbers.get(row_id)
 
     def _insert_rows(self, table: str, rows: Sequence[Mapping[str, object]]) -> None:
         columns = tuple(rows[0])

@@ -18,9 +18,11 @@ from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.postgres.mark import claim_mark
 from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_revision
 from toolkit.store.postgres.writing.statements import build_insert, transpose
+from toolkit.store.postgres.writing.writes import insert_rows
 from toolkit.store.schema import HEAD_REVISION, MOVING
 from toolkit.store.stored_bytes import COUNTED_SQL, build_totals_query, compare_sums
 from toolkit.store.tables import metadata
+from toolkit.store.text_index import TEXT_TABLES
 
 ROWS_PER_TRANSACTION: Final = 500
 # Kept by triggers as the rows are written, or of processes that have gone.
@@ -87,16 +89,23 @@ class RowMove:
         copied: Counter[str] = Counter()
         for table in list_moved_tables():
             for rows in self._iter_missing(table):
-                names = tuple(column.name for column in table.columns)
                 with self._target.transaction():
-                    statement = build_insert(table.name, names)
-                    self._target.execute(statement.encode(), transpose(table.name, names, rows))
+                    self._insert(table, rows)
                 copied[table.name] += len(rows)
         return copied
 
+    def _insert(self, table: Table, rows: list[Sequence[object]]) -> None:
+        names = tuple(_list_columns(table))
+        if table.name in TEXT_TABLES:
+            named = [dict(zip(names, row, strict=True)) for row in rows]
+            insert_rows(self._target, table.name, {str(row["id"]): row for row in named})
+            return
+        statement = build_insert(table.name, names)
+        self._target.execute(statement.encode(), transpose(table.name, names, rows))
+
     def _iter_missing(self, table: Table) -> Iterator[list[Sequence[object]]]:
         """Yield the rows behind the last one that is there, some at a time."""
-        names = [column.name for column in table.columns]
+        names = _list_columns(table)
         keys = [column.name for column in table.primary_key.columns]
         order = ", ".join(f"{key} DESC" for key in keys)
         newest = f"SELECT {', '.join(keys)} FROM {table.name} ORDER BY {order} LIMIT 1"  # noqa: S608
@@ -123,7 +132,7 @@ class RowMove:
         """
         compared = 0
         for table in list_moved_tables():
-            names = ", ".join(column.name for column in table.columns)
+            names = ", ".join(_list_columns(table))
             keys = ", ".join(column.name for column in table.primary_key.columns)
             query = f"SELECT {names} FROM {table.name} ORDER BY {keys}"  # noqa: S608 - our names
             count, digest = _digest_rows(table, self._source.execute(query))
@@ -150,13 +159,18 @@ class RowMove:
             self._target.execute("UPDATE alembic_version SET version_num = %s", (HEAD_REVISION,))
 
 
+def _list_columns(table: Table) -> list[str]:
+    """List the columns that are copied; each database has its own index of texts."""
+    return [column.name for column in table.columns if column.name != "text_number"]
+
+
 def _release(names: Sequence[str], row: Sequence[object]) -> list[object]:
     return [_RELEASED.get(name, value) for name, value in zip(names, row, strict=True)]
 
 
 def _digest_rows(table: Table, rows: Any) -> tuple[int, str]:
     """Count rows, and compute a digest of their values, but for those of leases."""
-    names = [column.name for column in table.columns]
+    names = _list_columns(table)
     truths = {column.name for column in table.columns if isinstance(column.type, Boolean)}
     left_out = _RELEASED if table.name == "roots" else {}
     count, digest = 0, hashlib.sha256()

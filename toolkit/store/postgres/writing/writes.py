@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 import psycopg
@@ -19,6 +19,13 @@ from toolkit.store.postgres.notices import NOTIFY_SQL, build_payloads
 from toolkit.store.postgres.writing import statements
 from toolkit.store.postgres.writing.ballast import SessionBallast
 from toolkit.store.postgres.writing.commits import BEGIN_SQL, Commit, make_commit
+from toolkit.store.text_index import (
+    POSTGRES_INSERT_SQL,
+    POSTGRES_NUMBER,
+    TEXT_TABLES,
+    build_postgres_values,
+    fold_inputs,
+)
 from toolkit.store.writing.event_numbers import EVENT_COLUMNS, EventNumbers
 from toolkit.store.writing.submissions import MergedChanges
 from toolkit.store.writing.write_connection import CommitInDoubt, DatabaseUnreachable
@@ -211,14 +218,14 @@ class PostgresWriteConnection:
         """
         run = connection.execute
         for table, rows in sorted(batch.inserts.items()):
-            _insert_rows(connection, table, rows)
+            insert_rows(connection, table, rows)
         for table, rows in sorted(batch.updates.items()):
             for columns, values in _group_updates(rows).items():
                 given = statements.transpose(table, columns, values, "text")
                 run(statements.build_update(table, columns), given)
         patched = _apply_patches(connection, batch.patches)
         for table, rows in sorted(batch.replacements.items()):
-            _insert_rows(connection, table, rows, replace=True)
+            insert_rows(connection, table, rows, replace=True)
         for table, row_ids in sorted(batch.deletes.items()):
             run(statements.build_delete(table), (sorted(row_ids),))
         spent = []
@@ -297,13 +304,29 @@ def _roll_back(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
             connection.close()
 
 
-def _insert_rows(
+def _index_texts(
     connection: psycopg.Connection[tuple[Any, ...]],
     table: str,
-    rows: Mapping[str, Mapping[str, object]],
+    rows: Mapping[str, MutableMapping[str, object]],
+) -> None:
+    """Insert the texts of new rows, and mark the rows as indexed."""
+    folded = fold_inputs(table, rows)
+    if folded:
+        connection.execute(POSTGRES_INSERT_SQL, build_postgres_values(folded))
+    for row_id, row in rows.items():
+        row["text_number"] = POSTGRES_NUMBER if row_id in folded else None
+
+
+def insert_rows(
+    connection: psycopg.Connection[tuple[Any, ...]],
+    table: str,
+    rows: Mapping[str, MutableMapping[str, object]],
     *,
     replace: bool = False,
 ) -> None:
+    """Insert rows by their ids, and their texts into the index."""
+    if table in TEXT_TABLES:
+        _index_texts(connection, table, rows)
     grouped: dict[tuple[str, ...], list[list[object]]] = {}
     for _, row in sorted(rows.items()):
         grouped.setdefault(tuple(row), []).append(list(row.values()))

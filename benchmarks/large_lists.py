@@ -1,0 +1,323 @@
+"""The CPU that a page of runs takes by each filter, where a store has very many of them.
+
+Run `python -m benchmarks.large_lists --runs 1000000` for the figures of large stores, which takes
+half an hour; `--small` only shows that it works. `--database sqlite` or `postgresql` measures one.
+
+One run is carried out in the sandbox, and copied: each copy has an id, a time, a cost and an input
+of a dozen words of its own. A *rare* filter fits ten of all runs, a *frequent* one half of them, or
+more, and a page has 50 runs at most. The figures are of the whole call, CPU of this process and, on
+PostgreSQL, of the sessions that serve it.
+
+`index` is the CPU that indexing the texts of a run takes in a migration. `write` is the CPU of a
+run that does nothing; its floor is the same without any of the indexes.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+
+from benchmarks._cloud import connect_account
+from benchmarks._noop import open_noop_engine
+from benchmarks._report import report, report_rounds
+from benchmarks.postgres import run_many, serve_postgres
+from toolkit.contract.base import format_rfc3339
+from toolkit.contract.ids import Prefix, make_earliest_id
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.contract.runs import RunCreate
+from toolkit.engine import Engine
+from toolkit.engine.request_context import RequestContext
+from toolkit.local import open_engine
+from toolkit.settings import Settings
+from toolkit.store.tables import metadata
+from toolkit.store.text_index import index_missing
+
+RUNS, ROUNDS, PAGE, BATCH = 50_000, 5, 50, 5_000
+WRITE_RUNS, WRITE_ROUNDS = 1_500, 3
+LIMIT_MS, MAX_WRITE_RATIO = 50.0, 1.1
+RARE_RUNS: Final = 10
+WORDS: Final = 3_000
+SECONDS_APART: Final = 20
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+ASKED = RunCreate(name="llm.generate", input={"objective": "Three sentences on tidal power"})
+RARE_TEXT, FREQUENT_TEXT = "Zyzzyva-Straße 潮汐發電", "能源 every"
+FILTERS: Final[dict[str, WorkFilter]] = {
+    "none": WorkFilter(),
+    "status_rare": WorkFilter(status="failed"),
+    "status_frequent": WorkFilter(status="completed"),
+    "status_missing": WorkFilter(status="cancelled"),
+    "provider_rare": WorkFilter(provider="rare"),
+    "provider_frequent": WorkFilter(provider="frequent"),
+    "capability_rare": WorkFilter(capability="rare.draw"),
+    "capability_frequent": WorkFilter(capability="llm.generate"),
+    "tag_rare": WorkFilter(tags=("rare",)),
+    "tag_frequent": WorkFilter(tags=("even",)),
+    "min_cost_rare": WorkFilter(min_cost_usd=1.0),
+    "min_cost_frequent": WorkFilter(min_cost_usd=0.00503),
+    "max_cost_rare": WorkFilter(max_cost_usd=0.0000001),
+    "max_cost_frequent": WorkFilter(max_cost_usd=0.00503),
+    "text_rare": WorkFilter(text="ZYZZYVA-STRASSE"),
+    "text_frequent": WorkFilter(text="every"),
+    "text_missing": WorkFilter(text="nowhere to be seen"),
+    "text_long": WorkFilter(text="every nowhere every somewhere every nowhere every else"),
+    "text_chinese_rare": WorkFilter(text="潮汐"),
+    "text_chinese_frequent": WorkFilter(text="能源"),
+    "text_chinese_missing": WorkFilter(text="海洋"),
+    "text_two_rare": WorkFilter(text="zz"),
+    "text_one_rare": WorkFilter(text="發"),
+    "text_one_frequent": WorkFilter(text="e"),
+    "since": WorkFilter(since=BEGIN + timedelta(days=2)),
+    "until": WorkFilter(until=BEGIN + timedelta(hours=2)),
+}
+_SCHEDSTAT_NS: Final = 1e9
+
+
+class CpuClock:
+    """A clock of the CPU that this process takes, and the sessions of a database that serve it."""
+
+    def __init__(self, url: str | None) -> None:
+        self._connection = psycopg.connect(url, autocommit=True) if url is not None else None
+
+    def __call__(self) -> float:
+        """Return the seconds of CPU so far."""
+        total = time.process_time()
+        if self._connection is not None:
+            listed = self._connection.execute(
+                "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                " AND datname = current_database()"
+            ).fetchall()
+            total += sum(_read_cpu_s(int(pid)) for (pid,) in listed)
+        return total
+
+
+def _read_cpu_s(pid: int) -> float:
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / _SCHEDSTAT_NS
+    except FileNotFoundError:
+        return 0.0
+
+
+class RunCopier:
+    """Makes the rows of runs like another one."""
+
+    def __init__(self, job: dict[str, Any], root: dict[str, Any], runs: int) -> None:
+        self._job, self._root, self._doc = job, root, json.loads(job["doc"])
+        self._rare_every = max(2, runs // RARE_RUNS)
+        self._random = random.Random(20_261_127)
+        letters = "abcdefghiklmnoprstuvw"
+        self._words = [
+            "".join(self._random.choices(letters, k=self._random.randint(3, 9)))
+            for _ in range(WORDS)
+        ]
+
+    def copy(self, n: int) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any] | None]:
+        """Make the rows of one more run: its root, its job, and its tags if it has any."""
+        at = BEGIN + timedelta(seconds=SECONDS_APART * n)
+        run_id, created_at = make_earliest_id(Prefix.RUN, at), format_rfc3339(at)
+        is_rare, is_even = n % self._rare_every == 1, n % 2 == 0
+        words = [*self._random.choices(self._words, k=12), *([FREQUENT_TEXT] if is_even else [])]
+        row = {
+            "id": run_id.replace("run_", "job_"),
+            "run_id": run_id,
+            "status": "failed" if is_rare else "completed",
+            "created_at": created_at,
+            "capability": "rare.draw@1" if is_rare else "llm.generate@1",
+            "provider": "rare" if is_rare else "frequent" if is_even else "other",
+        }
+        doc = {**self._doc, **row, "cost_usd": 5.0 if is_rare else self._random.random() / 100}
+        doc["input"] = {"objective": " ".join([*words, *([RARE_TEXT] if is_rare else [])])}
+        job = {**self._job, **row, "root_id": run_id, "text_number": None}
+        job["doc"] = json.dumps(doc, ensure_ascii=False)
+        root = {**self._root, "id": run_id, "created_at": created_at}
+        if not is_even and not is_rare:
+            return root, job, None
+        tags = json.dumps(["rare"] if is_rare else ["even"])
+        note = {"id": run_id, "account_id": job["account_id"], "created_at": created_at}
+        return root, job, {**note, "tags": tags, "note": ""}
+
+
+def iter_batches(copier: RunCopier, runs: int) -> Iterator[dict[str, list[tuple[Any, ...]]]]:
+    """Yield the rows of runs by table, some thousand at a time."""
+    tables = ("roots", "jobs", "annotations")
+    columns = {name: [c.name for c in metadata.tables[name].columns] for name in tables}
+    for first in range(0, runs, BATCH):
+        batch: dict[str, list[tuple[Any, ...]]] = {name: [] for name in tables}
+        for n in range(first, min(first + BATCH, runs)):
+            for name, row in zip(tables, copier.copy(n), strict=True):
+                if row is not None:
+                    batch[name].append(tuple(row[column] for column in columns[name]))
+        yield batch
+
+
+def fill_sqlite(database: Path, copier: RunCopier, runs: int) -> None:
+    """Insert rows into a database that nobody has open."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute("PRAGMA cache_size=-400000")
+        for batch in iter_batches(copier, runs):
+            connection.execute("BEGIN")
+            for name, rows in batch.items():
+                marks = ", ".join("?" * len(metadata.tables[name].columns))
+                connection.executemany(f"INSERT INTO {name} VALUES ({marks})", rows)
+            connection.execute("COMMIT")
+
+
+def fill_postgres(url: str, copier: RunCopier, runs: int) -> None:
+    """Copy rows into a database."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        for batch in iter_batches(copier, runs):
+            with connection.transaction():
+                for name, rows in batch.items():
+                    columns = ", ".join(c.name for c in metadata.tables[name].columns)
+                    statement = f"COPY {name} ({columns}) FROM STDIN"
+                    with connection.cursor().copy(statement.encode()) as copy:
+                        for row in rows:
+                            copy.write_row(row)
+
+
+async def fill_store(settings: Settings, url: str | None, runs: int) -> None:
+    """Carry one run out, and store so many like it."""
+    engine = await open_engine(settings)
+    try:
+        context = await connect_account(engine, "minimax")
+        made = await engine.runs.create(context, ASKED)
+        await engine.wait(context, made.id, 60)
+        (job,) = await engine.core.store.find_rows("jobs", run_id=made.id)
+        root = await engine.core.store.get_row("roots", made.id)
+    finally:
+        await engine.close(0)
+    assert root is not None
+    copier = RunCopier(job, root, runs)
+    if url is None:
+        fill_sqlite(settings.data_dir / "state.db", copier, runs)
+    else:
+        fill_postgres(url, copier, runs)
+
+
+def index_filled(kind: str, database: Path, url: str | None, runs: int) -> None:
+    """Index the texts of the runs that were inserted without an engine, and report the time."""
+    clock, began = CpuClock(url), time.perf_counter()
+    started = clock()
+    if url is None:
+        with closing(sqlite3.connect(database)) as local:
+            index_missing(local, "sqlite")
+            local.commit()
+    else:
+        with psycopg.connect(url) as connection:
+            index_missing(connection, "postgresql")
+            connection.commit()
+            each_ms = 1000 * (clock() - started) / runs  # before the session ends
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+    if url is None:
+        each_ms = 1000 * (clock() - started) / runs
+    took = time.perf_counter() - began
+    report(f"large_lists.{kind}.index", each_ms, "ms CPU", floor=0, limit=None, seconds=took)
+
+
+async def report_filters(
+    kind: str, engine: Engine, context: RequestContext, rounds: int, clock: CpuClock
+) -> bool:
+    """Report the CPU of a page by each filter; whether every limit is kept."""
+    kept = True
+    for name, wanted in FILTERS.items():
+        await engine.runs.list(context, PAGE, None, wanted)
+        took, found = [], 0
+        for _ in range(rounds):
+            started = clock()
+            found = len(await engine.runs.list(context, PAGE, None, wanted))
+            took.append(1000 * (clock() - started))
+        figure = f"large_lists.{kind}.{name}"
+        floors = [0.0]
+        kept &= report_rounds(figure, took, "ms CPU", floors=floors, limit=LIMIT_MS, found=found)
+    return kept
+
+
+async def measure_lists(kind: str, settings: Settings, url: str | None, runs: int) -> bool:
+    """Fill a store and measure its lists."""
+    started = time.perf_counter()
+    await fill_store(settings, url, runs)
+    report(f"large_lists.{kind}.fill", time.perf_counter() - started, "s", floor=0, limit=None)
+    index_filled(kind, settings.data_dir / "state.db", url, runs)
+    engine = await open_engine(settings)
+    try:
+        account, _ = await engine.accounts.open_local_account()
+        context, clock = RequestContext(account.id), CpuClock(url)
+        return await report_filters(kind, engine, context, ROUNDS, clock)
+    finally:
+        await engine.close(0)
+
+
+async def measure_run_cpu(url: str | None, runs: int, *, has_indexes: bool) -> float:
+    """Measure the CPU milliseconds of a run that does nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        async with open_noop_engine(data, database=url) as engine:
+            account, _ = await engine.accounts.open_local_account()
+            context, clock = RequestContext(account.id), CpuClock(url)
+            if not has_indexes:
+                drop_indexes(data / "state.db", url)
+            await run_many(engine, context, runs // 10)
+            started = clock()
+            await run_many(engine, context, runs)
+            return 1000 * (clock() - started) / runs
+
+
+def drop_indexes(database: Path, url: str | None) -> None:
+    """Drop the indexes of filters; that of texts stays."""
+    names = ["ix_jobs_status", "ix_jobs_provider", "ix_jobs_capability", "ix_jobs_cost"]
+    drops = [f"DROP INDEX {name}" for name in names]
+    if url is not None:
+        with psycopg.connect(url, autocommit=True) as connection:
+            for drop in drops:
+                connection.execute(drop.encode())
+        return
+    with closing(sqlite3.connect(database, isolation_level=None)) as local:
+        for drop in drops:
+            local.execute(drop)
+
+
+async def main(runs: int, kinds: list[str], write_runs: int, write_rounds: int) -> bool:
+    """Measure it all; whether every limit is kept."""
+    kept = True
+    for kind in kinds:
+        with ExitStack() as stack:
+            cluster = stack.enter_context(serve_postgres()) if kind == "postgresql" else None
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            ratios: list[list[float]] = [[], []]
+            for _ in range(write_rounds):
+                for has_indexes in (True, False):
+                    url = cluster.create_database() if cluster else None
+                    took = await measure_run_cpu(url, write_runs, has_indexes=has_indexes)
+                    ratios[not has_indexes].append(took)
+            figure = f"large_lists.{kind}.write"
+            report_rounds(figure, ratios[0], "ms CPU", floors=ratios[1], limit=None)
+            url = cluster.create_database() if cluster else None
+            settings = Settings(data_dir=folder / "data", database=url, sandbox=True)
+            if runs:
+                kept &= await measure_lists(kind, settings, url, runs)
+    return kept
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="benchmarks.large_lists", description=__doc__)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), action="append")
+    parser.add_argument("--small", action="store_true")
+    told = parser.parse_args()
+    chosen = told.database or ["sqlite", "postgresql"]
+    if told.small:
+        asyncio.run(main(3_000, ["sqlite"], 50, 1))
+    else:
+        sys.exit(0 if asyncio.run(main(told.runs, chosen, WRITE_RUNS, WRITE_ROUNDS)) else 1)

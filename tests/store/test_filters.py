@@ -1,0 +1,411 @@
+"""Filters of lists, held against a scan in Python over the same records, whatever is indexed."""
+
+import json
+import random
+import sqlite3
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.store.last_migration import list_undoing
+from toolkit.contract.base import format_rfc3339
+from toolkit.contract.ids import Prefix, make_earliest_id
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store import (
+    RUN_LIST,
+    TASK_LIST,
+    WORKFLOW_LIST,
+    AccountScope,
+    AllAccounts,
+    Change,
+    DeleteRow,
+    InsertRow,
+    ReadScope,
+    Store,
+    UpdateRow,
+    list_search,
+    text_index,
+)
+from toolkit.store.sqlite import writes
+from toolkit.store.work_lists import WorkList
+
+BEGIN = datetime(2026, 11, 1, tzinfo=UTC)
+MADE, OTHERS = 690, 400
+PAGE = 40
+ACCOUNTS = ("acc_ada", "acc_grace")
+SCOPES: tuple[ReadScope, ...] = (*map(AccountScope, ACCOUNTS), AllAccounts())
+TEXTS = (
+    "On Tides", "Straße", "STRASSE", "ﬁne ﬂow", "İstanbul", "istanbul", "\u212aelvin", "潮汐發電",
+    "汐", "能源 and every wind", 'say "hi" / bye', "back\\slash", "😀 smile", "tab\tnew\nline",
+    "ΣΊΣΥΦΟΣ", "e\u0301tude", "étude", "ǅ", "x", "",
+)  # fmt: skip
+QUERIES = (
+    "tides", "TIDES", "strasse", "ß", "ss", "fine", "i̇s", "istanbul", "k", "kelvin", "潮汐", "潮",
+    "汐", "汐發", "能源", "every wind", 'y "h', "/", "\\", "k\\s", "😀", "\n", "new\nl", "σίσ",
+    "é", "e\u0301t", "ǆ", "on tides straße", "objective", "zzz", "no such thing at all", "17",
+    "number 200",
+)  # fmt: skip
+STATUSES = ("completed", "failed", "cancelled", "queued")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A run, workflow or task as the oracle sees it."""
+
+    prefix: Prefix
+    number: int
+    account_id: str
+    status: str
+    capability: str
+    provider: str | None
+    cost_usd: float | None
+    texts: tuple[str, ...]
+    tags: tuple[str, ...] = field(default=())
+    late: bool = False
+
+    @property
+    def at(self) -> datetime:
+        """When it was asked for."""
+        seconds = 30 if self.late else 0
+        return BEGIN + timedelta(minutes=self.number, seconds=seconds)
+
+    @property
+    def id(self) -> str:
+        """Its id in a list."""
+        return make_earliest_id(self.prefix, self.at)
+
+    def fits(self, wanted: WorkFilter) -> bool:
+        """Tell whether it is in the list, by the words of the filter."""
+        name, cost = wanted.capability, self.cost_usd
+        lowest, highest = wanted.min_cost_usd, wanted.max_cost_usd
+        return all(
+            (
+                name is None or self.capability == name or self.capability.startswith(f"{name}@"),
+                wanted.provider in (None, self.provider),
+                wanted.status in (None, self.status),
+                set(wanted.tags) <= set(self.tags),
+                wanted.since is None or self.at >= wanted.since,
+                wanted.until is None or self.at < wanted.until,
+                lowest is None or (cost is not None and cost >= lowest),
+                highest is None or (cost is not None and cost <= highest),
+                wanted.text is None
+                or any(wanted.text.casefold() in text.casefold() for text in self.texts),
+            )
+        )
+
+    def make_doc(self) -> str:
+        """Make its document."""
+        objective, *others = self.texts
+        doc: dict[str, Any] = {"cost_usd": self.cost_usd, "output": {"text": "zzz"}}
+        if self.prefix is Prefix.RUN:
+            doc["input"] = {"objective": objective, "more": [{"of": others}, 5, None]}
+        elif self.prefix is Prefix.WORKFLOW:
+            doc |= {"name": objective, "nodes": [{"input": {"of": each}} for each in others]}
+        else:
+            doc["objective"] = objective
+        return json.dumps(doc, ensure_ascii=False)
+
+    def insert(self) -> list[Change]:
+        """Make the changes that write it."""
+        common = {
+            "account_id": self.account_id, "status": self.status, "doc": self.make_doc(),
+            "created_at": format_rfc3339(self.at),
+        }  # fmt: skip
+        changes: list[Change] = []
+        if self.prefix is Prefix.RUN:
+            root = {
+                "id": self.id, "account_id": self.account_id, "kind": "run", "open": False,
+                "cancel_requested": False, "owner": None, "lease_until": 0.0, "fence": 1,
+                "created_at": common["created_at"],
+            }  # fmt: skip
+            job = {
+                **common, "id": self.row_id, "root_id": self.id, "run_id": self.id,
+                "capability": self.capability, "provider": self.provider,
+            }  # fmt: skip
+            changes = [InsertRow("roots", root), InsertRow("jobs", job)]
+        elif self.prefix is Prefix.WORKFLOW:
+            row = {**common, "id": self.id, "root_id": self.id, "spec": "{}"}
+            changes = [InsertRow("workflows", row)]
+        else:
+            changes = [InsertRow("tasks", {**common, "id": self.id})]
+        if self.tags:
+            note = {"id": self.id, "account_id": self.account_id, "tags": json.dumps(self.tags)}
+            note |= {"note": "", "created_at": common["created_at"]}
+            changes.append(InsertRow("annotations", note))
+        return changes
+
+    @property
+    def table(self) -> str:
+        """The table of its row."""
+        return {Prefix.RUN: "jobs", Prefix.WORKFLOW: "workflows"}.get(self.prefix, "tasks")
+
+    @property
+    def row_id(self) -> str:
+        """The id of its row."""
+        return self.id.replace("run_", "job_")
+
+
+def make_record(
+    prefix: Prefix, number: int, chance: random.Random, *, late: bool = False
+) -> Record:
+    """Make a record of some mix."""
+    texts = [*chance.choices(TEXTS, k=2), f"number {number}"]
+    chance.shuffle(texts)
+    if prefix is Prefix.TASK:
+        texts = [" ".join(texts)]
+    is_rare = number % 90 == 7
+    is_run = prefix is Prefix.RUN
+    return Record(
+        prefix,
+        number,
+        ACCOUNTS[chance.random() < 0.2],
+        "failed" if is_rare else chance.choices(STATUSES, (90, 0, 5, 5))[0],
+        f"{'rare.draw' if is_rare else 'llm.generate'}@{chance.choice('12')}" if is_run else "",
+        ("rare" if is_rare else chance.choice(["one", "two", None])) if is_run else None,
+        3.5 if is_rare else chance.choice([None, 0, 0.001, 0.00125, 0.0149, chance.random()]),
+        tuple(texts),
+        tuple(chance.sample(["a", "b", "c"], chance.randint(0, 2))),
+        late,
+    )
+
+
+def list_filters(prefix: Prefix) -> Iterator[WorkFilter]:
+    """List filters: each by itself, and some together."""
+    for status in STATUSES:
+        yield WorkFilter(status=status)
+    if prefix is Prefix.RUN:
+        for name in ("llm.generate", "llm.generate@2", "rare.draw", "rare.draw@1", "llm", "none"):
+            yield WorkFilter(capability=name)
+        for name in ("one", "rare", "none"):
+            yield WorkFilter(provider=name)
+        yield WorkFilter(provider="one", capability="llm.generate", status="cancelled")
+    for lowest, highest in (
+        (0, None), (3.5, None), (4, None), (0.5, None), (0.00124, None), (None, 0), (None, 0.001),
+        (None, 0.00125), (0.001, 0.0149), (0.2, 0.21), (0.9, 0.1),
+    ):  # fmt: skip
+        yield WorkFilter(min_cost_usd=lowest, max_cost_usd=highest)
+    yield WorkFilter(tags=("a",))
+    yield WorkFilter(tags=("b", "a"), status="completed")
+    yield WorkFilter(since=BEGIN + timedelta(minutes=MADE - 50))
+    yield WorkFilter(until=BEGIN + timedelta(minutes=100))
+    middle = BEGIN + timedelta(minutes=MADE // 2)
+    yield WorkFilter(since=middle, until=middle + timedelta(minutes=30))
+    for text in QUERIES:
+        yield WorkFilter(text=text)
+    for text in ("tides", "汐", "ss"):
+        yield WorkFilter(text=text, status="failed")
+        yield WorkFilter(text=text, tags=("c",), min_cost_usd=0.1)
+        yield WorkFilter(text=text, since=middle, until=middle + timedelta(hours=3))
+
+
+LISTS: tuple[tuple[Prefix, WorkList], ...] = (
+    (Prefix.RUN, RUN_LIST),
+    (Prefix.WORKFLOW, WORKFLOW_LIST),
+    (Prefix.TASK, TASK_LIST),
+)
+
+
+async def check_lists(store: Store, records: list[Record]) -> None:
+    """Check two pages of every list by every filter against the records."""
+    for prefix, work in LISTS:
+        newest_first = sorted(
+            (each for each in records if each.prefix is prefix), key=lambda each: each.id
+        )[::-1]
+        for wanted in list_filters(prefix):
+            fitting = [each for each in newest_first if each.fits(wanted)]
+            for scope in SCOPES:
+                owned = [
+                    each.id
+                    for each in fitting
+                    if isinstance(scope, AllAccounts) or each.account_id == scope.account_id
+                ]
+                rows = await store.list_work(work, scope, wanted, PAGE, None)
+                assert [row["listed_id"] for row in rows] == owned[:PAGE], (wanted, scope)
+                if len(owned) <= PAGE:
+                    continue
+                before = owned[PAGE - 1]
+                rows = await store.list_work(work, scope, wanted, PAGE, before)
+                assert [row["listed_id"] for row in rows] == owned[PAGE : 2 * PAGE], wanted
+
+
+async def write_records(store: Store, records: list[Record]) -> None:
+    """Write new records."""
+    for first in range(0, len(records), 500):
+        batch = records[first : first + 500]
+        await store.write([change for each in batch for change in each.insert()])
+
+
+@pytest.fixture(autouse=True)
+def _make_lists_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have few records be too many to be read at once, or to be candidates."""
+    monkeypatch.setattr(list_search, "SLICE_ROWS", 50)
+    monkeypatch.setattr(text_index, "MAX_CANDIDATES", 150)
+
+
+@pytest.fixture
+def records() -> list[Record]:
+    """Many runs, and some workflows and tasks, of two accounts."""
+    chance = random.Random(20_261_127)
+    runs = [make_record(Prefix.RUN, number, chance) for number in range(MADE)]
+    others = (Prefix.WORKFLOW, Prefix.TASK)
+    return runs + [make_record(each, n, chance) for each in others for n in range(OTHERS)]
+
+
+@pytest.fixture
+async def store(tmp_path: Path, url: str | None, records: list[Record]) -> AsyncIterator[Store]:
+    """A store that has them."""
+    opened = await Store.open(tmp_path, database=url)
+    await write_records(opened, records)
+    yield opened
+    await opened.close()
+
+
+async def test_finds_what_a_scan_finds(store: Store, records: list[Record]) -> None:
+    """Given records, changed, late and deleted, then a filter finds as a scan."""
+    await check_lists(store, records)
+
+    chance = random.Random(1)
+    late = [make_record(Prefix.RUN, n, chance, late=True) for n in range(5, MADE, 100)]
+    await write_records(store, late)
+    new = [make_record(Prefix.RUN, MADE + n, chance) for n in range(100)]
+    await write_records(store, new)
+    changed = []
+    for each in [*records[3::40], *late[:2]]:
+        other = make_record(each.prefix, each.number, chance)
+        other = replace(each, status="failed", cost_usd=other.cost_usd)
+        changed.append(other)
+        values = {"status": other.status, "doc": other.make_doc()}
+        await store.write([UpdateRow(each.table, each.row_id, values)])
+    ids = {each.id for each in changed}
+    records = [each for each in [*records, *late, *new] if each.id not in ids] + changed
+    gone = records[::50]
+    await store.write([DeleteRow(each.table, each.row_id) for each in gone])
+    records = [each for each in records if each not in gone]
+    await check_lists(store, records)
+
+
+async def make_earlier_store(tmp_path: Path, url: str | None, records: list[Record]) -> None:
+    """Make a store with the tables of the version before."""
+    store = await Store.open(tmp_path, database=url)
+    await write_records(store, records)
+    await store.close()
+    for statement in list_undoing("sqlite" if url is None else "postgresql"):
+        execute(tmp_path, url, statement)
+
+
+async def test_finds_the_same_after_an_upgrade(
+    tmp_path: Path, url: str | None, records: list[Record]
+) -> None:
+    """Given the tables of the version before, then its records are found after the migration."""
+    await make_earlier_store(tmp_path, url, records)
+    store = await Store.open(tmp_path, database=url)
+    await check_lists(store, records)
+    await store.close()
+    count = "SELECT count(*) FROM input_texts"
+    assert execute(tmp_path, url, count) == [(len(records),)]
+
+
+def execute(tmp_path: Path, url: str | None, statement: str) -> list[tuple[Any, ...]]:
+    """Run a statement on a connection of its own."""
+    opened = psycopg.connect(url) if url is not None else sqlite3.connect(tmp_path / "state.db")
+    with closing(opened) as database:
+        cursor = database.execute(statement)
+        rows = cursor.fetchall() if cursor.description else []
+        database.commit()
+    return rows
+
+
+async def test_finds_records_that_an_earlier_version_wrote(
+    store: Store, records: list[Record], tmp_path: Path, url: str | None
+) -> None:
+    """Given that an engine without the index wrote some records, then a search finds them, too."""
+    for prefix in ("job", "wfl", "tsk"):
+        table = {"job": "jobs", "wfl": "workflows", "tsk": "tasks"}[prefix]
+        ids = [each.row_id for each in records if each.table == table and each.number % 3]
+        listed = ", ".join(f"'{each}'" for each in ids)
+        execute(tmp_path, url, f"UPDATE {table} SET text_number = NULL WHERE id IN ({listed})")
+        execute(tmp_path, url, f"DELETE FROM input_texts WHERE id IN ({listed})")
+    await check_lists(store, records)
+
+
+async def test_deletes_texts_with_their_records(
+    store: Store, records: list[Record], tmp_path: Path, url: str | None
+) -> None:
+    """Given that records are deleted, then the index has no text of theirs, and all others."""
+    count = "SELECT count(*) FROM input_texts"
+    assert execute(tmp_path, url, count) == [(len(records),)]
+    left = [each for each in records if each.number >= 300]
+    gone = [each for each in records if each.number < 300]
+    await store.write([DeleteRow(each.table, each.row_id) for each in gone])
+    ids = {row_id for (row_id,) in execute(tmp_path, url, "SELECT id FROM input_texts")}
+    assert ids == {each.row_id for each in left}
+    wanted = WorkFilter(text="number 200")
+    assert not await store.list_work(RUN_LIST, AllAccounts(), wanted, PAGE, None)
+
+
+async def test_finds_a_very_long_text(store: Store, records: list[Record]) -> None:
+    """Given an input with more terms than are indexed, then it is found by any part."""
+    characters = "".join(chr(0x4E00 + n % 20_000) + chr(0x3400 + n // 5) for n in range(30_000))
+    long = replace(records[0], late=True, texts=("first words", characters, "last words"))
+    await write_records(store, [long])
+    for text in ("first words", characters[20_000:20_010], characters[-5:], "ast word"):
+        wanted, scope = WorkFilter(text=text), AccountScope(long.account_id)
+        rows = await store.list_work(RUN_LIST, scope, wanted, PAGE, None)
+        assert [row["listed_id"] for row in rows] == [long.id], text
+
+
+@pytest.mark.sqlite("FTS5 is an extension of SQLite")
+async def test_finds_the_same_without_fts5(
+    tmp_path: Path, records: list[Record], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a build of SQLite without FTS5, then texts are found by reading the records."""
+    await make_earlier_store(tmp_path, None, records[::2])
+    for module in (text_index, writes):
+        monkeypatch.setattr(module, "list_sqlite_schema", lambda: ())
+    store = await Store.open(tmp_path)
+    await write_records(store, records[1::2])
+    await check_lists(store, records)
+    await store.close()
+    assert not execute(tmp_path, None, "SELECT 1 FROM sqlite_master WHERE name = 'input_texts'")
+
+
+SMALL, LARGE = 2_600, 26_000
+MAX_GROWTH = 4.0  # of tenfold records
+RARE = (
+    WorkFilter(status="failed"), WorkFilter(provider="rare"), WorkFilter(capability="rare.draw"),
+    WorkFilter(min_cost_usd=3.5), WorkFilter(text="nowhere"), WorkFilter(text="無"),
+    WorkFilter(text="e", status="queued"), WorkFilter(until=BEGIN),
+)  # fmt: skip
+
+
+@pytest.mark.sqlite("the CPU of this process; that of a server: benchmarks.large_lists")
+async def test_a_rare_filter_does_not_read_all_records(tmp_path: Path) -> None:
+    """Given ten times the records, then a filter that hardly any fits takes about the same CPU."""
+    took: dict[int, list[float]] = {}
+    for size in (SMALL, LARGE):
+        chance = random.Random(size)
+        store = await Store.open(tmp_path / str(size))
+        plain = replace(make_record(Prefix.RUN, 1, chance), status="completed", provider="one")
+        plain = replace(plain, capability="x@1", cost_usd=0.1, texts=("every", "one"), tags=())
+        await write_records(store, [replace(plain, number=n) for n in range(size)])
+        took[size] = [await _measure_cpu(store, wanted, plain.account_id) for wanted in RARE]
+        await store.close()
+    growth = [large / small for small, large in zip(took[SMALL], took[LARGE], strict=True)]
+    assert max(growth) < MAX_GROWTH, growth
+
+
+async def _measure_cpu(store: Store, wanted: WorkFilter, account_id: str) -> float:
+    """Measure the least CPU of several searches, in seconds."""
+    least = float("inf")
+    for _ in range(5):
+        began = time.process_time()
+        assert not await store.list_work(RUN_LIST, AccountScope(account_id), wanted, PAGE, None)
+        least = min(least, time.process_time() - began)
+    return least

@@ -1,0 +1,147 @@
+"""The ids of a list by an indexed field of its filter, newest first.
+
+An index of accounts, values and ids has the ids of one account and one value in order: a *branch*.
+A filter may need several: one for each version of a capability, for each step in a range of costs,
+and for each account. Their newest ids are read from each, and merged.
+"""
+
+from functools import cache
+from typing import Final
+
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.store.account_scope import AccountScope, ReadScope, ScopeKind
+from toolkit.store.cost_index import build_cost, build_cost_step, is_step_in_range, list_steps
+from toolkit.store.dialects import DatabaseKind
+from toolkit.store.read_connection import ReadConnection
+from toolkit.store.work_lists import IndexedField
+
+# Of more branches, each of which costs a step in an index, all ids are cheaper.
+MAX_BRANCHES: Final = 1_000
+# A filter with more branches fits so many records that the newest are read themselves first.
+FEW_BRANCHES: Final = 16
+_ACCOUNTS_SQL: Final = (
+    "owners (account_id) AS (SELECT min(account_id) FROM {table} UNION ALL"
+    " SELECT (SELECT min(i.account_id) FROM {table} AS i WHERE i.account_id > owners.account_id)"
+    " FROM owners WHERE owners.account_id IS NOT NULL)"
+)
+_ACCOUNT_SQL: Final = "owners (account_id) AS (SELECT CAST(:account_id AS text))"
+
+
+def list_values(field: IndexedField, scope: ReadScope, wanted: WorkFilter) -> list[str] | None:
+    """List the values of a field that a filter wants; None if the index has to list them."""
+    if field.name == "cost" and isinstance(scope, AccountScope):
+        return list_steps(wanted.min_cost_usd, wanted.max_cost_usd)
+    exact = {
+        "tag": wanted.tags[0] if wanted.tags else None,
+        "status": wanted.status,
+        "provider": wanted.provider,
+    }.get(field.name)
+    return None if exact is None else [exact]
+
+
+def is_filtered(field: IndexedField, wanted: WorkFilter) -> bool:
+    """Return whether a filter has a condition on a field."""
+    if field.name == "cost":
+        return wanted.min_cost_usd is not None or wanted.max_cost_usd is not None
+    return bool(wanted.tags) if field.name == "tag" else getattr(wanted, field.name) is not None
+
+
+def _fits(field: IndexedField, value: str, wanted: WorkFilter) -> bool:
+    """Return whether records with an indexed value may fit a filter."""
+    if field.name == "cost":
+        return is_step_in_range(value, wanted.min_cost_usd, wanted.max_cost_usd)
+    if field.name == "capability":
+        name = wanted.capability
+        return value == name or value.startswith(f"{name}@")
+    return True
+
+
+async def find_branches(
+    connection: ReadConnection, field: IndexedField, scope: ReadScope, wanted: WorkFilter
+) -> list[list[str]] | None:
+    """Find the branches of a filter: pairs of an account and a value; some may have no records.
+
+    Returns:
+        None if there are too many of them.
+    """
+    values = list_values(field, scope, wanted)
+    if values is not None and isinstance(scope, AccountScope):
+        return [[scope.account_id, value] for value in values]
+    statement = _build_branches(connection.kind, scope.kind, field, values is None)
+    given = {"account_id": scope.account_id} if isinstance(scope, AccountScope) else {}
+    rows = await connection.fetch_rows(statement, {**given, "most": MAX_BRANCHES + 1})
+    if len(rows) > MAX_BRANCHES:
+        return None
+    return [
+        [row["account_id"], value]
+        for row in rows
+        for value in values or [row["value"]]
+        if _fits(field, value, wanted)
+    ]
+
+
+def _build_value(kind: DatabaseKind, field: IndexedField, row: str = "i") -> str:
+    return build_cost_step(kind, f"{row}.doc") if field.column is None else f"{row}.{field.column}"
+
+
+@cache
+def _build_branches(
+    kind: DatabaseKind, scope: ScopeKind, field: IndexedField, with_values: bool
+) -> str:
+    """Build the search for accounts, and their values of a field: a step in the index for each."""
+    accounts = _ACCOUNT_SQL if scope == "account" else _ACCOUNTS_SQL.format(table=field.table)
+    if not with_values:
+        return (
+            f"WITH RECURSIVE {accounts} SELECT account_id FROM owners"  # noqa: S608 - our names
+            " WHERE account_id IS NOT NULL LIMIT :most"
+        )
+    value = _build_value(kind, field)
+    least = (
+        f"SELECT {value} FROM {field.table} AS i WHERE i.account_id = {{of}}.account_id{{more}}"  # noqa: S608
+        f" AND {value} IS NOT NULL AND i.{field.key} IS NOT NULL ORDER BY {value} LIMIT 1"
+    )
+    first = least.format(of="owners", more="")
+    following = least.format(of="branches", more=f" AND {value} > branches.value")
+    return (
+        f"WITH RECURSIVE {accounts}, branches (account_id, value) AS ("  # noqa: S608 - our names
+        f"SELECT account_id, ({first}) FROM owners WHERE account_id IS NOT NULL"
+        f" UNION ALL SELECT account_id, ({following}) FROM branches WHERE value IS NOT NULL)"
+        " SELECT account_id, value FROM branches WHERE value IS NOT NULL LIMIT :most"
+    )
+
+
+def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter) -> str:
+    """Build the statement that reads the newest ids of branches between two bounds."""
+    bounds: tuple[str, ...] = ()
+    if field.name == "cost":
+        bounds = tuple(
+            name for name in ("min_cost_usd", "max_cost_usd") if getattr(wanted, name) is not None
+        )
+    return _build_branch_ids(kind, field, bounds)
+
+
+@cache
+def _build_branch_ids(kind: DatabaseKind, field: IndexedField, bounds: tuple[str, ...]) -> str:
+    operators = {"min_cost_usd": ">=", "max_cost_usd": "<="}
+    checks = "".join(f" AND {build_cost(kind, 'i.doc')} {operators[b]} :{b}" for b in bounds)
+    account, value = (
+        f"json_extract(branch.value, '$[{n}]')" if kind == "sqlite" else f"branch.value ->> {n}"
+        for n in range(2)
+    )
+    key = f"i.{field.key}"
+    newest = (
+        f"SELECT {key} AS value FROM {field.table} AS i"  # noqa: S608 - our names
+        f" WHERE i.account_id = {account} AND {_build_value(kind, field)} = {value}"
+        f" AND {key} >= :lowest AND {key} < :before{checks} ORDER BY {key} DESC LIMIT :limit"
+    )
+    if kind == "sqlite":  # which has no LATERAL
+        same = f"found.account_id = {account} AND {_build_value(kind, field, 'found')} = {value}"
+        return (
+            f"SELECT found.{field.key} AS value FROM json_each(:branches) AS branch"  # noqa: S608
+            f" CROSS JOIN {field.table} AS found ON {same} AND found.{field.key} IN ({newest})"
+            " ORDER BY 1 DESC LIMIT :limit"
+        )
+    return (
+        "SELECT found.value FROM json_array_elements(CAST(:branches AS json)) AS branch (value)"  # noqa: S608
+        f" CROSS JOIN LATERAL ({newest}) AS found ORDER BY 1 DESC LIMIT :limit"
+    )

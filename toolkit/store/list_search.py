@@ -1,0 +1,177 @@
+"""The search for a page of a filtered list, in batches of ids from the index that fits best."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Final
+
+from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
+from toolkit.store.account_scope import ReadScope
+from toolkit.store.list_branches import FEW_BRANCHES, build_branch_ids, find_branches, is_filtered
+from toolkit.store.read_connection import ReadConnection, Row
+from toolkit.store.text_index import find_candidates
+from toolkit.store.work_lists import (
+    SLICE_ROWS,
+    IndexedField,
+    WorkList,
+    WorkListQuery,
+    build_candidate_ids,
+    build_ids,
+    build_unindexed_ids,
+    make_list_query,
+)
+
+# A status of most records excludes too few of them to look it up before anything else.
+_FREQUENT_STATUS: Final = "completed"
+_GROWTH: Final = 4
+_NEWEST_ROWS: Final = 200  # that are read before the index of texts
+
+
+class WorkSearch:
+    """A search in a list of work.
+
+    Args:
+        connection: to the database.
+        work: the kind of work.
+        scope: whose.
+        wanted: the filter.
+    """
+
+    def __init__(
+        self, connection: ReadConnection, work: WorkList, scope: ReadScope, wanted: WorkFilter
+    ) -> None:
+        self._connection = connection
+        self._work = work
+        self._scope = scope
+        self._wanted = wanted
+
+    async def find_rows(self, limit: int, before: str | None) -> list[Row]:
+        """Find the newest rows, so many at most, below the id that the page before ended with."""
+        query = make_list_query(
+            self._connection.kind, self._work, self._scope, self._wanted, before
+        )
+        if self._wanted == NO_FILTER:
+            bounds = {"lowest": query.lowest, "before": query.highest, "limit": limit}
+            return await self._connection.fetch_rows(query.rows_sql, {**query.given, **bounds})
+        rows: list[Row] = []
+        async for ids in self._iter_ids(query, limit):
+            for start in range(0, len(ids), SLICE_ROWS):
+                batch = ids[start : start + SLICE_ROWS]
+                rows += await self._read_batch(query, batch, limit - len(rows))
+                if len(rows) == limit:
+                    return rows
+                if start:
+                    await asyncio.sleep(0)  # there may be many candidates: let other tasks run
+        return rows
+
+    async def _read_batch(self, query: WorkListQuery, ids: list[str], limit: int) -> list[Row]:
+        """Read the rows of a batch of ids that fit the filter, so many at most."""
+        given = {**query.given, "ids": json.dumps(ids), "limit": query.get_limit(limit)}
+        return query.choose(await self._connection.fetch_rows(query.rows_sql, given), limit)
+
+    async def _iter_ids(self, query: WorkListQuery, limit: int) -> AsyncIterator[list[str]]:
+        """Yield batches of ids that may fit the filter, newest first."""
+        text = self._wanted.text if self._work.has_text_index else None
+        field, branches = await self._choose_field(is_text_indexed=text is not None)
+        lowest, before = query.lowest, query.highest
+        read = partial(self._read_ids, query.given, limit)
+        all_ids = partial(read, build_ids(self._scope.kind, self._work))
+        if (field is None and text is not None) or len(branches) > FEW_BRANCHES:
+            # A filter that many records fit fills a page with the newest.
+            newest: list[str] = []
+            rows = _NEWEST_ROWS if field is None else SLICE_ROWS
+            async for newest in all_ids(lowest, before, rows):
+                yield newest
+            before = newest[-1] if newest else lowest
+        found = None
+        if field is None and text is not None:
+            row_ids = await find_candidates(self._connection, text.casefold())
+            if row_ids is None:
+                field, branches = await self._choose_field(is_text_indexed=False)
+            else:
+                candidates = await self._read_candidates(query, row_ids, before)
+                statement = build_unindexed_ids(self._connection.kind, self._scope.kind, self._work)
+                found = merge_ids(candidates, read(statement, lowest, before))
+        if field is not None:
+            branches_sql = build_branch_ids(self._connection.kind, field, self._wanted)
+            given = {**query.given, "branches": json.dumps(branches, ensure_ascii=False)}
+            found = self._read_ids(given, limit, branches_sql, lowest, before)
+        async for ids in found or all_ids(lowest, before):
+            yield ids
+
+    async def _read_candidates(
+        self, query: WorkListQuery, row_ids: list[str], before: str
+    ) -> list[str]:
+        """Read the ids in the list of rows that the index of texts found."""
+        statement = build_candidate_ids(self._connection.kind, self._scope.kind, self._work)
+        bounds = {"lowest": query.lowest, "before": before, "ids": json.dumps(row_ids)}
+        rows = await self._connection.fetch_rows(statement, {**query.given, **bounds})
+        return [row["value"] for row in rows]
+
+    async def _choose_field(
+        self, *, is_text_indexed: bool
+    ) -> tuple[IndexedField | None, list[list[str]]]:
+        """Choose the indexed field whose ids are read, and find its branches; None reads all ids.
+
+        A text excludes more than most fields do, and so does each of them more than a status of
+        most records.
+        """
+        wanted = self._wanted
+        for field in self._work.indexed:
+            if not is_filtered(field, wanted):
+                continue
+            if is_text_indexed and field.name != "tag":
+                is_rare_status = field.name == "status" and wanted.status != _FREQUENT_STATUS
+                if not is_rare_status:
+                    continue
+            branches = await find_branches(self._connection, field, self._scope, wanted)
+            if branches is not None:
+                return field, branches
+        return None, []
+
+    async def _read_ids(
+        self,
+        given: Mapping[str, object],
+        limit: int,
+        statement: str,
+        lowest: str,
+        before: str,
+        most: int | None = None,
+    ) -> AsyncIterator[list[str]]:
+        """Yield ids between two bounds, newest first, in batches that grow.
+
+        Args:
+            given: the values of the filter.
+            limit: size of the first batch.
+            statement: reads a batch.
+            lowest: the least id.
+            before: the id that all are below.
+            most: number of ids after which it ends; all by default.
+        """
+        size, total = min(limit, SLICE_ROWS), 0
+        while lowest < before:
+            values = {**given, "lowest": lowest, "before": before, "limit": size}
+            rows = await self._connection.fetch_rows(statement, values)
+            if rows:
+                yield [row["value"] for row in rows]
+            total += len(rows)
+            if len(rows) < size or (most is not None and total >= most):
+                return
+            before = rows[-1]["value"]
+            size = min(_GROWTH * size, SLICE_ROWS)
+            await asyncio.sleep(0)  # a batch may have taken a while: let other tasks run
+
+
+async def merge_ids(
+    candidates: list[str], others: AsyncIterator[list[str]]
+) -> AsyncIterator[list[str]]:
+    """Merge two sources of ids, both newest first, and different."""
+    start = 0
+    async for ids in others:
+        end = start
+        while end < len(candidates) and candidates[end] > ids[-1]:
+            end += 1
+        yield sorted([*ids, *candidates[start:end]], reverse=True)
+        start = end
+    yield candidates[start:]

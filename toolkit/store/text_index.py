@@ -1,0 +1,201 @@
+"""The index of the texts in the inputs of runs, workflows and tasks.
+
+Each database has its own full-text index in the table `input_texts`: FTS5 of SQLite, and a GIN
+index of `tsvector` in PostgreSQL. Terms are all sequences of three characters of casefolded texts.
+A text of one or two characters is looked up as the beginning of terms.
+
+Writers insert the texts in the transaction that inserts a record, and inputs never change, so the
+index is right at any moment. Triggers delete the texts with their record. A record is not indexed,
+and its column `text_number` is NULL, if an earlier version wrote it or its text has too many terms.
+A search reads such records themselves.
+
+https://sqlite.org/fts5.html#the_trigram_tokenizer
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from functools import cache
+from typing import Any, Final
+
+from toolkit.store.dialects import DatabaseKind
+from toolkit.store.input_texts import iter_folded_texts
+from toolkit.store.read_connection import ReadConnection
+
+# The kind of record, as `has_text` takes it, by table.
+TEXT_TABLES: Final = {"jobs": "run", "workflows": "workflow", "tasks": "task"}
+# More terms would make the index large, and few searches could exclude the record.
+MAX_TERMS: Final = 20_000
+# A text that more records have is frequent: the newest records fill a page soon.
+MAX_CANDIDATES: Final = 5_000
+# PostgreSQL's rows of `input_texts` have the ids of records, and no numbers.
+POSTGRES_NUMBER: Final = 1
+_SIZE: Final = 3  # characters of a term
+# Terms of a long text that a search looks up; more of them exclude hardly any more records.
+_MAX_SEARCHED_TERMS: Final = 8
+_END: Final = "\1" * (_SIZE - 1)  # behind each text, so that a term begins with each character
+_SEPARATOR: Final = "\2"  # between the terms that PostgreSQL is given
+# PostgreSQL stores no NUL, and SQLite replaces some characters.
+_REPLACED: Final = str.maketrans({"\0": "\1", _SEPARATOR: "\1"})
+_RESERVED: Final = frozenset("\0\1\2\ufffd\ufffe\uffff")
+_LAST_CHARACTER: Final = "\U0010ffff"
+_ROWS_AT_ONCE: Final = 1_000
+
+_SQLITE_TABLE: Final = (
+    "CREATE VIRTUAL TABLE input_texts USING fts5(id UNINDEXED, terms,"
+    " tokenize='trigram case_sensitive 1', detail='none', columnsize=0)"
+)
+_SQLITE_SCHEMA: Final = (
+    _SQLITE_TABLE,
+    "CREATE VIRTUAL TABLE input_text_terms USING fts5vocab(input_texts, instance)",
+    *(
+        f"CREATE TRIGGER delete_{table}_text AFTER DELETE ON {table}"  # noqa: S608 - our names
+        " WHEN OLD.text_number IS NOT NULL"
+        " BEGIN DELETE FROM input_texts WHERE rowid = OLD.text_number; END"
+        for table in TEXT_TABLES
+    ),
+)
+POSTGRES_SCHEMA: Final = (
+    'CREATE TABLE input_texts (id text COLLATE "C" PRIMARY KEY, terms tsvector NOT NULL)',
+    # Without statistics the server takes every text for rare, and so reads the index.
+    "ALTER TABLE input_texts ALTER COLUMN terms SET STATISTICS 0",
+    "CREATE INDEX ix_input_texts_terms ON input_texts USING gin (terms)",
+)
+HAS_INDEX_SQL: Final = "SELECT 1 FROM sqlite_master WHERE name = 'input_texts'"
+_LAST_NUMBER_SQL: Final = "SELECT rowid FROM input_texts ORDER BY rowid DESC LIMIT 1"
+POSTGRES_INSERT_SQL: Final = (
+    "INSERT INTO input_texts (id, terms)"
+    " SELECT v.id, array_to_tsvector(string_to_array(v.terms, chr(2)))"
+    " FROM unnest(%s::text[], %s::text[]) AS v (id, terms)"
+)
+_FIND_TERMS_SQL: Final[dict[DatabaseKind, str]] = {
+    "sqlite": "SELECT id FROM input_texts WHERE input_texts MATCH :wanted LIMIT :most",
+    "postgresql": "SELECT id FROM input_texts WHERE terms @@ CAST(:wanted AS tsquery) LIMIT :most",
+}
+_FIND_PREFIX_SQL: Final = (
+    "SELECT record.id FROM (SELECT DISTINCT doc FROM input_text_terms"
+    " WHERE term >= :wanted AND term < :end LIMIT :most) AS found"
+    " CROSS JOIN input_texts AS record ON record.rowid = found.doc"
+)
+
+
+@cache
+def list_sqlite_schema() -> tuple[str, ...]:
+    """List the statements that create the index, if this SQLite has FTS5 with trigrams."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        try:
+            connection.execute(_SQLITE_TABLE)
+        except sqlite3.OperationalError:
+            return ()
+    return _SQLITE_SCHEMA
+
+
+def fold_inputs(table: str, rows: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Return the texts of new rows that are to be indexed, by the ids of the rows."""
+    folded = {}
+    for row_id, row in rows.items():
+        if table == "jobs" and row.get("run_id") is None:
+            continue  # the job of a workflow's node is in no list
+        try:
+            texts = list(iter_folded_texts(row["doc"], TEXT_TABLES[table]))
+        except ValueError:
+            texts = []  # a document that cannot be read has no text to be found
+        text = "".join(f"{each}{_END}" for each in texts).translate(_REPLACED)
+        if len(text) <= MAX_TERMS or len(list_terms(text)) <= MAX_TERMS:
+            folded[row_id] = text
+    return folded
+
+
+def list_terms(text: str) -> set[str]:
+    """List the terms of a text: of "teas", they are "tea" and "eas"."""
+    return set(map("".join, zip(text, text[1:], text[2:], strict=False)))
+
+
+@cache
+def build_sqlite_insert(rows: int) -> str:
+    """Build an INSERT of so many rows, each with its number, the id of the record and the text."""
+    values = ", ".join(["(?, ?, ?)"] * rows)
+    return f"INSERT INTO input_texts (rowid, id, terms) VALUES {values}"  # noqa: S608 - our names
+
+
+def build_postgres_values(folded: Mapping[str, str]) -> list[list[str]]:
+    """Build the values of `POSTGRES_INSERT_SQL`."""
+    return [list(folded), [_SEPARATOR.join(list_terms(text)) for text in folded.values()]]
+
+
+async def find_candidates(connection: ReadConnection, text: str) -> list[str] | None:
+    """Find the rows of all accounts and lists that may have a casefolded text, and are indexed.
+
+    Returns:
+        their ids, in no order; None if there are too many, or the index cannot find the text.
+    """
+    terms = [text[at : at + _SIZE] for at in range(max(1, len(text) - _SIZE + 1))]
+    terms = list(dict.fromkeys(term for term in terms if term and not _RESERVED & {*term}))
+    if not terms or (
+        connection.kind == "sqlite" and await connection.fetch_values(HAS_INDEX_SQL, {}) is None
+    ):
+        return None
+    chosen = terms[:: max(1, -(-len(terms) // _MAX_SEARCHED_TERMS))]
+    is_prefix = len(text) < _SIZE
+    statement = _FIND_TERMS_SQL[connection.kind]
+    given: dict[str, object] = {"most": MAX_CANDIDATES + 1}
+    if connection.kind == "postgresql":
+        wanted = " & ".join(map(_quote_lexeme, chosen))
+        given["wanted"] = f"{wanted}:*" if is_prefix else wanted
+    elif is_prefix:
+        statement = _FIND_PREFIX_SQL
+        given |= {"wanted": text, "end": f"{text}{_LAST_CHARACTER}"}
+    else:
+        given["wanted"] = " AND ".join(map(_quote_phrase, chosen))
+    rows = await connection.fetch_rows(statement, given)
+    return None if len(rows) > MAX_CANDIDATES else [row["id"] for row in rows]
+
+
+def _quote_phrase(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def _quote_lexeme(term: str) -> str:
+    return "'" + term.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def number_texts(
+    connection: sqlite3.Connection, folded: Mapping[str, str]
+) -> list[tuple[int, str, str]]:
+    """Number the texts of new rows of SQLite, in the transaction that inserts them."""
+    (last,) = connection.execute(_LAST_NUMBER_SQL).fetchone() or (0,)
+    return [(number, *each) for number, each in enumerate(folded.items(), last + 1)]
+
+
+def index_missing(connection: Any, kind: DatabaseKind) -> None:
+    """Index the texts of all records that are not indexed yet; the caller commits."""
+    if kind == "sqlite" and connection.execute(HAS_INDEX_SQL).fetchone() is None:
+        return
+    # PostgreSQL's column has a default in the migration, so its value does not tell.
+    condition = "id > ? AND text_number IS NULL" if kind == "sqlite" else "id > %s"
+    index = _index_in_sqlite if kind == "sqlite" else _index_in_postgres
+    for table in TEXT_TABLES:
+        has_id = " AND run_id IS NOT NULL" if table == "jobs" else ""
+        ordered = f"{has_id} ORDER BY id LIMIT {_ROWS_AT_ONCE}"
+        select = f"SELECT id, doc FROM {table} WHERE {condition}{ordered}"  # noqa: S608 - our names
+        after = ""
+        while rows := connection.execute(select, (after,)).fetchall():
+            after = rows[-1][0]
+            index(connection, table, {key: {"doc": doc, "run_id": key} for key, doc in rows})
+
+
+def _index_in_sqlite(connection: Any, table: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    texts = number_texts(connection, fold_inputs(table, rows))
+    connection.executemany(build_sqlite_insert(1), texts)
+    numbers = [(number, row_id) for number, row_id, _ in texts]
+    connection.executemany(f"UPDATE {table} SET text_number = ? WHERE id = ?", numbers)  # noqa: S608
+
+
+def _index_in_postgres(connection: Any, table: str, rows: Mapping[str, Mapping[str, Any]]) -> None:
+    folded = fold_inputs(table, rows)
+    insert = f"{POSTGRES_INSERT_SQL} ON CONFLICT DO NOTHING"
+    connection.execute(insert, build_postgres_values(folded))
+    for number, ids in ((POSTGRES_NUMBER, [*folded]), (None, [*(rows.keys() - folded.keys())])):
+        update = f"UPDATE {table} SET text_number = %s::bigint WHERE id = ANY(%s)"  # noqa: S608
+        changed = f"{update} AND text_number IS DISTINCT FROM %s::bigint"
+        connection.execute(changed, (number, ids, number))
