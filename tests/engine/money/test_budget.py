@@ -8,9 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.timing import PATIENCE_S, yield_turns
+from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.money.budget import Budget, InsufficientBudgetError, reserve
 
 CENTS = st.integers(min_value=0, max_value=40).map(lambda n: Decimal(n) / 100)
+
+
+@pytest.mark.parametrize("limits", [(1, 2), (2, 1)])
+def test_the_least_of_several_limits_is_left(limits: tuple[int, int]) -> None:
+    """Given two limits over a call in any order, then the smaller one decides."""
+    left = BudgetLeft()
+    for limit in limits:
+        left = left.restrict(Decimal(limit))
+    assert left.covers(Decimal(1))
+    assert not left.covers(Decimal("1.1"))
 
 
 async def test_a_settled_call_holds_nothing() -> None:
