@@ -144,4 +144,4 @@ def test_time_grows_with_the_length_only(part: str) -> None:
         read(text)
         return time.thread_time() - started
 
-    assert measure(4_000) < 2
+    assert measure(4_000) < 5  # seconds on a core, the deadline of planning
