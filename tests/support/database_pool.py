@@ -39,6 +39,7 @@ _WIPE_SQL: Final = "; ".join(
     [
         "SET session_replication_role = replica",
         *(f"DELETE FROM {name}" for name in metadata.tables),
+        "DELETE FROM input_texts",  # which triggers empty otherwise
         FIRST_VERSION_SQL,
         "COMMENT ON TABLE configuration IS NULL",
     ]

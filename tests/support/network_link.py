@@ -6,6 +6,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal
 
+from tests.support.timing import yield_turns
+
 CHUNK_BYTES = 64 * 1024
 Direction = Literal["there", "back"]
 
@@ -52,15 +54,17 @@ class NetworkLink:
             writer.transport.abort()
             return
         self._writers.add(writer)
-        with suppress(OSError):
-            to, out = await asyncio.open_connection("127.0.0.1", self._target_port)
-            self._writers.add(out)
-            await asyncio.gather(
-                self._pass_on(reader, out, "there"), self._pass_on(to, writer, "back")
-            )
-            self._writers.discard(out)
-        self._writers.discard(writer)
-        writer.transport.abort()
+        try:
+            with suppress(OSError):
+                to, out = await asyncio.open_connection("127.0.0.1", self._target_port)
+                self._writers.add(out)
+                await asyncio.gather(
+                    self._pass_on(reader, out, "there"), self._pass_on(to, writer, "back")
+                )
+                self._writers.discard(out)
+        finally:
+            self._writers.discard(writer)
+            writer.transport.abort()
 
     async def _pass_on(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, direction: Direction
@@ -126,3 +130,4 @@ class NetworkLink:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await yield_turns()  # in which aborted connections are closed, and new ones are refused
