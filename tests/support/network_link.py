@@ -9,6 +9,7 @@ from typing import Any, Literal
 from tests.support.timing import yield_turns
 
 CHUNK_BYTES = 64 * 1024
+CLOSING_TURNS = 5
 Direction = Literal["there", "back"]
 
 
@@ -130,4 +131,4 @@ class NetworkLink:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        await yield_turns()  # in which aborted connections are closed, and new ones are refused
+        await yield_turns(CLOSING_TURNS)  # the loop closes aborted connections in these
