@@ -307,6 +307,11 @@ def _build_rows(
     )
 
 
+def _build_range(key: str) -> str:
+    """Build the condition that ids are between two bounds, and the order of a list."""
+    return f"{key} >= :lowest AND {key} < :before ORDER BY {key} DESC"
+
+
 @cache
 def build_ids(scope: ScopeKind, work: WorkList) -> str:
     """Build the statement that reads the ids of a list between two bounds, newest first."""
@@ -314,8 +319,7 @@ def build_ids(scope: ScopeKind, work: WorkList) -> str:
     return (
         f"SELECT {source.key} AS value FROM {source.table}"  # noqa: S608 - our names
         f" WHERE {build_account_condition(scope, source.table)} AND {source.condition}"
-        f" AND {source.key} >= :lowest AND {source.key} < :before"
-        f" ORDER BY {source.key} DESC LIMIT :limit"
+        f" AND {_build_range(source.key)} LIMIT :limit"
     )
 
 
@@ -327,8 +331,7 @@ def build_unindexed_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
     return (
         f"SELECT {work.key} AS value FROM {work.rows}{hint}"  # noqa: S608 - our names
         f" WHERE {build_account_condition(scope, work.rows)} AND {work.rows}.text_number IS NULL"
-        f" AND {work.key} >= :lowest AND {work.key} < :before"
-        f" ORDER BY {work.key} DESC LIMIT :limit"
+        f" AND {_build_range(work.key)} LIMIT :limit"
     )
 
 
@@ -341,7 +344,7 @@ def build_candidate_ids(kind: DatabaseKind, scope: ScopeKind, work: WorkList) ->
     return (
         f"SELECT {work.key} AS value FROM {work.rows}"  # noqa: S608 - our names
         f" WHERE {work.rows}.id {among} AND {build_account_condition(scope, work.rows)}"
-        f" AND {work.key} >= :lowest AND {work.key} < :before ORDER BY {work.key} DESC"
+        f" AND {_build_range(work.key)}"
     )
 
 
