@@ -120,6 +120,31 @@ def test_lines_are_printed_once_each() -> None:
     assert len(told.getvalue().splitlines()) == 2
 
 
+def test_a_late_line_does_not_cut_a_text() -> None:
+    """Given a run that is told to run while its text is shown, then that comes after the text."""
+    told = io.StringIO()
+    lines = EventLines(told)
+    lines.add_text("One ", restarts=False)
+    lines.add(event("run.running", provider="openai"))
+    lines.add_text("piece.", restarts=False)
+    lines.add(event("run.completed", provider="openai"))
+    text, running, completed = told.getvalue().splitlines()
+    assert text == "One piece."
+    assert "running by openai" in running
+    assert "completed" in completed
+
+
+def test_a_new_attempt_is_told_before_its_text() -> None:
+    """Given a text that another provider begins anew, then that provider is named before it."""
+    told = io.StringIO()
+    lines = EventLines(told)
+    lines.add_text("One", restarts=False)
+    lines.add(event("run.running", provider="google"))
+    lines.add_text("Two", restarts=True)
+    lines.end_line()
+    assert [line[:3] for line in told.getvalue().splitlines()][::2] == ["One", "Two"]
+
+
 def test_lines_have_no_characters_that_control_a_terminal() -> None:
     """Given a text and an error with such characters, then a terminal is not sent any."""
     stream = io.StringIO()

@@ -18,6 +18,7 @@ class EventLines:
         self._stream = stream
         self._seen: dict[str, str] = {}  # the last line of each node
         self._is_open = False  # text was written, and its line not ended
+        self._held: list[str] = []  # until that line ends
 
     def add_text(self, piece: str, *, restarts: bool) -> None:
         """Print a piece of a text that is being written."""
@@ -29,16 +30,27 @@ class EventLines:
         self._is_open = True
 
     def add(self, event: Event) -> None:
-        """Print the line of an event, unless it says nothing new."""
+        """Print the line of an event, unless it says nothing new.
+
+        That work runs can become known later than its first text. Such a line waits, so that it
+        does not cut the text in two.
+        """
         line = format_event(event)
         name = str(event.data.get("node_id") or event.resource_id)
-        if self._seen.get(name) != line:
-            self._seen[name] = line
-            self.end_line()
-            print(escape_line(line), file=self._stream, flush=True)
+        if self._seen.get(name) == line:
+            return
+        self._seen[name] = line
+        if self._is_open and event.type.endswith(".running"):
+            self._held.append(line)
+            return
+        self.end_line()
+        print(escape_line(line), file=self._stream, flush=True)
 
     def end_line(self) -> None:
-        """End the line of a text, if there is one."""
-        if self._is_open:
-            print(file=self._stream, flush=True)
-            self._is_open = False
+        """End the line of a text, if there is one, and print the lines that waited for it."""
+        if not self._is_open:
+            return
+        for line in ("", *self._held):
+            print(escape_line(line), file=self._stream, flush=True)
+        self._held.clear()
+        self._is_open = False

@@ -71,17 +71,32 @@ NASTY = {
     "dense": "潮" * 330_000,
     "mixed words": "password: " * 100_000,
     "keys": "sk-" + "aB3" * 330_000,
-    "prose": (SKY + "\n\n") * 3_500,
 }
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_a_large_text_is_reviewed_in_no_time(name: str) -> None:
-    """Given a megabyte of anything, then its review takes a fraction of a second."""
+def measure_review_s(text: str) -> float:
+    """Measure the CPU time of the review of a text: the least of three."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        find_text_issues(BLUE, text)
+        times.append(time.process_time() - started)
+    return min(times)
+
+
+@pytest.fixture(scope="module")
+def prose_s() -> float:
+    """Give the CPU time of the review of a megabyte of prose."""
     find_text_issues(BLUE, SKY)  # what is read once is read before
-    started = time.process_time()
-    find_text_issues(BLUE, NASTY[name])
-    assert time.process_time() - started < 1.0
+    prose_s = measure_review_s((SKY + "\n\n") * 3_500)
+    assert prose_s < 3.0, "0.2 s on a machine with nothing else to do"
+    return prose_s
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_large_text_is_reviewed_as_fast_as_prose(name: str, prose_s: float) -> None:
+    """Given a megabyte of anything, then its review takes about as long as that of prose."""
+    assert measure_review_s(NASTY[name]) < 8 * prose_s
 
 
 def test_two_equal_texts_are_one_too_many() -> None:
