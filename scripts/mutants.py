@@ -101,7 +101,7 @@ def try_mutant(mutant: Mutant, timeout_s: float) -> str:
     outcome = {0: "survived", FAILED: "caught"}.get(done.returncode, "broken")
     if outcome == "caught" and not any("::" in line for line in failed):
         outcome = "broken"  # a file could not be imported, for whatever reason
-    if "Timeout >" in done.stdout:
+    if "from pytest-timeout" in done.stdout:
         outcome = "hung"
     detail = done.stdout[-2000:] if outcome == "broken" else "".join(failed[:1])
     return report(mutant, outcome, began, detail)

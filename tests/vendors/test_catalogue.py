@@ -7,11 +7,14 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.vendors.conftest import VENDORS, access
 from toolkit import vendors
 from toolkit.plugins import ImageRequest, Model, Operation, SpeechRequest, TextRequest, Vendor
-from toolkit.plugins.pricing import calculate_cost
+from toolkit.plugins.pricing import calculate_cost, calculate_dearest_cost
+from toolkit.plugins.vendor import PriceTier
 from toolkit.vendors import load_vendors
 
 HALF = Decimal("0.5")
@@ -96,6 +99,38 @@ def test_price(prices: dict[str, Decimal], units: dict[str, float], usd: Decimal
     found = calculate_cost(Model("m", "text", prices), units)
     assert found == usd
     assert found is None or found.as_tuple().exponent == -9
+
+
+@pytest.mark.parametrize(
+    ("tokens", "price"),
+    [(100, "1e-6"), (101, "2e-6"), (1_000, "2e-6"), (1_001, "3e-6"), (5_000, "3e-6")],
+)
+def test_the_highest_tier_below_an_input_is_its_price(tokens: int, price: str) -> None:
+    """Given two tiers, then all of an input has the price of the highest that it is longer than."""
+    tiers = tuple(
+        PriceTier(above, {"input_tokens": Decimal(usd)})
+        for above, usd in ((100, "2e-6"), (1_000, "3e-6"))
+    )
+    model = Model("m", "text", {"input_tokens": Decimal("1e-6")}, tiers=tiers)
+    assert calculate_cost(model, {"input_tokens": tokens}) == tokens * Decimal(price)
+
+
+TEXT_UNITS = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
+
+
+@given(bound=st.integers(1, 2_000_000), used=st.integers(0, 2_000_000), data=st.data())
+def test_no_call_costs_more_than_its_bound(bound: int, used: int, data: st.DataObject) -> None:
+    """Given at most so many tokens, then no text model's call costs more, at whatever length."""
+    used = min(used, bound)
+    parts = data.draw(st.tuples(st.integers(0, used), st.integers(0, used)))
+    units = dict(zip(TEXT_UNITS, (used, *parts, 1_000), strict=True))
+    bounds = {"input_tokens": bound, "output_tokens": 1_000}
+    for vendor in VENDORS.values():
+        for model in vendor.models:
+            if model.kind == "text":
+                cost = calculate_cost(model, units)
+                most = calculate_dearest_cost(model, bounds)
+                assert cost is None or most is None or cost <= most, model.id
 
 
 def test_estimates_of_the_defaults_are_known() -> None:

@@ -6,10 +6,13 @@ from decimal import Decimal
 
 import pytest
 from genai_prices import data
-from genai_prices.types import ModelInfo, ModelPrice, StartDateConstraint, TieredPrices
+from genai_prices.types import ModelInfo, ModelPrice, StartDateConstraint, TieredPrices, Usage
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.vendors.conftest import VENDORS
 from toolkit.plugins import Model
+from toolkit.plugins.pricing import calculate_cost
 
 MILLION = Decimal(1_000_000)
 # Our unit, by the third party's name of its price.
@@ -18,6 +21,13 @@ UNITS = {
     "cache_read_mtok": "cached_input_tokens",
     "cache_write_mtok": "cache_write_tokens",
     "output_mtok": "output_tokens",
+}
+# Their count, by our unit.
+THEIR_COUNTS = {
+    "input_tokens": "input_tokens",
+    "cached_input_tokens": "cache_read_tokens",
+    "cache_write_tokens": "cache_write_tokens",
+    "output_tokens": "output_tokens",
 }
 # Prices of theirs for what no request of ours asks for.
 NEVER_ASKED_FOR = {
@@ -96,6 +106,29 @@ def test_agrees_with_the_third_party(provider: str, model: Model, row: ModelInfo
     """Given a model that both know, then each price of each unit and each tier is the same."""
     read = datetime.fromisoformat(f"{model.as_of}T12:00").replace(tzinfo=UTC)
     assert not find_differences(provider, model, row.get_prices(read))
+
+
+@st.composite
+def draw_units(draw: st.DrawFn) -> dict[str, int]:
+    """Draw the units of a call, of which some input was read from the cache or written to it."""
+    parts = [draw(st.integers(0, 400_000)) for _ in range(3)]
+    output = draw(st.integers(0, 100_000))
+    units = ("input_tokens", "cached_input_tokens", "cache_write_tokens", "output_tokens")
+    return dict(zip(units, (sum(parts), *parts[:2], output), strict=True))
+
+
+@given(units=draw_units())
+def test_bills_what_the_third_party_does(units: dict[str, int]) -> None:
+    """Given the units of a call, then each model that both know costs the same."""
+    for provider, model, row in COMMON:
+        if any((provider, model.id, unit) in EXPLAINED for unit in units):
+            continue
+        priced = {unit: units[unit] for unit in units if unit in model.prices}
+        usage = Usage(**{THEIR_COUNTS[unit]: count for unit, count in priced.items()})
+        read = datetime.fromisoformat(f"{model.as_of}T12:00").replace(tzinfo=UTC)
+        theirs = row.get_prices(read).calc_price(usage)["total_price"]
+        ours = calculate_cost(model, priced)
+        assert ours == pytest.approx(theirs, abs=Decimal("1e-9")), (provider, model.id)
 
 
 @pytest.mark.parametrize(("provider", "model", "row"), COMMON, ids=[m.id for _, m, _ in COMMON])

@@ -10,7 +10,9 @@ from toolkit.contract.errors import ErrorCode, WorkError
 from toolkit.contract.key_shapes import find_key_fault
 from toolkit.engine.routing.registry import Registry
 from toolkit.engine.transport.driver import NO_HOOKS, Driver
-from toolkit.plugins import Access, Operation, Reply, Vendor
+from toolkit.engine.transport.redaction import redact_reply
+from toolkit.plugins import Access, Operation, ProviderError, Reply, Vendor
+from toolkit.plugins.key_redaction import redact_message
 from toolkit.secrets import SecretResolver
 from toolkit.settings import SANDBOX_URL, Settings, Timeouts
 
@@ -130,5 +132,9 @@ class ProviderContext:
         access = await self.resolve_access(vendor, connection, "")
         flow = vendor.infrastructure[operation.kind](operation, access)
         timeouts = self.get_timeouts(vendor.id)
-        reply: R = await self.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
-        return reply
+        try:
+            reply: R = await self.driver.run(flow, NO_HOOKS, timeouts=timeouts, via=vendor.id)
+        except ProviderError as error:
+            error.message = redact_message(error.message, access.secret)
+            raise
+        return redact_reply(reply, access.secret)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.timing import wait_until
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import Client, RequestError, WorkError, Workflow
 from toolkit.cli.output import ClientOutput
 from toolkit.cli.work import wait_for_work
@@ -27,7 +27,7 @@ def fail_research(faults: Faults, status: int = 400) -> None:
 def test_what_depends_on_it_runs_without_it(client: Client, faults: Faults) -> None:
     """Given an optional node that fails, then the rest is made, and the record warns of it."""
     fail_research(faults)
-    run = client.workflows.submit(build_article()).wait()
+    run = client.workflows.submit(build_article()).wait(PATIENCE_S)
     assert (run.status, run.error) == ("completed", None)
     assert [node.status for node in run.nodes] == ["failed", "completed", "completed"]
     assert run["facts"].optional

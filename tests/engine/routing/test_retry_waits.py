@@ -1,9 +1,12 @@
 """Waits before a call is tried again: the time that the vendor asks for, and the shortest one."""
 
+import random
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 
+from tests.support.timing import PATIENCE_S
 from toolkit import Client
 from toolkit.sandbox import Faults
 from toolkit.settings import Settings
@@ -35,6 +38,21 @@ def test_a_retry_waits_as_long_as_the_vendor_asks(client: Client, faults: Faults
     assert [attempt.status for attempt in run.record.attempts] == ["failed", "completed"]
     refused, served = [call for call in faults.calls if call.path.endswith("/completions")]
     assert served.at_s - refused.at_s >= 0.4
+
+
+def test_each_retry_may_wait_twice_as_long(
+    settings: Settings, faults: Faults, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a vendor that names no time, and the longest waits, then each is twice the last."""
+    monkeypatch.setattr(random, "uniform", lambda _, longest: longest)
+    patient = settings.model_copy(update={"retry_base_s": 0.05, "retries": 3})
+    faults.fail("openai", status=503, times=3)
+    with Client.local(settings=patient, faults=faults) as client:
+        assert client.runs.create("llm.generate", ASKED, provider="openai").wait(PATIENCE_S)
+    calls = [call.at_s for call in faults.calls if call.path.endswith("/completions")]
+    waits = [later - earlier for earlier, later in pairwise(calls)]
+    assert len(waits) == 3
+    assert all(wait >= least for wait, least in zip(waits, (0.05, 0.1, 0.2), strict=True))
 
 
 def test_a_run_waits_for_the_provider_that_is_free_first(client: Client, faults: Faults) -> None:

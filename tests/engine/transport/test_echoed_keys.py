@@ -94,7 +94,7 @@ def client(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli
     """A client of an engine that calls the vendor with the key."""
     settings = Settings(
         data_dir=tmp_path_factory.mktemp("echo"),
-        vendors={"openai": {"base_urls": {"api": echo.url}}},
+        vendors={name: {"base_urls": {"api": echo.url}} for name in ("openai", "runpod")},
         connection_test_s=0,
         retries=0,
         breaker_failures=1_000_000,
@@ -103,7 +103,8 @@ def client(echo: Echo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ECHOED", KEY)
         with Client.local(settings=settings) as client:
-            client.connections.create("openai", "environment", "ECHOED")
+            for provider in ("openai", "runpod"):
+                client.connections.create(provider, "environment", "ECHOED")
             yield client
 
 
@@ -125,7 +126,8 @@ def test_no_piece_of_a_key_is_in_an_error(client: Client, echo: Echo, name: str)
     """Given a refusal that echoes the key, then no 8 characters of the echo are in any message."""
     echo.status, echo.body = 400, {"error": {"message": f"Bad key {FORMS[name]}, is it not"}}
     record = run(client)
-    tested = client.connections.test(client.connections.list()[0].id).record
+    asked = {one.record.provider: one.id for one in client.connections.list()}
+    tested = client.connections.test(asked["openai"]).record
     for message in (record.error.message, tested.error.message):
         assert "Bad key [key]" in message
         assert not find_pieces(message, FORMS[name], 8)
@@ -161,3 +163,28 @@ def test_a_key_is_in_no_member_of_a_json_answer(
     failed = run(client, output_schema=strict)
     assert failed.status == "failed"
     assert not find_pieces(failed.model_dump_json(), form, 12)
+
+
+def test_a_key_is_in_no_catalogue(client: Client, echo: Echo) -> None:
+    """Given a catalogue of GPUs that echoes the key, then it is in no member of it."""
+    echo.status = 200
+    echo.body = {
+        "gpus": [
+            {"id": name, "name": f"A GPU of {form}", "pool": form, "price": {form: 1.0}}
+            for name, form in LONG_FORMS.items()
+        ]
+    }
+    gpus = {gpu.id: gpu.record for gpu in client.catalog.gpus()}
+    for name, form in LONG_FORMS.items():
+        assert gpus[name].name.startswith("A GPU of")
+        assert not find_pieces(gpus[name].model_dump_json(), form, 16)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_key_is_in_no_error_of_infrastructure(client: Client, echo: Echo, name: str) -> None:
+    """Given a refusal to create an endpoint that echoes the key, then the error has none of it."""
+    echo.status, echo.body = 400, {"error": f"Bad key {FORMS[name]}, is it not"}
+    error = client.endpoints.create().record.error
+    assert error is not None
+    assert "Bad key [key]" in error.message
+    assert not find_pieces(error.message, FORMS[name], 8)

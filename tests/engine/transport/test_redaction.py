@@ -4,7 +4,10 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -14,7 +17,8 @@ from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.runs import RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_key
+from toolkit.engine.transport.redaction import REDACTED, StreamRedactor, redact_key, redact_reply
+from toolkit.plugins import Cost, Reply
 from toolkit.settings import Settings, VendorSettings
 
 KEY = "k-3vTq/81+LmZx0Rw=9aPcYd"
@@ -48,6 +52,29 @@ def test_no_piece_of_a_key_is_left(form: str) -> None:
     assert REDACTED in left
     for start in range(len(said) - 15):
         assert said[start : start + 16] not in left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nested(Reply):
+    """A reply of a vendor of one's own, with values in values."""
+
+    within: Any
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda key: [key],
+        lambda key: {"a": [{"b": (1, key)}]},
+        lambda key: {key: 1},
+        lambda key: Cost(units={key: 1.0}),
+        lambda key: (Cost(units={key: 1.0}), key.encode()),
+    ],
+)
+def test_no_value_in_a_reply_has_a_key(wrap: Callable[[str], Any]) -> None:
+    """Given a key in a value of a value, then it is removed, and the rest is as it was."""
+    reply = Nested(model="m", within=wrap(KEY))
+    assert redact_reply(reply, KEY) == Nested(model="m", within=wrap(REDACTED))
 
 
 @pytest.mark.parametrize("form", list_key_echoes())

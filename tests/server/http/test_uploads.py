@@ -72,6 +72,31 @@ async def test_a_proper_form_is_taken(wire: Wire, quoted: bool) -> None:
     assert content.content == data
 
 
+def nest(depth: int) -> bytes:
+    """An object as the outermost of so many nested values."""
+    return b'{"a": ' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}"
+
+
+@pytest.mark.parametrize(
+    ("taken", "refused"),
+    [
+        (nest(64), nest(65)),
+        (b'{"a": 1e308}', b'{"a": 1e309}'),
+        (b'{"a": -1e308}', b'{"a": -1e309}'),
+        (b'{"a": 9223372036854775807}', b'{"a": 9223372036854775808}'),
+        (b'{"a": -9223372036854775807}', b'{"a": -9223372036854775809}'),
+    ],
+    ids=["depth", "number", "negative number", "integer", "negative integer"],
+)
+async def test_metadata_is_bounded(wire: Wire, taken: bytes, refused: bytes) -> None:
+    """Given metadata at a bound of JSON and beyond it, then the one is kept, the other refused."""
+    for metadata, status in ((taken, 201), (refused, 400)):
+        raw = PART + FIELD % (b"metadata", metadata) + END
+        headers = {"Content-Type": KIND}
+        answer = await wire.send("POST", "/v1/artifacts", content=raw, headers=headers)
+        assert answer.status_code == status, answer.text
+
+
 @pytest.mark.parametrize("short", range(-4, 20, 3))
 async def test_a_form_is_read_wherever_a_chunk_ends(wire: Wire, short: int) -> None:
     """Given a form whose last boundary lies across the chunks it is read in, then it is kept."""

@@ -60,7 +60,8 @@ class AttemptLoop:
                             job_run, chosen, gate, permit, operation, units
                         )
                 except CircuitOpen:
-                    break  # healthy when it was chosen, but not when its place came
+                    search.note_closed(connection)  # healthy only when it was chosen
+                    break
                 except InsufficientBudgetError:
                     # Other calls have spent the money since the candidate was chosen.
                     search.note_unaffordable(chosen.candidate)

@@ -60,7 +60,8 @@ class CandidateSearch:
         self._deadline = time.monotonic() + core.settings.max_cooldown_wait_s
         self._calls: Counter[str] = Counter()  # by connection
         self._exhausted: set[str] = set()  # not called again
-        # Those whose retries are used up for now; called again once nobody else is left.
+        # Those whose retries are used up for now, or whose gate was closed. They are called again
+        # once nobody else is left.
         self._throttled: set[str] = set()
         # Whether the vendor that was chosen last has another connection that may be.
         self._has_spare = False
@@ -123,6 +124,13 @@ class CandidateSearch:
             self._throttled.add(connection.id)
             return None
         return delay_s
+
+    def note_closed(self, connection: Connection) -> None:
+        """Note that the gate of a connection is closed though the ranking counted it as healthy.
+
+        It is chosen again after a pause, so that the search cannot spin if the two disagree.
+        """
+        self._throttled.add(connection.id)
 
     def note_unaffordable(self, candidate: RankedCandidate) -> None:
         """Note that the budgets do not cover a candidate that the ranking counted as affordable.

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import fields, replace
-from typing import Any, TypeAlias, TypeVar
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from toolkit.plugins import Reply
 from toolkit.plugins.key_redaction import (
@@ -13,11 +13,15 @@ from toolkit.plugins.key_redaction import (
     list_key_forms,
 )
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 # Of a text that is still being written, this much of a key may be its beginning.
 MIN_HELD_CHARS = 4
 # An escape of JSON. Escapes of printable ASCII and of the slash have a group.
 _ESCAPE = re.compile(r"\\(?:u00([2-7][0-9A-Fa-f])|(/)|.)", re.S)
 R = TypeVar("R", bound=Reply)
+D = TypeVar("D", bound="DataclassInstance")
 # The chunks of one form of a key, each with its offset; and all forms with theirs.
 Chunks: TypeAlias = list[tuple[int, str]]
 Forms: TypeAlias = list[tuple[str, Chunks]]
@@ -26,15 +30,7 @@ Forms: TypeAlias = list[tuple[str, Chunks]]
 def redact_reply(reply: R, secret: str) -> R:
     """Remove the key of the request from a reply: from every text and from bytes that are text."""
     forms = _split_forms(secret)
-    if not forms:
-        return reply
-    changed: dict[str, Any] = {}
-    for field in fields(reply):
-        value = getattr(reply, field.name)
-        cleaned = _redact_value(value, forms)
-        if cleaned != value:
-            changed[field.name] = cleaned
-    return replace(reply, **changed) if changed else reply
+    return _redact_fields(reply, forms) if forms else reply
 
 
 def redact_key(text: str, secret: str) -> str:
@@ -98,7 +94,19 @@ def _measure_overlap(text: str, form: str) -> int:
     return count
 
 
+def _redact_fields(record: D, forms: Forms) -> D:
+    changed: dict[str, Any] = {}
+    for field in fields(record):
+        value = getattr(record, field.name)
+        cleaned = _redact_value(value, forms)
+        if cleaned != value:
+            changed[field.name] = cleaned
+    return replace(record, **changed) if changed else record
+
+
 def _redact_value(value: object, forms: Forms) -> object:
+    if is_dataclass(value) and not isinstance(value, type):
+        return _redact_fields(value, forms)
     match value:
         case str():
             return _redact_spelled(value, forms)
