@@ -4,6 +4,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -11,9 +12,11 @@ import pytest
 
 from tests.support.embedded import with_key
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
+from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import (
     AsyncClient,
     Client,
+    Run,
     ServiceError,
     ServiceTimeoutError,
     ToolkitError,
@@ -167,3 +170,46 @@ def test_a_stream_that_is_left_lying_ends_in_silence(tmp_path: Path) -> None:
         next(pieces)
     del pieces  # which has Python close it
     gc.collect()
+
+
+def complete_run(folder: Path) -> Run:
+    """Start a run by a client that has no name."""
+    return Client.local(folder, sandbox=True).runs.create(
+        "llm.generate", {"objective": "A verse on tides"}
+    )
+
+
+def test_a_handle_keeps_its_engine(tmp_path: Path) -> None:
+    """Given a run of a client that is out of scope, then it is waited for, read and streamed."""
+    run = complete_run(tmp_path)
+    gc.collect()
+    assert run.wait(PATIENCE_S).status == "completed"
+    assert run.output["text"]
+    assert run.events()[-1].terminal
+
+
+def test_a_resource_keeps_its_engine(tmp_path: Path) -> None:
+    """Given a resource of a client without a name, then it creates and lists."""
+    runs = Client.local(tmp_path, sandbox=True).runs
+    gc.collect()
+    made = runs.create("llm.generate", {"objective": "A verse on tides"}).wait(PATIENCE_S)
+    assert [run.id for run in runs.list()] == [made.id]
+
+
+def test_a_page_keeps_its_engine(tmp_path: Path) -> None:
+    """Given records of a list whose client is out of scope, then each is still a handle."""
+    complete_run(tmp_path).wait(PATIENCE_S)
+    (run,) = Client.local(tmp_path, sandbox=True).runs.list()
+    gc.collect()
+    assert run.events()[-1].terminal
+
+
+def test_the_engine_closes_with_the_last_of_its_handles(tmp_path: Path) -> None:
+    """Given no client and no handle any more, then the engine is closed and its thread ends."""
+    run = complete_run(tmp_path)
+    run.wait(PATIENCE_S)
+    engines = [t for t in threading.enumerate() if t.name == "toolkit-engine"]
+    assert engines
+    del run
+    gc.collect()
+    wait_until(lambda: not any(thread.is_alive() for thread in engines), "the engine's end")

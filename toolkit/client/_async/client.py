@@ -194,8 +194,9 @@ class AsyncClient(AsyncClientExperiments):
         self._http.access = replace(self.access, data_dir=folder)
         world = "in the sandbox" if thread.engine.settings.sandbox else "live"
         self._description = f"{world}, data in {folder}"
-        # A cell that is run again drops its client, which closes the engine.
-        weakref.finalize(self, thread.close).atexit = False
+        # A cell that is run again drops its client, which closes the engine, unless a resource or a
+        # handle of the client is still in use: each of them holds what sends its requests.
+        weakref.finalize(self._http, thread.close).atexit = False
 
     @property
     def is_held(self) -> bool:
