@@ -35,7 +35,7 @@ print(json.dumps({
     "allowed": haiku.source.routing.allowed_connections,
     "of_llm": llm.source.routing.allowed_connections,
     "yields": haiku.yields,
-    "run": [run.provider, run.model_name, run.output, run.cost_usd],
+    "run": [run.provider, run.model, run.output, run.cost_usd],
     "pinned": pinned.wait(progress=False).output["text"],
     "planned": [n.capability for n in client.plans.create("A haiku about tea").record.nodes],
     "chosen": client.route("haiku.write", {"topic": "tea"}).provider,

@@ -49,7 +49,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "runs.create": ("llm.generate", {}),
     "storage.create": ("disk", 10),
     "tasks.create": ("a card",),
-    "tasks.review": ("tsk_x", "pass"),
+    "tasks.submit_review": ("tsk_x", "pass"),
     "templates.create": ("worker", "example/worker:1"),
     "workflows.create": (WORKFLOW.to_dict(),),
     "workflows.fork": ("wfl_x", "a"),
@@ -66,7 +66,7 @@ NAMED = {
     ("POST", "/v1/artifacts"): "artifacts.upload",  # a file is not made of fields
     ("GET", "/v1/health"): "health",  # of the service itself
     ("POST", "/v1/route"): "route",
-    ("POST", "/v1/tasks/{id}/reviews"): "tasks.review",
+    ("POST", "/v1/tasks/{id}/reviews"): "tasks.submit_review",
 }
 # What commands are given that need more than the id of a resource.
 LINES: dict[str, list[str]] = {

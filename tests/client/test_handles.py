@@ -1,44 +1,35 @@
-"""Handles offer what their records hold: `.record` is for what few reach for."""
+"""Handles and views offer what their records hold."""
 
-import importlib
 import inspect
 import typing
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
 from tests.client.test_client import KEY, RUN, ListedService, envelope, events
 from toolkit import AsyncClient, Client
 from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.resources.catalog import GpuView, ModelView
+from toolkit.client._members import Member
+from toolkit.client._record_view import (
+    BillingView,
+    ConnectionTestView,
+    RecordView,
+    ReviewView,
+    RouteView,
+    UsageView,
+)
+from toolkit.contract.billing import Billing
+from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.operations.table import OPERATIONS
-
-# What a caller has sent, and bookkeeping that few reach for: `.record` has it.
-RECORD_ALONE = {
-    "options", "constraints", "agent", "compute_id", "endpoint_id", "max_retries", "forked_from",
-    "connection_id", "queue_ms", "cached_from", "cost_source", "run_id", "job_id", "target",
-    "started_at", "planner", "from_artifacts", "llm_job_ids",
-}  # fmt: skip
-# What a record calls otherwise: pydantic has `model_…`, and `task.review()` makes a review.
-NAMED = {"model": "model_name", "review": "last_review"}
-KINDS = [
-    ("runs", "AsyncRun"), ("jobs", "AsyncJob"), ("workflows", "AsyncWorkflowRun"),
-    ("tasks", "AsyncTask"), ("plans", "AsyncPlan"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("area", "name"), KINDS)
-def test_a_handle_offers_what_its_record_holds(area: str, name: str) -> None:
-    """Given a kind of work, then each fact of its record is a property of both its handles."""
-    for package, called in (("_async", name), ("_sync", name.removeprefix("Async"))):
-        module = importlib.import_module(f"toolkit.client.{package}.resources.{area}")
-        handle: type[AsyncHandle] = getattr(module, called)
-        for field in handle.model.model_fields.keys() - RECORD_ALONE:
-            offered = getattr(handle, NAMED.get(field, field))
-            assert isinstance(offered, property), field
-            assert typing.get_type_hints(offered.fget)["return"] is not None
-            assert offered.__doc__
+from toolkit.contract.runs import Route
+from toolkit.contract.tasks import Review
+from toolkit.contract.usage import UsageLine
 
 
 def list_resources(kind: type[Client] | type[AsyncClient]) -> Iterator[tuple[str, type, type]]:
@@ -55,6 +46,47 @@ def list_resources(kind: type[Client] | type[AsyncClient]) -> Iterator[tuple[str
 def spell_rest(function: Callable[..., object], leave_out: int) -> list[str]:
     """The parameters of a function after the first ones, as they are written."""
     return [str(each) for each in inspect.signature(function).parameters.values()][leave_out:]
+
+
+HANDLES = [
+    pytest.param(handle, id=f"{kind.__name__}.{name}")
+    for kind in (Client, AsyncClient)
+    for name, _, handle in list_resources(kind)
+]
+VIEWS = [
+    (ReviewView, Review), (RouteView, Route), (UsageView, UsageLine), (BillingView, Billing),
+    (ConnectionTestView, ConnectionTest), (GpuView, Gpu), (ModelView, CatalogModel),
+]  # fmt: skip
+# A caller may index the output of a run that has completed without a check for None.
+ANY_TYPE = ("output",)
+
+
+def check_members(view: type[RecordView[Any]], record: type[BaseModel]) -> None:
+    """Check that each member of a record is a documented property of a view, of the same type."""
+    hints = typing.get_type_hints(record)
+    for name in record.model_fields:
+        offered = getattr(view, name, None)
+        assert isinstance(offered, property), name
+        assert offered.__doc__, name
+        if isinstance(offered, Member):
+            told = typing.get_args(vars(offered)["__orig_class__"])[0]
+            assert name in ANY_TYPE or told == hints[name], name
+        else:
+            assert typing.get_type_hints(offered.fget)["return"] is not None
+
+
+@pytest.mark.parametrize("handle", HANDLES)
+def test_a_handle_offers_what_its_record_holds(handle: type[AsyncHandle[Any]]) -> None:
+    """Given a kind of resource, then each member of its record is a property of its handle."""
+    check_members(handle, handle.record_type)
+
+
+@pytest.mark.parametrize(("view", "record"), VIEWS)
+def test_a_view_offers_what_its_record_holds(
+    view: type[RecordView[Any]], record: type[BaseModel]
+) -> None:
+    """Given a record that is no resource, then each of its members is a property of its view."""
+    check_members(view, record)
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])

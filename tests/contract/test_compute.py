@@ -16,7 +16,7 @@ def test_a_pod_from_birth_to_death(client: Client) -> None:
     assert compute.record.cost_per_hour_usd > 0
     assert [one.id for one in client.compute.list()] == [compute.id]
     job = client.jobs.create("image", compute.id, ASKED).wait()
-    assert (job.provider, job.model_name, job.record.compute_id) == ("runpod", "pod", compute.id)
+    assert (job.provider, job.model, job.record.compute_id) == ("runpod", "pod", compute.id)
     assert job.cost_usd == 0  # the pod is billed by the hour, whatever it does
     assert job.output["width"] == 256
     assert client.artifacts.get(job.artifact_id).record.media_type == "image/png"
@@ -40,9 +40,9 @@ def test_where_an_image_is_made(client: Client) -> None:
         for name, place in places.items()
     }
     default = client.runs.create("image.generate", ASKED).wait()
-    assert made["compute_id"].model_name == "pod"
+    assert made["compute_id"].model == "pod"
     assert made["compute_id"].record.compute_id == places["compute_id"]
-    assert made["endpoint_id"].model_name not in ("pod", default.model_name)
+    assert made["endpoint_id"].model not in ("pod", default.model)
     assert default.cost_usd > 0
     first = client.route("image.generate", ASKED, compute_id=places["compute_id"]).record
     assert (first.provider, first.estimated_cost_usd) == ("runpod", 0)
@@ -97,7 +97,7 @@ def test_a_workflow_on_a_pod(client: Client) -> None:
     done = client.workflows.create(body).wait()
     assert {node.id: node.provider for node in done.nodes} == {"copy": "minimax", "art": "runpod"}
     job = client.jobs.get(next(n.job_id for n in done.nodes if n.id == "art"))
-    assert (job.record.compute_id, job.model_name) == (compute.id, "pod")
+    assert (job.record.compute_id, job.model) == (compute.id, "pod")
 
 
 def test_what_a_worker_in_a_pod_refuses(client: Client) -> None:
@@ -125,7 +125,7 @@ def test_a_pod_with_a_volume_and_a_template(client: Client) -> None:
     assert compute.error is None
     assert (compute.record.storage_id, compute.record.template_id) == (volume.id, template.id)
     job = client.jobs.create("image", compute.id, ASKED).wait()
-    assert job.model_name == "pod"
+    assert job.model == "pod"
     for area, used in ((client.storage, volume), (client.templates, template)):
         with pytest.raises(RequestError, match=compute.id) as refused:
             area.delete(used.id)

@@ -47,7 +47,7 @@ def test_every_field(client: Client) -> None:
     }
     assert wanted.items() <= shown.items()
     run = client.runs.create("image.generate", ASKED, endpoint_id=endpoint.id).wait()
-    assert run.model_name == "serverless"
+    assert run.model == "serverless"
 
 
 def test_a_template_counts_before_an_image(client: Client) -> None:

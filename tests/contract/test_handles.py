@@ -64,12 +64,12 @@ def test_a_task_is_judged_and_resumed_by_its_handle(bare: Client) -> None:
     task = bare.tasks.create("A narration about tea").wait(progress=False)
     assert task.status == "blocked"
     with pytest.raises(RequestError) as refused:
-        task.review("pass")
+        task.submit_review("pass")
     assert refused.value.code.name == "CONFLICT"
     bare.connections.connect("minimax", "openai", "elevenlabs")
     assert task.resume().wait(progress=False).status == "completed"
-    assert task.review("fail", issues=["It is about coffee."]) is task
-    assert (task.status, task.last_review and task.last_review.decision) == ("failed", "fail")
+    assert task.submit_review("fail", issues=["It is about coffee."]) is task
+    assert (task.status, task.review and task.review.decision) == ("failed", "fail")
 
 
 def test_a_connection_is_tested_by_its_handle(client: Client) -> None:

@@ -145,7 +145,7 @@ def handles(client: Client) -> Iterator[Any]:
     yield client.route("llm.generate", {"objective": "Tea"})
     yield from (client.connections.test(each.id) for each in client.connections.list())
     yield from (client.artifacts.lineage(each.id) for each in client.artifacts.list())
-    yield from (task.last_review for task in client.tasks.list() if task.last_review)
+    yield from (task.review for task in client.tasks.list() if task.review)
 
 
 def test_a_schema_says_what_a_caller_needs(client: Client) -> None:

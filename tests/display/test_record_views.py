@@ -72,7 +72,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         "timeline": done.timeline(),
         "plan": client.plans.create("A social card about tea"),
         "task": task,
-        "review": task.last_review,
+        "review": task.review,
         "image": made["card"],
         "text": made["copy"],
         "facts": made["facts"],

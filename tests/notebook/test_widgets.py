@@ -285,7 +285,7 @@ def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Pan
     """Given two attempts, when a person chooses the first and passes it, then it is delivered."""
     task = client.tasks.create("A poem about the tides").wait(progress=False)
     first = task.final_artifact_id
-    task.review("retry", issues=["Say more of the moon."]).wait(progress=False)
+    task.submit_review("retry", issues=["Say more of the moon."]).wait(progress=False)
     review = close_later(TaskReview(task))
     assert review.settle(PATIENCE_S)
     assert [n for _, n in review.attempt.options] == [1, 2]

@@ -14,8 +14,8 @@ def ask(client: Client) -> None:
     client.jobs.create("image", "cmp_1", {}, endpoint_id="ep_1")  # error: call-arg
     client.tasks.create("tea", optimize_for="cheep")  # error: arg-type
     client.plans.create("tea", planner="gpt")  # error: arg-type
-    client.tasks.review("tsk_1", "maybe")  # error: arg-type
-    client.tasks.get("tsk_1").review("maybe")  # error: arg-type
+    client.tasks.submit_review("tsk_1", "maybe")  # error: arg-type
+    client.tasks.get("tsk_1").submit_review("maybe")  # error: arg-type
     client.runs.get("run_1").wait(timeout_s=5)  # error: call-arg
     client.connections.create("openai", "enviroment", "X")  # error: arg-type
     client.usage.list(group_by=["month"])  # error: list-item

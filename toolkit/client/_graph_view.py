@@ -109,7 +109,7 @@ class GraphView:
 class LineageView(GraphView, RecordView[Lineage]):
     """The jobs and artifacts that an artifact came from."""
 
-    kind = "Lineage"
+    noun = "Lineage"
 
     @property
     def jobs(self) -> list[LineageJob]:
@@ -160,7 +160,7 @@ class LineageView(GraphView, RecordView[Lineage]):
 class TimelineView(RecordView[WorkflowRecord]):
     """A Gantt chart of when each node of a workflow ran; grey dots are waiting."""
 
-    kind = "Timeline"
+    noun = "Timeline"
 
     @property
     def seconds(self) -> float:

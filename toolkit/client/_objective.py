@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolkit.client._builder import ANNOTATIONS, Workflow
+from toolkit.client._members import Member
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.plans import Missing, Plan
@@ -19,35 +20,16 @@ class HasObjective(Generic[P]):
 
     record: P
 
-    @property
-    def objective(self) -> str:
-        """The objective, as it was given."""
-        return self.record.objective
-
-    @property
-    def question(self) -> str | None:
-        """What a person has to answer before it goes on; none where nothing is asked."""
-        return self.record.question
-
-    @property
-    def missing(self) -> list[Missing]:
-        """The missing capabilities, for a blocked task now, with the providers that would do."""
-        return self.record.missing
-
-    @property
-    def missing_capabilities(self) -> list[str]:
-        """The capabilities that are missing."""
-        return self.record.missing_capabilities
-
-    @property
-    def missing_connections(self) -> list[str]:
-        """The providers, any of which it needs a connection to."""
-        return self.record.missing_connections
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was asked for."""
-        return self.record.created_at
+    objective = Member[str]("The objective, as it was given.")
+    question = Member[str | None](
+        "What a person has to answer before it goes on; none where nothing is asked."
+    )
+    missing = Member[list[Missing]](
+        "The missing capabilities, for a blocked task now, with the providers that would do."
+    )
+    missing_capabilities = Member[list[str]]("The capabilities that are missing.")
+    missing_connections = Member[list[str]]("The providers, any of which it needs a connection to.")
+    created_at = Member[datetime]("The time at which it was asked for.")
 
 
 PlanSource: TypeAlias = Plan | Workflow | Mapping[str, Any]

@@ -1,17 +1,20 @@
 """Record views: how handles and collections show themselves, in async and sync clients alike."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from datetime import date
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.contract.base import Record
+from toolkit.client._members import Member
+from toolkit.contract.base import ErrorInfo, Record
 from toolkit.contract.billing import Billing, BillingLine
+from toolkit.contract.choices import Decision
 from toolkit.contract.connections import ConnectionTest
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.contract.short_tracebacks import UnknownAttributeError
-from toolkit.contract.tasks import Criteria, Review
+from toolkit.contract.tasks import Criteria, RecommendedAction, Review
 from toolkit.contract.usage import UsageLine
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
@@ -36,12 +39,12 @@ class RecordView(Generic[R]):
         record: the contract's model, as it was when last read.
     """
 
-    kind = "resource"
+    noun = "resource"
     facts: tuple[str, ...] = ()  # the fields that its HTML shows; all of them, by default
 
-    def __init__(self, record: R, kind: str | None = None) -> None:
+    def __init__(self, record: R, noun: str | None = None) -> None:
         self.record = record
-        self.kind = kind or self.kind
+        self.noun = noun or self.noun
 
     if not TYPE_CHECKING:  # a name that there is not is found by mypy, too
 
@@ -67,12 +70,12 @@ class RecordView(Generic[R]):
         return [self.record]
 
     def __repr__(self) -> str:
-        return summarize_record(self.kind, self.record)
+        return summarize_record(self.noun, self.record)
 
     def _render_html(self) -> str:
         data = self.to_dict()
         names = self.facts or [name for name in data if name != "id"]
-        return html.render_facts(f"{self.kind} {self.id}", {name: data[name] for name in names})
+        return html.render_facts(f"{self.noun} {self.id}", {name: data[name] for name in names})
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         return {"text/plain": repr(self), "text/html": self._render_html()}
@@ -81,27 +84,20 @@ class RecordView(Generic[R]):
 class ReviewView(RecordView[Review]):
     """A review: decision, score, the three criteria, issues and what is recommended."""
 
-    kind = "Review"
+    noun = "Review"
 
-    @property
-    def decision(self) -> str:
-        """`pass`, `retry` or `fail`."""
-        return self.record.decision
-
-    @property
-    def score(self) -> float | None:
-        """The overall score, 0 to 1; none where a person gave none."""
-        return self.record.score
-
-    @property
-    def criteria(self) -> Criteria | None:
-        """The three criteria, each 0 to 1; none where a person gave none."""
-        return self.record.criteria
-
-    @property
-    def issues(self) -> list[str]:
-        """The issues that the reviewer found."""
-        return self.record.issues
+    decision = Member[Decision]("`pass`, `retry` or `fail`.")
+    score = Member[float | None]("The overall score, 0 to 1; none where a person gave none.")
+    criteria = Member[Criteria | None](
+        "The three criteria, each 0 to 1; none where a person gave none."
+    )
+    issues = Member[list[str]]("The issues that the reviewer found.")
+    recommended_action = Member[RecommendedAction | None](
+        "The node that a retry runs again first, and how."
+    )
+    recommended_actions = Member[list[RecommendedAction]]("All that a retry runs again.")
+    reviewer = Member[str]("The one who judged: `checks`, `judge` or `person`.")
+    attempt = Member[int | None]("The attempt of the task that it judges, counted from 1.")
 
     def __repr__(self) -> str:
         score = "" if self.score is None else f" {self.score:.2f}"
@@ -118,22 +114,24 @@ class ReviewView(RecordView[Review]):
 class RouteView(RecordView[Route]):
     """The choice that a run would get, and why each vendor and model was kept or dropped."""
 
-    kind = "Route"
+    noun = "Route"
 
-    @property
-    def provider(self) -> str | None:
-        """The provider that would be called first; none where none may be called now."""
-        return self.record.provider
-
-    @property
-    def model(self) -> str | None:
-        """The model it would be asked for."""
-        return self.record.model
-
-    @property
-    def candidates(self) -> list[Candidate]:
-        """Every vendor and model that was looked at, the best first."""
-        return list(self.record.candidates)
+    provider = Member[str | None](
+        "The provider that would be called first; none where none may be called now."
+    )
+    model = Member[str | None]("The model it would be asked for.")
+    capability = Member[str]("The capability, as `name@version`.")
+    policy = Member[str]("What the candidates were ranked by.")
+    connection_id = Member[str | None]("The connection that would be called first.")
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it is expected to cost; none if unknown."
+    )
+    reservation_usd = Member[float | None](
+        "US dollars that the call may come to at most; none if unknown."
+    )
+    candidates = Member[tuple[Candidate, ...]](
+        "Every vendor and model that was looked at, the best first."
+    )
 
     def plot(self) -> "Figure":
         """Draw cost against latency of the candidates, the choice marked; by matplotlib."""
@@ -161,12 +159,13 @@ class RouteView(RecordView[Route]):
 class BillingView(RecordView[Billing]):
     """A month's bills, by who sends them."""
 
-    kind = "Billing"
+    noun = "Billing"
 
-    @property
-    def total_usd(self) -> float:
-        """The total, in US dollars."""
-        return self.record.total_usd
+    total_usd = Member[float]("The total, in US dollars.")
+    month = Member[str]("The month, as `2026-11`.")
+    currency = Member[Literal["USD"]]("The currency of all amounts.")
+    lines = Member[list[BillingLine]]("A line for each bill.")
+    simulated = Member[bool]("True if the sandbox made the calls, so that nobody bills anything.")
 
     def plot(self, ax: "Axes | None" = None) -> "Figure":
         """Draw a bar for each biller, by matplotlib."""
@@ -189,12 +188,28 @@ class BillingView(RecordView[Billing]):
 class UsageView(RecordView[UsageLine]):
     """The usage of a day, a capability or a provider: whatever it is grouped by."""
 
-    kind = "Usage"
+    noun = "Usage"
 
-    @property
-    def cost_usd(self) -> float:
-        """The cost, in US dollars."""
-        return self.record.cost_usd
+    cost_usd = Member[float]("The cost, in US dollars.")
+    capability = Member[str | None](
+        "The capability of the line; none if lines were not grouped by it."
+    )
+    provider = Member[str | None]("The provider of the line; none if lines were not grouped by it.")
+    connection_id = Member[str | None](
+        "The connection of the line; none if lines were not grouped by it."
+    )
+    agent_id = Member[str | None]("The agent of the line; none if lines were not grouped by it.")
+    key_id = Member[str | None]("The key of the line; none if lines were not grouped by it.")
+    account_id = Member[str | None](
+        "The account of the line; none if lines were not grouped by it."
+    )
+    day = Member[date | None]("The day of the line; none if lines were not grouped by it.")
+    jobs = Member[int]("The jobs that ended.")
+    failed = Member[int]("The jobs that failed or were cancelled.")
+    cached = Member[int]("The jobs whose result was used again.")
+    calls = Member[int]("The calls of vendors, those that failed among them.")
+    unpriced_calls = Member[int]("The calls whose price is unknown: `cost_usd` is without them.")
+    latency_ms = Member[int]("The milliseconds of all jobs together.")
 
     def __repr__(self) -> str:
         line = self.record
@@ -213,7 +228,16 @@ class UsageView(RecordView[UsageLine]):
 class ConnectionTestView(RecordView[ConnectionTest]):
     """The result of a connection test."""
 
-    kind = "Connection test"
+    noun = "Connection test"
+
+    connection_id = Member[str]("The connection.")
+    provider = Member[str]("The provider that it leads to.")
+    resolved = Member[bool]("True if the pointer leads to a secret.")
+    accepted = Member[bool | None]("True if the vendor takes the key; none if that is not known.")
+    took_ms = Member[int | None]("The milliseconds that the vendor took to answer.")
+    error = Member[ErrorInfo | None]("What is wrong, with the next step.")
+    models = Member[list[str]]("The models that the vendor lists; at most 200.")
+    next_step = Member[str]("How to use one of them, if the default is not listed.")
 
     @property
     def ok(self) -> bool:

@@ -68,7 +68,7 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
     if job is not None:
         known |= {
             "provider": job.provider,
-            "model": job.model_name,
+            "model": job.model,
             "cost_usd": job.cost_usd,
             "took": f"{job.latency_ms} ms" if job.latency_ms is not None else None,
             "cached_from": job.record.cached_from,

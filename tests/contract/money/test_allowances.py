@@ -203,7 +203,7 @@ MORE_WORK = {
     "retry": lambda c, ids: c.workflows.retry(ids["workflow"]),
     "fork": lambda c, ids: c.workflows.fork(ids["workflow"], "n0"),
     "resume": lambda c, ids: c.tasks.resume(ids["blocked"]),
-    "verdict": lambda c, ids: c.tasks.review(ids["task"], "retry", node_id="copy"),
+    "verdict": lambda c, ids: c.tasks.submit_review(ids["task"], "retry", node_id="copy"),
     "workflow": lambda c, ids: c.workflows.create(
         {"name": "w", "nodes": [{"id": "a", "capability": "llm.generate", "input": ASKED}]}
     ),
@@ -240,7 +240,7 @@ def test_more_work_is_charged_to_whoever_asks_for_it(
     key = owner.api_keys.create(name="paying", max_cost_usd_per_day=1)
     with Client(base_url=server.url, api_key=key.api_key) as paying:
         assert paying.workflows.retry(begun["workflow"]).wait().status == "completed"
-        judged = paying.tasks.review(begun["task"], "retry", node_id="copy").wait()
+        judged = paying.tasks.submit_review(begun["task"], "retry", node_id="copy").wait()
     assert judged.status == "completed"
     paid = owner.workflows.get(begun["workflow"]).record.cost_incurred_usd - before
     paid += owner.workflows.get(judged.record.workflow_ids[-1]).record.cost_incurred_usd

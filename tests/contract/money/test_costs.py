@@ -110,7 +110,7 @@ def test_a_task_costs_what_its_workflows_do(
     """Given a task that a person has run again in part, then every view shows one sum."""
     faults.mangle("minimax", "garbage", times=1, path_contains="t2a")
     task = stormy.tasks.create("A narration about tea").wait()
-    stormy.tasks.review(task.id, "retry", node_id="narration")
+    stormy.tasks.submit_review(task.id, "retry", node_id="narration")
     task = stormy.tasks.get(task.id).wait()
     assert len(task.workflow_ids) == 2
     workflows = [stormy.workflows.get(one) for one in task.workflow_ids]

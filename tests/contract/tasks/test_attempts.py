@@ -63,7 +63,7 @@ def test_a_retry_that_comes_out_worse_loses_nothing(writer: Client, script: Answ
     """Given a person's retry and a text that passes but scores less, then the first stays."""
     script.say(GOOD, WORSE)
     first = writer.tasks.create(plan=plan_text()).wait()
-    task = first.review("retry", issues=["Say more of its history."]).wait()
+    task = first.submit_review("retry", issues=["Say more of its history."]).wait()
     before, after = list_scores(task)
     assert task.status == "completed"
     assert after is not None
@@ -80,10 +80,10 @@ def test_a_retry_that_fails_loses_nothing(writer: Client, script: AnswerScript) 
     script.say(GOOD)
     script.say(OFF_TOPIC, times=None)
     first = writer.tasks.create(plan=plan_text()).wait()
-    task = first.review("retry", issues=["Say more of its history."]).wait(check=False)
+    task = first.submit_review("retry", issues=["Say more of its history."]).wait(check=False)
     assert task.status == "failed"
     assert read_text(writer, task.best_artifact_id) == GOOD
-    passed = task.review("pass", attempt=1)
+    passed = task.submit_review("pass", attempt=1)
     assert (passed.status, passed.error, passed.final_attempt) == ("completed", None, 1)
     assert read_text(writer, passed.final_artifact_id) == GOOD
     assert get_review(passed, 1).reviewer == "person"
@@ -94,12 +94,12 @@ def test_a_person_passes_any_attempt_that_completed(writer: Client, script: Answ
     script.say(OFF_TOPIC, GOOD)
     task = writer.tasks.create(plan=plan_text()).wait()
     for n, text in ((1, OFF_TOPIC), (2, GOOD)):
-        task = task.review("pass", attempt=n)
+        task = task.submit_review("pass", attempt=n)
         assert (task.status, task.final_attempt) == ("completed", n)
         assert read_text(writer, task.final_artifact_id) == text
         assert task.artifact_ids == task.attempts[n - 1].artifact_ids
     with pytest.raises(RequestError) as refused:
-        task.review("pass", attempt=3)
+        task.submit_review("pass", attempt=3)
     assert refused.value.details[0].path == "attempt"
 
 
@@ -110,40 +110,40 @@ def test_a_person_passes_a_good_attempt_after_a_workflow_that_failed(
     script.say(GOOD)
     script.say(" ", times=None)
     first = writer.tasks.create(plan=plan_text()).wait()
-    task = first.review("retry", issues=["Say more of its history."]).wait(check=False)
+    task = first.submit_review("retry", issues=["Say more of its history."]).wait(check=False)
     assert task.status == "failed"
     with pytest.raises(RequestError) as refused:
-        task.review("pass", attempt=len(task.attempts))
+        task.submit_review("pass", attempt=len(task.attempts))
     assert refused.value.code.name == "CONFLICT"
-    assert task.review("pass").final_attempt == 1  # the best, where none is named
+    assert task.submit_review("pass").final_attempt == 1  # the best, where none is named
 
 
 def test_scores_that_nobody_gave_are_null(writer: Client, script: AnswerScript) -> None:
     """Given a person's verdict without scores, then there are none, and those given are kept."""
     script.say(GOOD)
     task = writer.tasks.create(plan=plan_text()).wait()
-    failed = task.review("fail")
-    assert failed.last_review is not None
-    assert (failed.last_review.score, failed.last_review.criteria) == (None, None)
-    assert "fail" in repr(failed.last_review)
-    scored = task.review("pass", score=0.7)
-    assert scored.last_review is not None
-    assert (scored.last_review.score, scored.last_review.criteria) == (0.7, None)
+    failed = task.submit_review("fail")
+    assert failed.review is not None
+    assert (failed.review.score, failed.review.criteria) == (None, None)
+    assert "fail" in repr(failed.review)
+    scored = task.submit_review("pass", score=0.7)
+    assert scored.review is not None
+    assert (scored.review.score, scored.review.criteria) == (0.7, None)
 
 
 def test_what_a_person_says_reaches_what_runs_again(writer: Client, script: AnswerScript) -> None:
     """Given a person's issues, then the node is told them, fenced and apart from its brief."""
     script.say(GOOD, GOOD)
     task = writer.tasks.create(plan=plan_text()).wait()
-    again = task.review("retry", issues=["Name the emperor.", "Say when."]).wait()
+    again = task.submit_review("retry", issues=["Name the emperor.", "Say when."]).wait()
     asked = writer.workflows.get(again.workflow_id)["copy"].input["objective"]
     assert isinstance(asked, str)
     brief, _, told = asked.partition("\n\n")
     assert brief == "A 30-word text about tea"
     assert "A person" in told
     assert told.index("<material-") < told.index("- Name the emperor.") < told.index("- Say when.")
-    assert again.last_review is not None
-    assert again.last_review.decision == "pass"
+    assert again.review is not None
+    assert again.review.decision == "pass"
 
 
 def test_remarks_find_the_node_that_can_be_told(client: Client) -> None:
@@ -153,7 +153,7 @@ def test_remarks_find_the_node_that_can_be_told(client: Client) -> None:
     flow.add("card", "composition.layout", title="Tea", depends_on=[text])
     task = client.tasks.create(plan=flow).wait(check=False)
     before = {node.job_id for node in client.workflows.get(task.workflow_id).nodes}
-    again = task.review("retry", issues=["Too dry."]).wait(check=False)
+    again = task.submit_review("retry", issues=["Too dry."]).wait(check=False)
     nodes = {node.id: node for node in client.workflows.get(again.workflow_id).nodes}
     assert "Too dry." in str(nodes["text"].input["objective"])
     assert before.isdisjoint(node.job_id for node in nodes.values())
@@ -207,9 +207,11 @@ def test_a_retry_that_would_change_nothing_is_refused(client: Client) -> None:
     flow.add("card", "composition.layout", title="Tea", body="Tea is a drink.")
     task = client.tasks.create(plan=flow).wait(check=False)
     with pytest.raises(RequestError) as refused:
-        task.review("retry")
+        task.submit_review("retry")
     assert refused.value.code.name == "CONFLICT"
-    assert task.review("retry", constraints={"title": "Tea!"}).wait(check=False).review_attempts
+    assert (
+        task.submit_review("retry", constraints={"title": "Tea!"}).wait(check=False).review_attempts
+    )
 
 
 def test_a_lasting_invalid_output_is_not_paid_for_again(
@@ -220,8 +222,8 @@ def test_a_lasting_invalid_output_is_not_paid_for_again(
     task = writer.tasks.create(plan=plan_text()).wait(check=False)
     assert (task.status, task.review_attempts) == ("failed", 1)
     assert script.calls == 4  # twice as planned, twice as changed
-    assert task.last_review is not None
-    assert "nothing is left to change" in task.last_review.issues[-1]
+    assert task.review is not None
+    assert "nothing is left to change" in task.review.issues[-1]
     asked = [writer.workflows.get(one)["copy"].input for one in task.workflow_ids]
     assert asked[0] != asked[1]
 

@@ -27,7 +27,7 @@ def test_a_previewed_plan_is_run_as_it_is(client: Client) -> None:
     ran = client.workflows.get(task.workflow_id).nodes
     assert [(node.id, node.input) for node in ran] == [(n.id, n.input) for n in plan.nodes]
     assert task.artifact_ids.keys() == set(plan.deliverables)
-    assert task.last_review is not None
+    assert task.review is not None
 
 
 def test_an_edited_plan_is_run_as_it_was_edited(client: Client) -> None:

@@ -19,12 +19,12 @@ def task_id(client: Client) -> str:
 def test_a_person_fails_what_passed_and_passes_it_again(client: Client, task_id: str) -> None:
     """Given a task that passed, then a person's verdict stands, and both are on record."""
     first = client.tasks.get(task_id)
-    failed = client.tasks.review(task_id, "fail", issues=["It is about coffee."], score=0.2)
+    failed = client.tasks.submit_review(task_id, "fail", issues=["It is about coffee."], score=0.2)
     assert (failed.status, failed.record.error.code) == ("failed", "REVIEW_FAILED")
     assert failed.final_artifact_id == ""
-    assert (failed.last_review.decision, failed.last_review.record.reviewer) == ("fail", "person")
-    assert failed.last_review.issues == ["It is about coffee."]
-    passed = client.tasks.review(task_id, "pass")
+    assert (failed.review.decision, failed.review.record.reviewer) == ("fail", "person")
+    assert failed.review.issues == ["It is about coffee."]
+    passed = client.tasks.submit_review(task_id, "pass")
     assert (passed.status, passed.record.error) == ("completed", None)
     assert passed.final_artifact_id == first.final_artifact_id
     assert passed.record.artifact_ids == first.record.artifact_ids
@@ -35,7 +35,9 @@ def test_a_retry_runs_a_node_again_with_constraints(client: Client, task_id: str
     """Given a person's retry, then the node runs with what was added, and is reviewed."""
     before = client.tasks.get(task_id)
     node = client.workflows.get(before.workflow_id).nodes[-1]
-    again = client.tasks.review(task_id, "retry", node_id=node.id, constraints={"temperature": 0.1})
+    again = client.tasks.submit_review(
+        task_id, "retry", node_id=node.id, constraints={"temperature": 0.1}
+    )
     assert again.status in ("executing", "reviewing", "completed")
     done = again.wait()
     assert (done.status, done.record.review_attempts) == ("completed", 1)
@@ -51,12 +53,12 @@ def test_a_retry_runs_a_node_again_with_constraints(client: Client, task_id: str
 def test_retries_are_two_whoever_asks(client: Client, task_id: str) -> None:
     """Given two retries, then a third is refused, and a verdict is still taken."""
     for _ in range(2):
-        client.tasks.review(task_id, "retry").wait()
+        client.tasks.submit_review(task_id, "retry").wait()
     with pytest.raises(RequestError) as refused:
-        client.tasks.review(task_id, "retry")
+        client.tasks.submit_review(task_id, "retry")
     assert refused.value.code.name == "CONFLICT"
     assert client.tasks.get(task_id).record.review_attempts == 2
-    assert client.tasks.review(task_id, "fail").status == "failed"
+    assert client.tasks.submit_review(task_id, "fail").status == "failed"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +78,10 @@ def test_a_verdict_that_is_none_changes_nothing(
     """Given a verdict that cannot be carried out, then it is refused and the task is as it was."""
     before = client.tasks.get(task_id).to_dict()
     with pytest.raises(RequestError) as refused:
-        client.tasks.review(task_id, **verdict)
+        client.tasks.submit_review(task_id, **verdict)
     assert refused.value.code.name == "INVALID_REQUEST"
     assert client.tasks.get(task_id).to_dict() == before
-    assert client.tasks.review(task_id, "pass").status == "completed"
+    assert client.tasks.submit_review(task_id, "pass").status == "completed"
 
 
 def test_what_is_not_over_is_not_judged(bare: Client) -> None:
@@ -87,7 +89,7 @@ def test_what_is_not_over_is_not_judged(bare: Client) -> None:
     task = bare.tasks.create("A narration about tea").wait()
     assert task.status == "blocked"
     with pytest.raises(RequestError) as refused:
-        bare.tasks.review(task.id, "pass")
+        bare.tasks.submit_review(task.id, "pass")
     assert refused.value.code.name == "CONFLICT"
 
 
@@ -101,6 +103,6 @@ def test_a_cancelled_task_may_be_run_on(client: Client) -> None:
     if cancelled.status == "completed":
         pytest.skip("it was over before it could be cancelled")
     with pytest.raises(RequestError) as refused:
-        client.tasks.review(task.id, "pass")
+        client.tasks.submit_review(task.id, "pass")
     assert refused.value.code.name == "CONFLICT"
-    assert client.tasks.review(task.id, "retry").wait().status == "completed"
+    assert client.tasks.submit_review(task.id, "retry").wait().status == "completed"

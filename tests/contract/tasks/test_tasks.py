@@ -18,7 +18,7 @@ def test_one_objective_in_reviewed_artifacts_out(client: Client) -> None:
         "A social card with a spoken summary about tidal power", max_cost_usd=0.10
     ).wait()
     assert task.status == "completed"
-    assert task.last_review.decision == "pass"
+    assert task.review.decision == "pass"
     assert 0 < task.record.cost_incurred_usd <= 0.10
     card = Image.open(BytesIO(client.artifacts.get(task.final_artifact_id).content()))
     assert (card.format, card.size) == ("PNG", (1200, 630))
@@ -119,5 +119,5 @@ def test_what_a_task_holds_beside_its_review(client: Client) -> None:
     assert task.cost_usd == task.record.cost_usd
     assert task.completed_at > task.created_at
     assert task.artifact_ids.keys() == set(plan.deliverables)
-    assert [one.decision for one in task.reviews] == [task.last_review.decision] == ["pass"]
+    assert [one.decision for one in task.reviews] == [task.review.decision] == ["pass"]
     assert client.workflows.get(task.workflow_id).task_id == task.id

@@ -23,6 +23,6 @@ def test_checks_that_take_too_long_fail_the_task(
         assert task.status == "failed"
         assert task.error is not None
         assert task.error.code == "PROVIDER_TIMEOUT"
-        assert "task.review" in task.error.message
-        task.review("pass")
+        assert "task.submit_review" in task.error.message
+        task.submit_review("pass")
         assert task.status == "completed"

@@ -130,7 +130,7 @@ def review(
     ] = None,
 ) -> None:
     """Judge one that has ended, in place of the reviewer."""
-    judged = shell.client.tasks.review(
+    judged = shell.client.tasks.submit_review(
         id,
         decision,
         issues=issue or [],

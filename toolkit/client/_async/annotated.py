@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar, Unpack
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.resource import AsyncWorkResource
 from toolkit.client._collections import Collection
+from toolkit.client._members import Member
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
 from toolkit.contract.runs import Run
@@ -19,10 +20,7 @@ H = TypeVar("H", bound=AsyncWaitable[Any])
 class AsyncAnnotated(AsyncWaitable[A]):
     """Work with tags and a note."""
 
-    @property
-    def tags(self) -> list[str]:
-        """The tags that it has, in the order given."""
-        return self.record.tags
+    tags = Member[list[str]]("The tags that it has, in the order given.")
 
     @property
     def note(self) -> str:

@@ -36,7 +36,7 @@ class AsyncHandle(RecordView[R]):
     """A resource that can be read again."""
 
     resource = ""
-    model: type[Any]
+    record_type: type[Any]
 
     def __init__(self, http: AsyncHttpClient, record: R) -> None:
         super().__init__(record)
@@ -53,7 +53,7 @@ class AsyncHandle(RecordView[R]):
 
     async def _call(self, method: str, what: str = "", **options: Any) -> Self:
         self.record = await self._http.request_record(
-            self.model, method, f"{self.path}{what}", **options
+            self.record_type, method, f"{self.path}{what}", **options
         )
         if method == "POST":
             wake_follower(self._http, self.path)
@@ -108,7 +108,7 @@ class AsyncWaitable(AsyncHandle[R]):
             texts: whether texts are told as they are written, of all nodes.
             beyond_end: whether it goes on once the work is over, as that may be taken up again.
         """
-        follower = find_follower(self._http, self.model, self.path)
+        follower = find_follower(self._http, self.record_type, self.path)
         return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
     @rename_arguments(timeout_s="timeout")
@@ -162,7 +162,7 @@ class AsyncWaitable(AsyncHandle[R]):
                 return
             wait_s = min(LONG_POLL_S, max(1, int(left)))
             self.record, was_held = await self._http.request_end(
-                self.model, self.path, wait_s, deadline
+                self.record_type, self.path, wait_s, deadline
             )
             if not self.done and not was_held:
                 for event in await self._http.request_events(
@@ -204,7 +204,7 @@ class AsyncWaitable(AsyncHandle[R]):
             shown.add_text(change.node_id, change, restarts=change.restarts)
         else:
             shown.add_record(change)
-            if isinstance(change, self.model) and getattr(change, "id", "") == self.id:
+            if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
                 self.record = change
                 return self.done
         return False

@@ -64,7 +64,7 @@ class AsyncResource(Generic[H]):
         path = f"/{self.handle.resource}"
         made = self._wrap(
             await self._http.request_record(
-                self.handle.model,
+                self.handle.record_type,
                 "POST",
                 path,
                 json=body,
@@ -87,7 +87,9 @@ class AsyncResource(Generic[H]):
     ) -> H:
         path = f"/{self.handle.resource}/{id}"
         made = self._wrap(
-            await self._http.request_record(self.handle.model, method, f"{path}{what}", json=body)
+            await self._http.request_record(
+                self.handle.record_type, method, f"{path}{what}", json=body
+            )
         )
         if method == "POST":
             wake_follower(self._http, path)
@@ -115,10 +117,10 @@ class AsyncResource(Generic[H]):
 
     async def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
         records, following = await self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", query
+            self.handle.record_type, f"/{self.handle.resource}", query
         )
         handles = [self._wrap(record) for record in records]
-        return Collection(handles, self._name, following, self.handle.model)
+        return Collection(handles, self._name, following, self.handle.record_type)
 
     async def iterate(self, page: int = 50) -> AsyncIterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.

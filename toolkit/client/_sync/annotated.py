@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self, TypeVar, Unpack
 
 from toolkit.client._collections import Collection
+from toolkit.client._members import Member
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_annotation
@@ -20,10 +21,7 @@ H = TypeVar("H", bound=Waitable[Any])
 class Annotated(Waitable[A]):
     """Work with tags and a note."""
 
-    @property
-    def tags(self) -> list[str]:
-        """The tags that it has, in the order given."""
-        return self.record.tags
+    tags = Member[list[str]]("The tags that it has, in the order given.")
 
     @property
     def note(self) -> str:

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from toolkit.client._members import Member
 from toolkit.client._record_list import RecordList
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._text import GeneratedText, find_text
 from toolkit.contract.base import ErrorInfo, JsonObject
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.jobs import Attempt, Job, Routing
+from toolkit.contract.jobs import Attempt, CostSource, Job, Options, Routing
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -30,10 +31,7 @@ class Execution(Waitable[J]):
         "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
     )  # fmt: skip
 
-    @property
-    def output(self) -> Any:
-        """The output of the capability; none until it is completed."""
-        return self.record.output
+    output = Member[Any]("The output of the capability; none until it is completed.")
 
     def parse(self, model: "type[M]") -> M:
         """Make an instance of a pydantic model of its answer, once it is completed.
@@ -63,25 +61,20 @@ class Execution(Waitable[J]):
         """The artifact it yielded; empty until it is completed."""
         return self.record.artifact_id or ""
 
-    @property
-    def capability(self) -> str:
-        """The capability, as `name@version`."""
-        return self.record.capability
-
-    @property
-    def input(self) -> JsonObject:
-        """The input, as it was given."""
-        return self.record.input
-
-    @property
-    def provider(self) -> str | None:
-        """The provider that served it, or was asked last."""
-        return self.record.provider
-
-    @property
-    def model_name(self) -> str | None:
-        """The model that answered, as the provider names it."""
-        return self.record.model
+    capability = Member[str]("The capability, as `name@version`.")
+    options = Member[Options]("The options that it was given.")
+    connection_id = Member[str | None]("The connection that was called last.")
+    cost_source = Member[CostSource](
+        "The source of `cost_usd`: `reported` by the vendor, `metered`, `estimated` or `unknown`."
+    )
+    queue_ms = Member[int | None](
+        "The milliseconds that it waited for a job slot and for CPU slots."
+    )
+    cached_from = Member[str | None]("The job whose result was used again, at no cost.")
+    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    input = Member[JsonObject]("The input, as it was given.")
+    provider = Member[str | None]("The provider that served it, or was asked last.")
+    model = Member[str | None]("The model that answered, as the provider names it.")
 
     @property
     def cost_usd(self) -> float | None:
@@ -91,55 +84,22 @@ class Execution(Waitable[J]):
         """
         return self.record.cost_usd
 
-    @property
-    def estimated_cost_usd(self) -> float | None:
-        """US dollars that it was expected to cost; none where the price is unknown."""
-        return self.record.estimated_cost_usd
-
-    @property
-    def reservation_usd(self) -> float | None:
-        """US dollars that its last call could come to at most; none where nobody can say."""
-        return self.record.reservation_usd
-
-    @property
-    def cost_incurred_usd(self) -> float:
-        """US dollars that were paid in all, for failed attempts and retries too."""
-        return self.record.cost_incurred_usd
-
-    @property
-    def usage(self) -> JsonObject:
-        """The units that the provider billed, such as tokens."""
-        return self.record.usage
-
-    @property
-    def latency_ms(self) -> int | None:
-        """The milliseconds that it took; none until it is over."""
-        return self.record.latency_ms
-
-    @property
-    def retry_count(self) -> int:
-        """The number of times that it was started again."""
-        return self.record.retry_count
-
-    @property
-    def cached(self) -> bool:
-        """True if the result of an equal job was used again."""
-        return self.record.cached
-
-    @property
-    def status_detail(self) -> str | None:
-        """A word on what it waits for, where there is one."""
-        return self.record.status_detail
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was asked for."""
-        return self.record.created_at
-
-    @property
-    def completed_at(self) -> datetime | None:
-        """The time at which it was over; none until then."""
-        return self.record.completed_at
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where the price is unknown."
+    )
+    reservation_usd = Member[float | None](
+        "US dollars that its last call could come to at most; none where nobody can say."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    usage = Member[JsonObject]("The units that the provider billed, such as tokens.")
+    latency_ms = Member[int | None]("The milliseconds that it took; none until it is over.")
+    retry_count = Member[int]("The number of times that it was started again.")
+    cached = Member[bool]("True if the result of an equal job was used again.")
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     @property
     def workflow_id(self) -> str:
@@ -156,10 +116,7 @@ class Execution(Waitable[J]):
         """Each try at a provider, in order."""
         return RecordList(self.record.attempts, "attempts")
 
-    @property
-    def error(self) -> ErrorInfo | None:
-        """The error, if there was any."""
-        return self.record.error
+    error = Member[ErrorInfo | None]("The error, if there was any.")
 
     def stream(self, *, check: bool = True) -> "Iterator[TextPiece]":
         """Yield the output's text as it is written, until it is over.
@@ -205,7 +162,6 @@ class Execution(Waitable[J]):
 
         return read_artifact(self._http, self.artifact_id)
 
-    @property
-    def routing(self) -> Routing | None:
-        """The router's decision, with every candidate and why it was kept or dropped."""
-        return self.record.routing
+    routing = Member[Routing | None](
+        "The router's decision, with every candidate and why it was kept or dropped."
+    )

@@ -36,7 +36,7 @@ class Handle(RecordView[R]):
     """A resource that can be read again."""
 
     resource = ""
-    model: type[Any]
+    record_type: type[Any]
 
     def __init__(self, http: HttpClient, record: R) -> None:
         super().__init__(record)
@@ -52,7 +52,9 @@ class Handle(RecordView[R]):
         return self._call("GET")
 
     def _call(self, method: str, what: str = "", **options: Any) -> Self:
-        self.record = self._http.request_record(self.model, method, f"{self.path}{what}", **options)
+        self.record = self._http.request_record(
+            self.record_type, method, f"{self.path}{what}", **options
+        )
         if method == "POST":
             wake_follower(self._http, self.path)
         return self
@@ -104,7 +106,7 @@ class Waitable(Handle[R]):
             texts: whether texts are told as they are written, of all nodes.
             beyond_end: whether it goes on once the work is over, as that may be taken up again.
         """
-        follower = find_follower(self._http, self.model, self.path)
+        follower = find_follower(self._http, self.record_type, self.path)
         return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
     @rename_arguments(timeout_s="timeout")
@@ -157,7 +159,9 @@ class Waitable(Handle[R]):
             if left <= 0:
                 return
             wait_s = min(LONG_POLL_S, max(1, int(left)))
-            self.record, was_held = self._http.request_end(self.model, self.path, wait_s, deadline)
+            self.record, was_held = self._http.request_end(
+                self.record_type, self.path, wait_s, deadline
+            )
             if not self.done and not was_held:
                 for event in self._http.request_events(
                     self.path, self._last_event, wait_s, deadline
@@ -198,7 +202,7 @@ class Waitable(Handle[R]):
             shown.add_text(change.node_id, change, restarts=change.restarts)
         else:
             shown.add_record(change)
-            if isinstance(change, self.model) and getattr(change, "id", "") == self.id:
+            if isinstance(change, self.record_type) and getattr(change, "id", "") == self.id:
                 self.record = change
                 return self.done
         return False

@@ -65,7 +65,7 @@ class Resource(Generic[H]):
         path = f"/{self.handle.resource}"
         made = self._wrap(
             self._http.request_record(
-                self.handle.model,
+                self.handle.record_type,
                 "POST",
                 path,
                 json=body,
@@ -88,7 +88,7 @@ class Resource(Generic[H]):
     ) -> H:
         path = f"/{self.handle.resource}/{id}"
         made = self._wrap(
-            self._http.request_record(self.handle.model, method, f"{path}{what}", json=body)
+            self._http.request_record(self.handle.record_type, method, f"{path}{what}", json=body)
         )
         if method == "POST":
             wake_follower(self._http, path)
@@ -116,10 +116,10 @@ class Resource(Generic[H]):
 
     def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
         records, following = self._http.request_page(
-            self.handle.model, f"/{self.handle.resource}", query
+            self.handle.record_type, f"/{self.handle.resource}", query
         )
         handles = [self._wrap(record) for record in records]
-        return Collection(handles, self._name, following, self.handle.model)
+        return Collection(handles, self._name, following, self.handle.record_type)
 
     def iterate(self, page: int = 50) -> Iterator[H]:
         """Yield all of them, newest first; each page is read when the one before is used up.

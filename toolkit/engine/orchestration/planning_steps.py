@@ -140,7 +140,7 @@ class PlanningSteps:
             raise WorkError(
                 error.code,
                 f"The checks of the results {reason}. Look at the results, and pass or fail them"
-                " by `task.review`.",
+                " by `task.submit_review`.",
             ) from None
         return steps.ISSUES.validate_json(answer)
 

@@ -215,7 +215,7 @@ class TaskReview(Panel):
             return
         issues = [line.strip() for line in str(self.issues.value).splitlines() if line.strip()]
         self._act(
-            lambda: self.task.review(
+            lambda: self.task.submit_review(
                 decision,
                 issues=issues,
                 node_id=self.node.value if decision == "retry" else None,

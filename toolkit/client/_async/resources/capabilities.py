@@ -1,14 +1,16 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from toolkit.client._async.capability_calls import AsyncCapabilityCalls
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._collections import Collection
+from toolkit.client._members import Member
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
+from toolkit.contract.capabilities import JobForm, Source
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
 from toolkit.display.records import html
@@ -21,37 +23,25 @@ if TYPE_CHECKING:
 class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
     """A capability."""
 
-    kind, resource, model = "Capability", "capabilities", capabilities.CapabilityRecord
+    noun, resource, record_type = "Capability", "capabilities", capabilities.CapabilityRecord
 
-    @property
-    def title(self) -> str:
-        """Its human label."""
-        return self.record.title
-
-    @property
-    def version(self) -> str:
-        """Its version."""
-        return self.record.version
-
-    @property
-    def description(self) -> str:
-        """A sentence on what it does."""
-        return self.record.description
-
-    @property
-    def status(self) -> str:
-        """`available`, or `planned`."""
-        return self.record.status
-
-    @property
-    def input_schema(self) -> JsonObject:
-        """The JSON schema of what it takes."""
-        return self.record.input_schema
-
-    @property
-    def output_schema(self) -> JsonObject:
-        """The JSON schema of what it answers."""
-        return self.record.output_schema
+    title = Member[str]("Its human label.")
+    version = Member[str]("Its version.")
+    description = Member[str]("A sentence on what it does.")
+    status = Member[Literal["available", "planned"]]("`available`, or `planned`.")
+    name = Member[str]("Its name, without the version.")
+    async_ = Member[bool]("True if it takes so long that runs of it are waited for.")
+    estimated_cost = Member[bool]("True if its cost can be estimated before it runs.")
+    invoke = Member[str]("The path that invokes it.")
+    job = Member[JobForm]("The form of its jobs.")
+    source = Member[Source]("Where it comes from.")
+    input = Member[JsonObject]("The fields of its input.")
+    output = Member[JsonObject]("The fields of its output.")
+    targets = Member[list[str]]("The providers that can serve it.")
+    accepts = Member[list[str]]("The media types that it takes from nodes before it.")
+    yields = Member[str]("The media type of its artifact.")
+    input_schema = Member[JsonObject]("The JSON schema of what it takes.")
+    output_schema = Member[JsonObject]("The JSON schema of what it answers.")
 
     def _render_html(self) -> str:
         row = flatten_record(self.record)

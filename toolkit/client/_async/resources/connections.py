@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Literal, Self
 
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._collections import Collection
+from toolkit.client._members import Member
 from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import connections
@@ -19,27 +21,24 @@ from toolkit.contract.suggestions import ask_meant
 class AsyncConnection(AsyncDeletable[connections.Connection]):
     """A provider connection."""
 
-    kind, resource, model = "Connection", "providers/connections", connections.Connection
+    noun, resource, record_type = "Connection", "providers/connections", connections.Connection
 
-    @property
-    def provider(self) -> str:
-        """The provider that it leads to."""
-        return self.record.provider
-
-    @property
-    def connection_type(self) -> str:
-        """The place its secret is in: the environment, or a secrets manager."""
-        return self.record.connection_type
-
-    @property
-    def secret_ref(self) -> str:
-        """The name of the secret, never the secret; empty for one that another account shares."""
-        return self.record.secret_ref
-
-    @property
-    def shared(self) -> bool:
-        """True if it is another account's, which shares it with this one."""
-        return self.record.shared
+    provider = Member[str]("The provider that it leads to.")
+    connection_type = Member[ConnectionType](
+        "The place its secret is in: the environment, or a secrets manager."
+    )
+    secret_ref = Member[str](
+        "The name of the secret, never the secret; empty for one that another account shares."
+    )
+    shared = Member[bool]("True if it is another account's, which shares it with this one.")
+    shared_with = Member[Literal["all"] | list[str] | None](
+        "The accounts that it is shared with, or `all`; its owner alone sees that."
+    )
+    overbilled = Member[list[str]](
+        "The models that billed more than was reserved: no budget has them until `trust`."
+    )
+    created_at = Member[datetime]("The time at which it was made.")
+    deleted = Member[bool]("True once it was deleted.")
 
     @property
     def warning(self) -> str | None:
@@ -152,7 +151,9 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
         """
         path = f"/{self.handle.resource}/{id}/share"
         params = drop_none(account=account)
-        record = await self._http.request_record(self.handle.model, "DELETE", path, params=params)
+        record = await self._http.request_record(
+            self.handle.record_type, "DELETE", path, params=params
+        )
         return self._wrap(record)
 
     async def discover(self) -> Collection[RecordView[DiscoveredVariable]]:

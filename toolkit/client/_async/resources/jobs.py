@@ -13,7 +13,7 @@ from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 class AsyncJob(AsyncExecution[jobs.Job]):
     """A job: a run's, a workflow node's, or one asked for on a compute."""
 
-    kind, resource, model = "Job", "jobs", jobs.Job
+    noun, resource, record_type = "Job", "jobs", jobs.Job
 
     @property
     def run_id(self) -> str:

@@ -1,11 +1,12 @@
 """`client.plans`: objectives planned and not done."""
 
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._graph_view import GraphView, make_planned_nodes
+from toolkit.client._members import Member
 from toolkit.client._objective import HasObjective
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import plans, workflows
@@ -20,43 +21,25 @@ MODEL_PLANNING_S = 180.0
 class AsyncPlan(GraphView, AsyncHandle[plans.Plan], HasObjective[plans.Plan]):
     """A plan."""
 
-    kind, resource, model = "Plan", "plans", plans.Plan
+    noun, resource, record_type = "Plan", "plans", plans.Plan
     planned = True
 
-    @property
-    def nodes(self) -> list[plans.PlanNode]:
-        """The nodes that it would run, each with the reason for it."""
-        return self.record.nodes
-
-    @property
-    def deliverables(self) -> list[str]:
-        """The nodes whose results were asked for."""
-        return self.record.deliverables
-
-    @property
-    def executable(self) -> bool:
-        """True if it can be run as it stands."""
-        return self.record.executable
-
-    @property
-    def estimated_cost_usd(self) -> plans.CostRange:
-        """The least, the expected and the most US dollars; none where a price is unknown."""
-        return self.record.estimated_cost_usd
-
-    @property
-    def reading(self) -> plans.PlanReading:
-        """How much of the objective was understood, and the words that were not."""
-        return self.record.reading
-
-    @property
-    def cost_usd(self) -> float:
-        """The US dollars that planning it cost: a language model's tokens."""
-        return self.record.cost_usd
-
-    @property
-    def rationale(self) -> str:
-        """The reasons for it, in a few sentences."""
-        return self.record.rationale
+    nodes = Member[list[plans.PlanNode]](
+        "The nodes that it would run, each with the reason for it."
+    )
+    deliverables = Member[list[str]]("The nodes whose results were asked for.")
+    planner = Member[Literal["rules", "llm"]](
+        "What planned it: `rules`, or `llm` for a language model."
+    )
+    executable = Member[bool]("True if it can be run as it stands.")
+    estimated_cost_usd = Member[plans.CostRange](
+        "The least, the expected and the most US dollars; none where a price is unknown."
+    )
+    reading = Member[plans.PlanReading](
+        "How much of the objective was understood, and the words that were not."
+    )
+    cost_usd = Member[float]("The US dollars that planning it cost: a language model's tokens.")
+    rationale = Member[str]("The reasons for it, in a few sentences.")
 
     def __repr__(self) -> str:
         told = super().__repr__().removesuffix(">")

@@ -2,6 +2,7 @@
 
 from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
 from toolkit.client._async.resource import AsyncDeletableResource
+from toolkit.client._members import Member
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
@@ -9,7 +10,10 @@ from toolkit.contract import storage
 class AsyncStorage(AsyncInfrastructureHandle[storage.Storage]):
     """A network volume."""
 
-    kind, resource, model = "Storage", "storage", storage.Storage
+    noun, resource, record_type = "Storage", "storage", storage.Storage
+
+    size_gb = Member[int]("The size, in gigabytes.")
+    data_center = Member[str]("The data center that it is in.")
 
 
 class AsyncStorages(AsyncDeletableResource[AsyncStorage]):

@@ -7,6 +7,7 @@ from typing import Self
 from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
+from toolkit.client._members import Member
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
 from toolkit.client._record_view import ReviewView
 from toolkit.client._wire.messages import drop_none, make_annotation
@@ -14,6 +15,7 @@ from toolkit.contract import tasks
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.plans import Constraints
 from toolkit.display.records.attempt_view import list_attempts
 from toolkit.display.records.attempts import render_attempts
 
@@ -21,7 +23,7 @@ from toolkit.display.records.attempts import render_attempts
 class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
-    kind, resource, model = "Task", "tasks", tasks.Task
+    noun, resource, record_type = "Task", "tasks", tasks.Task
     ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
     facts = (
         "objective", "status", "missing", "question", "artifact_ids",
@@ -30,7 +32,7 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
     )  # fmt: skip
 
     @property
-    def last_review(self) -> ReviewView | None:
+    def review(self) -> ReviewView | None:
         """The last verdict, the reviewer's or a person's."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
@@ -44,100 +46,58 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
         """The artifact of the best attempt so far; empty until one made something."""
         return self.record.best_artifact_id or ""
 
-    @property
-    def attempts(self) -> list[tasks.TaskAttempt]:
-        """Every workflow that was run, oldest first: what it made, and the last verdict on it."""
-        return self.record.attempts
-
-    @property
-    def llm_job_ids(self) -> list[str]:
-        """The jobs by which a language model planned it or judged its results."""
-        return self.record.llm_job_ids
-
-    @property
-    def final_attempt(self) -> int | None:
-        """Which of its attempts it delivers, counted from 1; none until its review has passed."""
-        return self.record.final_attempt
-
-    @property
-    def plan_given(self) -> bool:
-        """True if its plan was given with it."""
-        return self.record.plan_given
-
-    @property
-    def answers(self) -> list[tasks.TaskAnswer]:
-        """What a person has answered to its questions so far."""
-        return self.record.answers
-
-    @property
-    def question(self) -> str | None:
-        """What has to be answered before it goes on, if anything: `task.resume(answer=…)`."""
-        return self.record.question
+    attempts = Member[list[tasks.TaskAttempt]](
+        "Every workflow that was run, oldest first: what it made, and the last verdict on it."
+    )
+    llm_job_ids = Member[list[str]](
+        "The jobs by which a language model planned it or judged its results."
+    )
+    final_attempt = Member[int | None](
+        "Which of its attempts it delivers, counted from 1; none until its review has passed."
+    )
+    plan_given = Member[bool]("True if its plan was given with it.")
+    constraints = Member[Constraints]("The limits that it keeps to.")
+    agent = Member[tasks.AgentCall | None](
+        "The agent that it is a run of, with the input of that run."
+    )
+    answers = Member[list[tasks.TaskAnswer]]("What a person has answered to its questions so far.")
+    question = Member[str | None](
+        "What has to be answered before it goes on, if anything: `task.resume(answer=…)`."
+    )
 
     @property
     def workflow_id(self) -> str:
         """The workflow that was run last; empty until there is one."""
         return self.record.workflow_id or ""
 
-    @property
-    def workflow_ids(self) -> list[str]:
-        """Every workflow that was run for it, oldest first."""
-        return self.record.workflow_ids
+    workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
 
     @property
     def plan_id(self) -> str:
         """The plan that it follows; empty until there is one."""
         return self.record.plan_id or ""
 
-    @property
-    def artifact_ids(self) -> dict[str, str]:
-        """The artifacts that it delivers, by node id."""
-        return self.record.artifact_ids
+    artifact_ids = Member[dict[str, str]]("The artifacts that it delivers, by node id.")
 
     @property
     def reviews(self) -> list[ReviewView]:
         """Every verdict, oldest first."""
         return [ReviewView(one) for one in self.record.reviews]
 
-    @property
-    def review_attempts(self) -> int:
-        """Times that a review had it run again."""
-        return self.record.review_attempts
-
-    @property
-    def estimated_cost_usd(self) -> float | None:
-        """US dollars that it was expected to cost; none where a price is unknown."""
-        return self.record.estimated_cost_usd
-
-    @property
-    def cost_usd(self) -> float | None:
-        """US dollars that its workflows cost together; none where a price is unknown."""
-        return self.record.cost_usd
-
-    @property
-    def cost_incurred_usd(self) -> float:
-        """US dollars that were paid in all, for failed attempts and retries too."""
-        return self.record.cost_incurred_usd
-
-    @property
-    def warnings(self) -> list[str]:
-        """What went wrong in its last workflow and did not stop it."""
-        return self.record.warnings
-
-    @property
-    def error(self) -> ErrorInfo | None:
-        """The error, if there was any."""
-        return self.record.error
-
-    @property
-    def status_detail(self) -> str | None:
-        """A word on what it waits for, where there is one."""
-        return self.record.status_detail
-
-    @property
-    def completed_at(self) -> datetime | None:
-        """The time at which it was over; none until then."""
-        return self.record.completed_at
+    review_attempts = Member[int]("Times that a review had it run again.")
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where a price is unknown."
+    )
+    cost_usd = Member[float | None](
+        "US dollars that its workflows cost together; none where a price is unknown."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
+    error = Member[ErrorInfo | None]("The error, if there was any.")
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     async def workflow(self, id: str | None = None) -> AsyncWorkflowRun:
         """Read a workflow that was run for it.
@@ -163,7 +123,7 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
             raise RequestError(ErrorCode.NOT_FOUND, f"{self.id} has no plan yet: wait for it.")
         return await AsyncPlans(self._http).get(self.plan_id)
 
-    async def review(
+    async def submit_review(
         self,
         decision: Decision,
         *,
@@ -265,7 +225,7 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
         task.is_streamed = stream
         return task
 
-    async def review(
+    async def submit_review(
         self,
         id: str,
         decision: Decision,

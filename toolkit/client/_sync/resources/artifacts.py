@@ -1,10 +1,12 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.artifacts`: the files that went in and came out."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
 from toolkit.client._graph_view import LineageView
+from toolkit.client._members import Member
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.resource import DeletableResource
@@ -20,38 +22,22 @@ MAX_INLINE_BYTES = 4 * 1024 * 1024
 class Artifact(Deletable[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
-    kind, resource, model = "Artifact", "artifacts", artifacts.Artifact
+    noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
     _cached_bytes: bytes | None = None
 
-    @property
-    def media_type(self) -> str:
-        """Its media type, such as `image/png`."""
-        return self.record.media_type
-
-    @property
-    def size_bytes(self) -> int:
-        """Its size."""
-        return self.record.size_bytes
-
-    @property
-    def sha256(self) -> str:
-        """The SHA-256 of its bytes."""
-        return self.record.sha256
-
-    @property
-    def filename(self) -> str:
-        """The name under which it is saved."""
-        return self.record.filename
+    media_type = Member[str]("Its media type, such as `image/png`.")
+    size_bytes = Member[int]("Its size.")
+    sha256 = Member[str]("The SHA-256 of its bytes.")
+    filename = Member[str]("The name under which it is saved.")
+    created_at = Member[datetime]("The time at which it was made.")
+    deleted = Member[bool]("True once its bytes were deleted.")
 
     @property
     def job_id(self) -> str:
         """The job that made it; empty for one that was uploaded."""
         return self.record.job_id or ""
 
-    @property
-    def metadata(self) -> JsonObject:
-        """The metadata that is known of it."""
-        return self.record.metadata
+    metadata = Member[JsonObject]("The metadata that is known of it.")
 
     @property
     def is_small(self) -> bool:

@@ -4,6 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
+from toolkit.client._members import Member
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
@@ -22,8 +23,13 @@ M = TypeVar("M", bound="BaseModel")
 class Run(Execution[runs.Run], Annotated[runs.Run]):
     """A run."""
 
-    kind, resource, model = "Run", "runs", runs.Run
+    noun, resource, record_type = "Run", "runs", runs.Run
     facts = (*Execution.facts, "tags", "note")
+
+    target = Member[RunTarget]("`capability`, or `agent`.")
+    job_id = Member[str | None]("The job of it; none for an agent's run.")
+    compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
+    run_id = Member[str | None]("The run that the job of it belongs to.")
 
     @property
     def task_id(self) -> str:

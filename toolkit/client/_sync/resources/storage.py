@@ -1,6 +1,7 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.storage`: network volumes."""
 
+from toolkit.client._members import Member
 from toolkit.client._sync.infrastructure import InfrastructureHandle
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
@@ -10,7 +11,10 @@ from toolkit.contract import storage
 class Storage(InfrastructureHandle[storage.Storage]):
     """A network volume."""
 
-    kind, resource, model = "Storage", "storage", storage.Storage
+    noun, resource, record_type = "Storage", "storage", storage.Storage
+
+    size_gb = Member[int]("The size, in gigabytes.")
+    data_center = Member[str]("The data center that it is in.")
 
 
 class Storages(DeletableResource[Storage]):

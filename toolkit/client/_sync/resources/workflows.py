@@ -9,6 +9,7 @@ from typing_extensions import deprecated
 
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
+from toolkit.client._members import Member
 from toolkit.client._record_list import RecordList
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.node import WorkflowNode
@@ -16,6 +17,7 @@ from toolkit.client._wire.messages import drop_none
 from toolkit.contract import workflows
 from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.jobs import Options
 from toolkit.display.workflow.boxes import format_workflow_cost
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
-    kind, resource, model = "Workflow", "workflows", workflows.WorkflowRecord
+    noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
     @property
     def nodes(self) -> list[workflows.Node]:
@@ -37,70 +39,43 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
         """Return a node, with what it made: `wf["copy"].text`."""
         return WorkflowNode.of(super().__getitem__(key), self._http)
 
-    @property
-    def cost_usd(self) -> float | None:
-        """US dollars that its completed jobs cost together; none where a price is unknown."""
-        return self.record.cost_usd
-
-    @property
-    def estimated_cost_usd(self) -> float | None:
-        """US dollars that it was expected to cost; none where a price is unknown."""
-        return self.record.estimated_cost_usd
-
-    @property
-    def cost_incurred_usd(self) -> float:
-        """US dollars that were paid in all, for failed attempts and retries too."""
-        return self.record.cost_incurred_usd
-
-    @property
-    def name(self) -> str:
-        """The name that it was given."""
-        return self.record.name
-
-    @property
-    def error(self) -> ErrorInfo | None:
-        """The first error, if there was any."""
-        return self.record.error
+    cost_usd = Member[float | None](
+        "US dollars that its completed jobs cost together; none where a price is unknown."
+    )
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where a price is unknown."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    name = Member[str]("The name that it was given.")
+    options = Member[Options]("The options that all of its nodes share.")
+    endpoint_id = Member[str | None]("The endpoint that its GPU work runs at, if one was named.")
+    compute_id = Member[str | None]("The compute that its GPU work runs on, if one was named.")
+    max_retries = Member[int]("The most retries of each node.")
+    forked_from = Member[str | None]("The workflow whose results it starts from.")
+    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    error = Member[ErrorInfo | None]("The first error, if there was any.")
 
     @property
     def task_id(self) -> str:
         """The task that it was made for; empty for one of its own."""
         return self.record.task_id or ""
 
-    @property
-    def sink_artifact_ids(self) -> dict[str, str]:
-        """The artifact of every node that nothing depends on, by node id."""
-        return self.record.sink_artifact_ids
-
-    @property
-    def status_detail(self) -> str | None:
-        """A word on what it waits for, where there is one."""
-        return self.record.status_detail
-
-    @property
-    def created_at(self) -> datetime:
-        """The time at which it was asked for."""
-        return self.record.created_at
-
-    @property
-    def completed_at(self) -> datetime | None:
-        """The time at which it was over; none until then."""
-        return self.record.completed_at
+    sink_artifact_ids = Member[dict[str, str]](
+        "The artifact of every node that nothing depends on, by node id."
+    )
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     @property
     def latency_ms(self) -> int:
         """Wall time from submit to completion, in milliseconds; 0 until then."""
         return self.record.latency_ms or 0
 
-    @property
-    def retries(self) -> int:
-        """Node retries across the workflow."""
-        return self.record.retries
-
-    @property
-    def warnings(self) -> list[str]:
-        """What went wrong and did not stop it: optional nodes that failed."""
-        return self.record.warnings
+    retries = Member[int]("Node retries across the workflow.")
+    warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
 
     @property
     def final_artifact_id(self) -> str:
@@ -153,7 +128,7 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
             RequestError: `INVALID_REQUEST` for a node that does not run again.
         """
         body = {"from_node": from_node, "overrides": dict(overrides or {})}
-        made = self._http.request_record(self.model, "POST", f"{self.path}/fork", json=body)
+        made = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
         self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
 

@@ -1,0 +1,35 @@
+"""Members of a record as attributes of what wraps it."""
+
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
+
+T = TypeVar("T")
+
+
+class Member(property, Generic[T]):
+    """A property that returns the member of the same name of `record`.
+
+    `Member[T]` says the type of the member, which type checkers then know.
+
+    Args:
+        doc: what the member is.
+    """
+
+    def __init__(self, doc: str) -> None:
+        super().__init__(self._read, doc=doc)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Take the name that it is assigned to."""
+        self._name = name
+
+    def _read(self, view: Any) -> Any:
+        return getattr(view.record, self._name)
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, instance: None, owner: type, /) -> Self: ...
+
+        @overload
+        def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...
+
+        def __get__(self, instance: Any, owner: type | None = None, /) -> Self | T: ...
