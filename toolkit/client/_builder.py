@@ -7,7 +7,7 @@ from toolkit.client._function_nodes import NodeRef, make_function_node, warn_of_
 from toolkit.client._graph_view import GraphView, make_planned_nodes
 from toolkit.client._options import check_options, document_options
 from toolkit.client._output_model import add_output_schema
-from toolkit.client._wire.messages import drop_none
+from toolkit.client._wire.messages import check_input, check_values, drop_none
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.run_options import (
     PLACEMENT_OPTIONS,
@@ -109,9 +109,11 @@ class Workflow(GraphView, RunOptionAttributes):
         upstream = [node.id if isinstance(node, NodeRef) else node for node in depends_on]
         if id in known:
             raise _make_workflow_error(f"`{id}` is the id of another node; choose a new one.")
+        check_input({} if input is None else input)
         given: dict[str, object] = {**(input or {}), **fields}
         called: RegisteredFunction | None = None
         if isinstance(capability, str):
+            _check_fields(id, given)
             given = dict(add_output_schema(given, output_model))
         else:
             made = make_function_node(id, capability, upstream, given)
@@ -201,6 +203,24 @@ class Workflow(GraphView, RunOptionAttributes):
             f"<Workflow {self.name}: {nodes} node{'s' * (nodes != 1)}, "
             f"{edges} dependenc{'y' if edges == 1 else 'ies'}>"
         )
+
+
+def _check_fields(id: str, given: Mapping[str, object]) -> None:
+    """Refuse a node as the value of a field, and values that JSON cannot hold.
+
+    Raises:
+        RequestError: `INVALID_WORKFLOW` for a node.
+        TypeError: for a value of another type.
+    """
+    for field, value in given.items():
+        nodes = value if isinstance(value, list | tuple) else [value]
+        named = [one.id for one in nodes if isinstance(one, NodeRef)]
+        if named:
+            raise _make_workflow_error(
+                f"`{field}` of `{id}` takes a value, not a node: `depends_on={named}` hands the"
+                " artifact of a node to this one."
+            )
+    check_values(given, id)
 
 
 def _make_workflow_error(message: str) -> RequestError:

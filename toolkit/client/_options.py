@@ -88,6 +88,35 @@ def check_fields(call: F) -> F:
     return cast("F", checked)
 
 
+def check_arguments(hint: str) -> Callable[[F], F]:
+    """Have a call tell arguments that do not fit in one line, with a hint.
+
+    Args:
+        hint: what to call instead.
+
+    >>> @check_arguments("give two")
+    ... def add(a: int, b: int) -> int: ...
+    >>> add(1, 2, 3)
+    Traceback (most recent call last):
+    toolkit.contract.short_tracebacks.ArgumentError: too many positional arguments: give two
+    """
+
+    def decorate(call: F) -> F:
+        signature = inspect.signature(call)
+
+        @wraps(call)
+        def checked(*args: object, **given: object) -> object:
+            try:
+                signature.bind(*args, **given)
+            except TypeError as error:
+                raise ArgumentError(f"{error}: {hint}") from None
+            return call(*args, **given)
+
+        return cast("F", checked)
+
+    return decorate
+
+
 def check_options(
     options: Mapping[str, object],
     known: Collection[str] = RUN_OPTIONS,

@@ -5,29 +5,53 @@ from string import Formatter
 from typing import Any, cast
 
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.contract.suggestions import explain_unknown
 
+TEXT_COLUMN = "text"  # of rows that are texts
 _FORMATTER = Formatter()
 
 
-def read_rows(rows: Any) -> tuple[list[dict[str, object]], Any]:
-    """Return the rows of a table or of any iterable of mappings, and the index they have.
+def read_rows(rows: Any) -> tuple[list[dict[str, object]], list[str], Any]:
+    """Return the rows of a table or of any iterable of mappings or texts.
+
+    Texts have one column, `text`.
 
     Args:
-        rows: a DataFrame of pandas or polars, or mappings.
+        rows: a DataFrame or Series of pandas or polars, mappings, or texts.
 
     Returns:
-        the rows, and the index of a pandas frame, or none.
+        the rows, the columns, and the index of pandas, or none.
 
     Raises:
-        TypeError: for rows that are no mappings.
+        TypeError: for rows that are neither mappings nor texts.
     """
-    if hasattr(rows, "columns") and hasattr(rows, "index"):
-        return cast("list[dict[str, object]]", rows.to_dict("records")), rows.index
-    found = rows.to_dicts() if hasattr(rows, "to_dicts") else list(cast("Iterable[Any]", rows))
-    if not all(isinstance(row, Mapping) for row in found):
-        raise TypeError("rows are a DataFrame or mappings, such as a list of dicts")
-    return [dict(row) for row in found], None
+    index = getattr(rows, "index", None) if hasattr(rows, "to_dict") else None
+    if isinstance(rows, str | bytes | Mapping):
+        raise _make_rows_error(rows)
+    if hasattr(rows, "columns") and index is not None:
+        found: Sequence[Any] = rows.to_dict("records")
+    elif hasattr(rows, "to_dicts"):
+        found = rows.to_dicts()
+    else:
+        try:
+            found = list(cast("Iterable[Any]", rows))
+        except TypeError:
+            raise _make_rows_error(rows) from None
+    shaped = [{TEXT_COLUMN: row} if isinstance(row, str) else row for row in found]
+    for row in shaped:
+        if not isinstance(row, Mapping):
+            raise _make_rows_error(row)
+    columns = getattr(rows, "columns", None)
+    names = [key for row in shaped for key in row] if columns is None else list(columns)
+    return [dict(row) for row in shaped], list(dict.fromkeys(map(str, names))), index
+
+
+def _make_rows_error(given: object) -> ArgumentError:
+    return ArgumentError(
+        "rows are a DataFrame, a list of mappings, or a list or Series of texts,"
+        f" not a {type(given).__name__}"
+    )
 
 
 def list_placeholders(template: str) -> list[str]:

@@ -19,6 +19,7 @@ from toolkit.contract.suggestions import truncate_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 
 MAX_MESSAGE = 1_000  # characters
@@ -181,7 +182,29 @@ class ServiceTimeoutError(ServiceError, TimeoutError):
 
 
 class WorkError(ToolkitError):
-    """Work that was accepted ended badly."""
+    """Work that was accepted ended badly.
+
+    Attributes:
+        work: the `Run`, `Job`, `WorkflowRun` or `Task` that a client waited for; None elsewhere,
+            and in another process that the error was sent to.
+        next_call: the call of a client that continues it, or reads it where nothing can; "" where
+            no client waited for it.
+    """
+
+    work: "Any" = None
+    next_call = ""
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *self._list_next()])
+
+    def _list_lines(self) -> list[str]:
+        return [*super()._list_lines(), *self._list_next()]
+
+    def _list_next(self) -> list[str]:
+        return [f"  {self.next_call}"] if self.next_call else []
+
+    def _list_members(self) -> "dict[str, Any]":
+        return {name: value for name, value in super()._list_members().items() if name != "work"}
 
 
 def get_error_class(code: ErrorCode) -> type[ToolkitError]:

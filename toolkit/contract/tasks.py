@@ -13,6 +13,7 @@ from toolkit.contract.workflows import NodeCreate, NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
 FINAL_TASK_STATUSES: frozenset[str] = frozenset({"completed", "failed"})
+MAX_REVIEW_RETRIES = 2  # times that reviews have a task run again
 Issue = Annotated[str, Field(min_length=1, max_length=1_000)]
 Answer = Annotated[str, Field(min_length=1, max_length=2_000, pattern=r"\S")]
 PERSON_REVIEWER = "person"  # who reviews where it is not the checks

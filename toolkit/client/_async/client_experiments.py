@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from toolkit.client._async.client_resources import AsyncClientResources
-from toolkit.client._options import check_options
+from toolkit.client._options import check_arguments, check_options
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
 
@@ -24,7 +24,7 @@ class AsyncClientExperiments(AsyncClientResources):
     async def map(
         self,
         name: str,
-        rows: "pd.DataFrame | Iterable[Mapping[str, object]]",
+        rows: "pd.DataFrame | pd.Series[Any] | Iterable[Mapping[str, object] | str]",
         *,
         output_model: "type[BaseModel] | None" = None,
         max_cost_usd: float | None = None,
@@ -42,7 +42,7 @@ class AsyncClientExperiments(AsyncClientResources):
 
         Args:
             name: a capability, or `name@version`.
-            rows: a DataFrame, or mappings.
+            rows: a DataFrame, or mappings; or texts (a list or a Series), as a column `text`.
             output_model: a pydantic model that each answer has to fit; its fields are columns.
             max_cost_usd: one budget over all rows, paid now or before. Runs in flight count with
                 their maximum cost, no matter which call began them. A row that the rest may not
@@ -70,8 +70,9 @@ class AsyncClientExperiments(AsyncClientResources):
 
         if concurrency < 1:
             raise ValueError("concurrency is at least 1")
-        found, index = read_rows(rows)
-        check_columns(fields, list(dict.fromkeys(str(key) for row in found for key in row)))
+        found, columns, index = read_rows(rows)
+        if found or columns:
+            check_columns(fields, columns)
         chosen = cast("RunOptions", {"cache": True, **(options or {})})
         check_options(chosen)
         budget = RowBudget(max_cost_usd)
@@ -92,6 +93,7 @@ class AsyncClientExperiments(AsyncClientResources):
         frame.attrs["tag"] = mapper.tag
         return frame
 
+    @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` has many")
     async def compare(
         self,
         a: "str | AsyncExecution[Any] | AsyncWorkflowRun | AsyncTask",

@@ -21,7 +21,7 @@ from toolkit.client._record_view import (
 from toolkit.client._text_pieces import TextPiece
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError, WorkError
 from toolkit.contract.events import Event
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.display.progress import ProgressMode
@@ -212,8 +212,14 @@ class AsyncWaitable(AsyncHandle[R]):
     def _raise_if_failed(self) -> Self:
         error = getattr(self.record, "error", None)
         if self.status in self.failed and error is not None:
-            raise error.to_exception(of_work=True)
+            failure: WorkError = error.to_exception(of_work=True)
+            failure.work, failure.next_call = self, self._format_next_call()
+            raise failure
         return self
+
+    def _format_next_call(self) -> str:
+        """Format the call that continues work that ended badly; that reads it where none can."""
+        return f'client.{self.resource}.get("{self.id}")'
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self.wait().__await__()

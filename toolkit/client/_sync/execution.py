@@ -31,7 +31,20 @@ class Execution(Waitable[J]):
         "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
     )  # fmt: skip
 
-    output = Member[Any]("The output of the capability; none until it is completed.")
+    @property
+    def output(self) -> Any:
+        """The output of the capability; none if it failed or was cancelled.
+
+        Raises:
+            RequestError: `CONFLICT` until it is over.
+        """
+        self._check_done()
+        return self.record.output
+
+    def _check_done(self) -> None:
+        if not self.done:
+            message = f"{self.id} is {self.status}: call `.wait()` first."
+            raise RequestError(ErrorCode.CONFLICT, message)
 
     def parse(self, model: "type[M]") -> M:
         """Make an instance of a pydantic model of its answer, once it is completed.
@@ -46,9 +59,6 @@ class Execution(Waitable[J]):
         from toolkit.client._output_model import parse_output
 
         self._raise_if_failed()
-        if not self.done:
-            message = f"{self.id} is {self.status}: wait for it first."
-            raise RequestError(ErrorCode.CONFLICT, message)
         return parse_output(model, self.output, self.id)
 
     @property

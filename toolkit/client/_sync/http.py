@@ -13,6 +13,7 @@ import httpx
 from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
 from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
 from toolkit.client._wire.messages import (
+    check_values,
     encode_body,
     make_headers,
     make_preference_header,
@@ -130,21 +131,26 @@ class HttpClient:
 
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
+            TypeError: JSON cannot hold a value of the body.
         """
-        request = self._client.build_request(
-            method,
-            f"{self.url}{path}",
-            json=json,
-            params=params,
-            files=files,
-            headers={
-                **self._headers,
-                **make_idempotency_header(method, path, self._transport, json),
-                **make_preference_header(prefer_wait_s, watches_text=watches_text),
-                **(headers or {}),
-            },
-            timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
-        )
+        try:
+            request = self._client.build_request(
+                method,
+                f"{self.url}{path}",
+                json=json,
+                params=params,
+                files=files,
+                headers={
+                    **self._headers,
+                    **make_idempotency_header(method, path, self._transport, json),
+                    **make_preference_header(prefer_wait_s, watches_text=watches_text),
+                    **(headers or {}),
+                },
+                timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
+            )
+        except TypeError:
+            check_values(json)
+            raise
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
         retries = RetrySchedule(
             method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline

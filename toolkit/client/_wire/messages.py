@@ -9,6 +9,7 @@ import httpx
 
 from toolkit.client._wire.errors import make_foreign_error
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.profiles.resolution import ServerAccess
 from toolkit.profiles.secret import find_key_fault
 
@@ -60,7 +61,12 @@ def make_run_body(
     options: Mapping[str, object],
     target: str = "capability",
 ) -> dict[str, object]:
-    """Make the body that asks for a run, or for the choice that one would get."""
+    """Make the body that asks for a run, or for the choice that one would get.
+
+    Raises:
+        TypeError: the input is no mapping.
+    """
+    check_input(given)
     return {
         "target": target,
         "name": name,
@@ -68,6 +74,19 @@ def make_run_body(
         "options": dict(options),
         **drop_none(version=version),
     }
+
+
+def check_input(given: object) -> None:
+    """Refuse an input that is no mapping of fields.
+
+    Raises:
+        TypeError: for anything else.
+    """
+    if not isinstance(given, Mapping):
+        raise ArgumentError(
+            'the input is a mapping of fields, as in {"objective": "A line on tides"},'
+            f" not a {type(given).__name__}"
+        )
 
 
 def make_annotation(tags: Sequence[str] | None, note: str | None) -> dict[str, object]:
@@ -104,7 +123,35 @@ def encode_body(body: object) -> bytes:
         ValueError: for a number that JSON cannot say.
         TypeError: for a value that it cannot.
     """
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    try:
+        text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except TypeError:
+        check_values(body)
+        raise
+    return text.encode()
+
+
+def check_values(value: object, path: str = "") -> None:
+    """Refuse a value that JSON cannot hold.
+
+    Args:
+        value: what is to be sent.
+        path: where it is, as `input.objective`.
+
+    Raises:
+        TypeError: it has a value of another type, which is named with its place.
+    """
+    if isinstance(value, Mapping):
+        parts = [(str(name), one) for name, one in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [(str(place), one) for place, one in enumerate(value)]
+    elif value is None or isinstance(value, str | int | float):
+        return
+    else:
+        kind = type(value).__name__
+        raise ArgumentError(f"`{path}` is a {kind}, and a field takes values of JSON alone")
+    for name, one in parts:
+        check_values(one, f"{path}.{name}" if path else name)
 
 
 def parse_envelope(response: httpx.Response) -> Any:

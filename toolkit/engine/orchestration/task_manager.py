@@ -9,6 +9,7 @@ from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
 from toolkit.contract.plans import Plan, PlanNode
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
+    MAX_REVIEW_RETRIES,
     RecommendedAction,
     Task,
     TaskCreate,
@@ -39,8 +40,6 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
 from toolkit.planning.review.reviewer import judge_issues
 from toolkit.store import AccountScope, AppendEvent, Change, Lease, StoreUnavailableError
-
-MAX_REVIEW_RETRIES = 2
 
 
 class TaskManager:

@@ -7,6 +7,7 @@ import ipywidgets
 import traitlets
 
 from toolkit.client import Job, Run
+from toolkit.contract.short_tracebacks import ArgumentError
 from toolkit.display.text import format_total
 from toolkit.notebook import widget_html
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
@@ -36,6 +37,10 @@ class RunTable(Panel):
     descending = traitlets.Bool(True)
 
     def __init__(self, runs: Iterable[Run | Job]) -> None:
+        if not isinstance(runs, Iterable):
+            raise ArgumentError(
+                f"give the runs, such as client.runs.list(), not a {type(runs).__name__}"
+            )
         self.runs = list(runs)
         columns = [(column.replace("_", " "), column) for column in COLUMNS]
         self.by = make_labelled(ipywidgets.Dropdown, "sort by", options=columns, value=self.order)

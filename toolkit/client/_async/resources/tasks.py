@@ -9,6 +9,7 @@ from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
 from toolkit.client._members import Member
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
+from toolkit.client._options import check_arguments
 from toolkit.client._record_view import ReviewView
 from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.contract import tasks
@@ -153,6 +154,11 @@ class AsyncTask(AsyncAnnotated[tasks.Task], HasObjective[tasks.Task]):
         body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return await self._call("POST", "/reviews", json=body)
 
+    def _format_next_call(self) -> str:
+        if not self.workflow_id or self.review_attempts >= tasks.MAX_REVIEW_RETRIES:
+            return super()._format_next_call()
+        return f'client.tasks.submit_review("{self.id}", "retry").wait()'
+
     async def resume(self, answer: str | None = None) -> Self:
         """Take it back to planning, once what blocked it is there.
 
@@ -174,6 +180,7 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
 
     handle = AsyncTask
 
+    @check_arguments("`plans.create(objective)` makes a plan alone, `tasks.create(plan=…)` runs it")
     async def create(
         self,
         objective: str | None = None,

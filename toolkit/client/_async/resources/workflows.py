@@ -106,6 +106,9 @@ class AsyncWorkflowRun(GraphView, AsyncAnnotated[workflows.WorkflowRecord]):
 
         return await read_artifact(self._http, self[node_id].artifact_id)
 
+    def _format_next_call(self) -> str:
+        return f'client.workflows.retry("{self.id}").wait()'
+
     async def retry(self) -> Self:
         """Run it again from its failed nodes on; its id and its results stay.
 

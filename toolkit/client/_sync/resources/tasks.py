@@ -7,6 +7,7 @@ from typing import Self
 
 from toolkit.client._members import Member
 from toolkit.client._objective import HasObjective, PlanSource, make_task_body
+from toolkit.client._options import check_arguments
 from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.resources.plans import Plan, Plans
@@ -154,6 +155,11 @@ class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
         body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", "/reviews", json=body)
 
+    def _format_next_call(self) -> str:
+        if not self.workflow_id or self.review_attempts >= tasks.MAX_REVIEW_RETRIES:
+            return super()._format_next_call()
+        return f'client.tasks.submit_review("{self.id}", "retry").wait()'
+
     def resume(self, answer: str | None = None) -> Self:
         """Take it back to planning, once what blocked it is there.
 
@@ -175,6 +181,7 @@ class Tasks(AnnotatedResource[Task]):
 
     handle = Task
 
+    @check_arguments("`plans.create(objective)` makes a plan alone, `tasks.create(plan=…)` runs it")
     def create(
         self,
         objective: str | None = None,

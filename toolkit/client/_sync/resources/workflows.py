@@ -107,6 +107,9 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
 
         return read_artifact(self._http, self[node_id].artifact_id)
 
+    def _format_next_call(self) -> str:
+        return f'client.workflows.retry("{self.id}").wait()'
+
     def retry(self) -> Self:
         """Run it again from its failed nodes on; its id and its results stay.
 

@@ -4,6 +4,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import (
     FINAL_TASK_STATUSES,
+    MAX_REVIEW_RETRIES,
     PERSON_REVIEWER,
     Criteria,
     RecommendedAction,
@@ -22,7 +23,6 @@ from toolkit.engine.orchestration.reviewing.task_attempts import (
     record_attempt,
 )
 from toolkit.engine.orchestration.task_manager import (
-    MAX_REVIEW_RETRIES,
     TaskManager,
     make_error_info,
 )
