@@ -172,6 +172,20 @@ def test_a_route_is_explained(toolkit: Invoke) -> None:
     assert "reason" in shown.stdout
 
 
+def test_a_route_explains_that_the_default_provider_wins(toolkit: Invoke) -> None:
+    """Given providers with higher scores than the default one, then its reason names the option."""
+    toolkit("connections", "create", "openai", "environment", "OPENAI_API_KEY")
+    asked = ("route", "llm.generate", "objective=One line on tea")
+    found = json.loads(toolkit(*asked, "--json").stdout)["candidates"]
+    first, *others = [one for one in found if not one["excluded"]]
+    assert max(one["score"] for one in others) > first["score"]
+    assert "the default provider" in first["reason"]
+    assert "optimize_for" in first["reason"]
+    assert first["reason"] in toolkit(*asked).stdout
+    alone = json.loads(toolkit(*asked, "--provider", "minimax", "--json").stdout)["candidates"]
+    assert "optimize_for" not in alone[0]["reason"]
+
+
 def test_two_runs_are_compared(toolkit: Invoke) -> None:
     """Given runs that differ in a title, then that is printed, and with --json every fact."""
     ids = [
