@@ -174,7 +174,8 @@ def test_a_route_is_explained(toolkit: Invoke) -> None:
 
 def test_a_route_explains_that_the_default_provider_wins(toolkit: Invoke) -> None:
     """Given providers with higher scores than the default one, then its reason names the option."""
-    toolkit("connections", "create", "openai", "environment", "OPENAI_API_KEY")
+    for provider in ("minimax", "openai"):
+        toolkit("connections", "create", provider, f"{provider.upper()}_API_KEY")
     asked = ("route", "llm.generate", "objective=One line on tea")
     found = json.loads(toolkit(*asked, "--json").stdout)["candidates"]
     first, *others = [one for one in found if not one["excluded"]]
