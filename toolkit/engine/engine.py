@@ -217,6 +217,7 @@ class Engine:
                 sandbox=settings.sandbox,
                 take_up=take_up,
                 database=settings.get_database_url(),
+                database_wait_s=settings.database_wait_s,
             )
         deployment = Deployment(store.limits)
         if settings.artifact_reads == "presigned":
