@@ -40,13 +40,27 @@ def load_document(path: Path) -> dict[str, Any]:
     """Load the object in a JSON or YAML file; `-` is stdin.
 
     Raises:
-        RequestError: `INVALID_REQUEST` for a file that cannot be read or holds no object.
+        RequestError: `NOT_FOUND`; `INVALID_REQUEST` for a file that cannot be read or holds no
+            object.
     """
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _make_input_error(f"{path} cannot be read: {error}.") from None
+        raise make_file_error(str(path), error) from None
     return parse_document(text, str(path))
+
+
+def make_file_error(name: str, error: Exception) -> RequestError:
+    """Make the error for a file that a person named and that cannot be read.
+
+    >>> make_file_error("The grid a.csv", FileNotFoundError()).message
+    'The grid a.csv was not found.'
+    """
+    if isinstance(error, FileNotFoundError):
+        return RequestError(ErrorCode.NOT_FOUND, f"{name} was not found.")
+    reason = "it is not UTF-8" if isinstance(error, UnicodeError) else str(error)
+    reason = getattr(error, "strerror", None) or reason
+    return _make_input_error(f"{name} cannot be read: {reason}.")
 
 
 def parse_document(text: str, where: str, first_line: int = 1) -> dict[str, Any]:

@@ -54,6 +54,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 GRACE_S = 1.0  # for vendor calls under way when an engine is closed
+# A first run that follows at once is not slowed by the start of a worker process.
+PREPARE_AFTER_S = 0.25
 CLOSE_TIMEOUT_S = 5.0  # the longest that closing one takes beyond that
 LOCAL_URL = "http://engine.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 
@@ -113,7 +115,16 @@ class EngineThread:
             self._thread.join(timeout=2)
             raise
         self.operations = LocalOperations(self.engine)
+        if not opened_for.read_only:
+            self._loop.call_soon_threadsafe(
+                self._loop.call_later, PREPARE_AFTER_S, self._prepare_worker
+            )
         _OPEN_ENGINES.add(self)
+
+    def _prepare_worker(self) -> None:
+        """Start a worker process, so that a first card need not wait for its imports."""
+        if not self._closed:
+            self.engine.prepare_worker(plans=False)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)

@@ -215,6 +215,12 @@ class Settings(BaseSettings):
         " (the extra `postgres`), instead of one in `data_dir`; its password may also be in"
         " PGPASSWORD or a password file, as libpq has them",
     )
+    database_wait_s: float = Field(
+        default=60.0,
+        ge=0,
+        description="how long an engine that starts waits for PostgreSQL if that is away, in"
+        " seconds",
+    )
     artifact_url: ArtifactUrl | None = None
     artifact_endpoint_url: EndpointUrl | None = Field(
         default=None, description="of a service that speaks S3, such as MinIO, for s3:// artifacts"

@@ -19,7 +19,7 @@ from toolkit import batch
 from toolkit.batch.progress import BatchProgress
 from toolkit.batch.table import RowOutcome
 from toolkit.cli import app
-from toolkit.contract.errors import RequestError
+from toolkit.contract.errors import ErrorCode, RequestError
 
 SQUARE = ("x: int = 1", "from toolkit.batch import record\nrecord('square', x * x)")
 # What may happen to a notebook, by a parameter.
@@ -199,9 +199,29 @@ def test_a_refused_grid_runs_nothing(tmp_path: Path, notebook: Write, grid: str,
 def test_a_file_that_is_no_notebook(tmp_path: Path) -> None:
     """Given a file that is no notebook, then it is refused by its name."""
     (tmp_path / "a.ipynb").write_text("print(1)")
-    for name in ("a.ipynb", "missing.ipynb"):
-        with pytest.raises(RequestError, match=name):
-            batch.run(tmp_path / name, {"x": [1]}, out=tmp_path / "out")
+    with pytest.raises(RequestError, match=r"a\.ipynb cannot be read as a notebook"):
+        batch.run(tmp_path / "a.ipynb", {"x": [1]}, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize("missing", ["notebook", "grid"])
+def test_a_file_that_is_missing(tmp_path: Path, notebook: Write, missing: str) -> None:
+    """Given no such notebook or grid, then the command says that it is not found, and where."""
+    paths = {"notebook": notebook("x = 0"), "grid": tmp_path / "grid.csv"}
+    paths["grid"].write_text("x\n1\n")
+    paths[missing].unlink()
+    given = [str(paths["notebook"]), "--grid", str(paths["grid"]), "--out", str(tmp_path / "out")]
+    shown = runner.invoke(app, ["batch", *given])
+    assert isinstance(shown.exception, RequestError)
+    assert shown.exception.code is ErrorCode.NOT_FOUND
+    assert str(paths[missing]) in shown.exception.message
+    assert "Error" not in shown.exception.message
+
+
+def test_a_folder_is_no_notebook(tmp_path: Path) -> None:
+    """Given a folder in the place of a notebook, then the error says what it is."""
+    (tmp_path / "notes.ipynb").mkdir()
+    with pytest.raises(RequestError, match="directory"):
+        batch.run(tmp_path / "notes.ipynb", {"x": [1]}, out=tmp_path / "out")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT is sent to a process")

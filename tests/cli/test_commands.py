@@ -119,6 +119,14 @@ def test_a_workflow_is_run_from_a_file_and_forked(toolkit: Invoke, tmp_path: Pat
     assert json.loads(again.stdout)["status"] == "completed"
 
 
+@pytest.mark.parametrize("verb", ["submit", "create"])
+def test_a_workflow_is_submitted_as_in_python(toolkit: Invoke, tmp_path: Path, verb: str) -> None:
+    """Given a file, when it is submitted by the verbs of Python, then its workflow is run."""
+    (tmp_path / "card.yaml").write_text(WORKFLOW, encoding="utf-8")
+    done = toolkit("workflows", verb, "card.yaml", "--quiet", "--json")
+    assert json.loads(done.stdout)["status"] == "completed"
+
+
 def test_input_comes_from_a_file_and_the_line(toolkit: Invoke, tmp_path: Path) -> None:
     """Given a file and fields, then the fields win."""
     given = {"title": "Tea", "width": 300, "height": 200}
@@ -162,6 +170,21 @@ def test_a_route_is_explained(toolkit: Invoke) -> None:
     shown = toolkit("route", "llm.generate", "objective=One line on tea", "--optimize-for", "cost")
     assert "minimax" in shown.stdout
     assert "reason" in shown.stdout
+
+
+def test_a_route_explains_that_the_default_provider_wins(toolkit: Invoke) -> None:
+    """Given providers with higher scores than the default one, then its reason names the option."""
+    for provider in ("minimax", "openai"):
+        toolkit("connections", "create", provider, f"{provider.upper()}_API_KEY")
+    asked = ("route", "llm.generate", "objective=One line on tea")
+    found = json.loads(toolkit(*asked, "--json").stdout)["candidates"]
+    first, *others = [one for one in found if not one["excluded"]]
+    assert max(one["score"] for one in others) > first["score"]
+    assert "the default provider" in first["reason"]
+    assert "optimize_for" in first["reason"]
+    assert first["reason"] in toolkit(*asked).stdout
+    alone = json.loads(toolkit(*asked, "--provider", "minimax", "--json").stdout)["candidates"]
+    assert "optimize_for" not in alone[0]["reason"]
 
 
 def test_two_runs_are_compared(toolkit: Invoke) -> None:

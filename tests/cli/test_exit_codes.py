@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -45,7 +46,8 @@ def get_exit_code(monkeypatch: pytest.MonkeyPatch, *line: str) -> int:
         (["plans", "create", " ", "--sandbox"], 3, "objective"),
         (["run", "llm.generate", "--input", "list.yaml", "--sandbox"], 3, "holds no object"),
         (["workflow", "run", "broken.yaml", "--sandbox"], 3, "neither JSON nor YAML"),
-        (["workflow", "run", "no.yaml", "--sandbox"], 3, "cannot be read"),
+        (["workflow", "run", "no.yaml", "--sandbox"], 3, "no.yaml was not found"),
+        (["run", "llm.generate", "--input", "no.yaml", "--sandbox"], 3, "NOT_FOUND"),
         (["run", "research.gather", "topic=qqqzzz", "--sandbox", "-q"], 1, "PROVIDER_REJECTED"),
         (["task", "Clone a voice from nothing", "--sandbox", "-q"], 1, "resume"),
         (["run", *CARD, "--save", "no/card.png"], 1, "No such file"),
@@ -73,6 +75,18 @@ def test_an_exit_code_tells_why(
     assert says in shown.err
     assert "Traceback" not in shown.err
     assert code in EXIT_CODES
+
+
+def test_a_file_that_a_proxy_refuses_for_its_size(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a proxy that answers 413, when a file is uploaded, then the request is refused: 3."""
+    answer = httpx.Response(413, html="<h1>413 Request Entity Too Large</h1>")
+    monkeypatch.setattr("httpx.HTTPTransport.handle_request", lambda *_: answer)
+    line = ("artifacts", "upload", "list.yaml", "--base-url", "http://x.test", "--json")
+    monkeypatch.setenv("TOOLKIT_API_KEY", "sk_live_" + "c4nary" * 7)
+    assert get_exit_code(monkeypatch, *line) == 3
+    assert json.loads(capsys.readouterr().err)["error"]["code"] == "PAYLOAD_TOO_LARGE"
 
 
 def test_commands_end_by_the_codes_of_the_table() -> None:

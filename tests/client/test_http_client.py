@@ -1,11 +1,18 @@
 """`http_client`, `timeout` and `max_retries` mean what they mean in openai-python and httpx."""
 
+import importlib
 import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.client.test_client import KEY, RUN, ListedService, envelope, failure
+from tests.conftest import Server
 from toolkit import AsyncClient, Client, RequestError, ServiceError
 from toolkit.client._wire import retries
 
@@ -64,6 +71,96 @@ def test_the_timeout_that_is_given_counts(
     own._transport = httpx.MockTransport(service)
     Client(URL, KEY, http_client=own, **given).runs.get("run_1")
     assert set(service.seen[0].extensions["timeout"].values()) == {used}
+
+
+@pytest.fixture(params=["copy", "httpx2"])
+def twin(request: pytest.FixtureRequest) -> Iterator[ModuleType]:
+    """A package with httpx's interface: httpx itself, imported once more, or httpx2."""
+    if request.param == "httpx2":
+        yield pytest.importorskip("httpx2")
+        return
+    names = [name for name in sys.modules if name.partition(".")[0] == "httpx"]
+    kept = {name: sys.modules.pop(name) for name in names}
+    try:
+        copy = importlib.import_module("httpx")
+    finally:
+        sys.modules.update(kept)
+    assert copy.Client is not httpx.Client
+    yield copy
+
+
+class TwinService:
+    """A service that a client of another package speaks to."""
+
+    def __init__(self, twin: ModuleType, *answers: httpx.Response | str) -> None:
+        self._twin, self._answers = twin, list(answers)
+        self.seen: list[Any] = []
+        self.transport = twin.MockTransport(self._answer)
+
+    def _answer(self, request: Any) -> Any:
+        self.seen.append(request)
+        answer = self._answers.pop(0)
+        if isinstance(answer, str):
+            raise getattr(self._twin, answer)("no")
+        answer.read()
+        headers = list(answer.headers.raw)
+        return self._twin.Response(answer.status_code, headers=headers, content=answer.content)
+
+
+def test_a_client_of_another_package_sends_the_requests(twin: ModuleType) -> None:
+    """Given a client with httpx's methods, then it sends and retries ours, and is closed last."""
+    service = TwinService(twin, "ConnectError", envelope(RUN, 202), envelope(RUN))
+    http = twin.Client(
+        transport=service.transport, timeout=9, headers={"X-Team": "tides", "User-Agent": "mine"}
+    )
+    with Client(URL, KEY, http_client=http) as client:
+        assert client.runs.create("llm.generate", {"objective": "x"}).id == "run_1"
+        assert client.runs.get("run_1").id == "run_1"
+        assert not http.is_closed
+    assert http.is_closed
+    assert len(service.seen) == 3
+    first, sent, _ = service.seen
+    assert str(sent.url) == f"{URL}/v1/runs"
+    assert sent.headers["x-team"] == "tides"
+    assert sent.headers["authorization"] == f"Bearer {KEY}"
+    assert sent.headers["idempotency-key"] == first.headers["idempotency-key"]
+    assert json.loads(sent.content)["name"] == "llm.generate"
+    assert set(sent.extensions["timeout"].values()) == {9}
+
+
+async def test_an_async_client_of_another_package_sends_the_requests(twin: ModuleType) -> None:
+    """Given an async client with httpx's methods, then the async client is the same."""
+    service = TwinService(twin, "ReadTimeout", envelope(RUN))
+    http = twin.AsyncClient(transport=service.transport)
+    async with AsyncClient(URL, KEY, http_client=http) as client:
+        assert (await client.runs.get("run_1")).id == "run_1"
+    assert http.is_closed
+    assert len(service.seen) == 2
+
+
+def test_a_client_of_another_package_reads_and_sends_files(
+    twin: ModuleType, server: Server, tmp_path: Path
+) -> None:
+    """Given a real server, then files go and come, and events are followed, by such a client."""
+    with Client(server.url) as nobody:
+        key = nobody.account.create("ada@example.org").api_key
+    (tmp_path / "leaves.bin").write_bytes(b"leaves" * 100_000)
+    with Client(server.url, key, http_client=twin.Client()) as client:
+        kept = client.artifacts.upload(tmp_path / "leaves.bin")
+        assert client.artifacts.content(kept.id) == b"leaves" * 100_000
+        run = client.runs.create("composition.layout", {"title": "Tea"})
+        assert [event.type for event in client.events(run.id)][-1] == "run.completed"
+
+
+def test_a_client_of_another_package_of_the_wrong_kind(twin: ModuleType) -> None:
+    """Given an async client where a sync one belongs, and the reverse, then it is refused."""
+    with pytest.raises(TypeError, match=r"httpx\.Client"):
+        Client(URL, KEY, http_client=twin.AsyncClient())
+    with pytest.raises(TypeError, match=r"httpx\.AsyncClient"):
+        AsyncClient(URL, KEY, http_client=twin.Client())
+    for other in (object(), twin.Client, "http://proxy.test"):
+        with pytest.raises(TypeError, match=r"httpx\.Client"):
+            Client(URL, KEY, http_client=other)  # type: ignore[arg-type]
 
 
 def test_what_does_not_go_together_is_refused() -> None:

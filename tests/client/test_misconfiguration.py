@@ -156,6 +156,18 @@ def test_a_server_of_something_else(
     assert says in get_message(refused.value)
 
 
+def test_a_proxy_that_takes_less(answering: Callable[[bytes], str]) -> None:
+    """Given a proxy that refuses a body for its size, then the request has to change, not wait."""
+    page = b"<html><h1>413 Request Entity Too Large</h1></html>"
+    head = f"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: {len(page)}\r\n\r\n"
+    address = answering(head.encode() + page)
+    with Client(address, KEY) as client, pytest.raises(RequestError) as refused:
+        client.artifacts.upload(b"leaves")
+    assert refused.value.code is ErrorCode.PAYLOAD_TOO_LARGE
+    assert address in get_message(refused.value)
+    assert "base_url" not in get_message(refused.value)
+
+
 def test_a_client_says_where_its_engine_is(tmp_path: Path) -> None:
     """Given an engine right here, then its client names its folder, and the sandbox."""
     with Client.local(tmp_path / "play", sandbox=True) as client:

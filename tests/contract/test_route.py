@@ -28,7 +28,7 @@ def test_a_preview_tells_why(client: Client) -> None:
     chosen = frame[~frame["excluded"]].iloc[0]
     assert chosen["provider"] == "minimax"
     assert chosen["latency_p50_ms"] > 0
-    assert chosen["reason"] == "connected; the default provider"
+    assert chosen["reason"].startswith("connected; the default provider")
     assert frame[frame["excluded"]]["reason"].str.len().min() > 0
     assert "minimax" in repr(route)
     assert "<table" in route._repr_mimebundle_()["text/html"]

@@ -13,6 +13,7 @@ import yaml
 from toolkit.batch.imports import parse_cells
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.key_shapes import looks_like_key
+from toolkit.input_parsing import make_file_error
 
 Parameters = dict[str, Any]
 Grid = str | Path | Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -72,9 +73,7 @@ def _read_file(
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise _build_refusal(
-            f"The grid {path.name} cannot be read: {type(error).__name__}."
-        ) from None
+        raise make_file_error(f"The grid {path}", error) from None
     if path.suffix.lower() == ".csv":
         return _parse_csv(text, known)
     if path.suffix.lower() not in (".yaml", ".yml"):

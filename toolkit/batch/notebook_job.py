@@ -30,6 +30,7 @@ from toolkit.batch.kernel.protocols import KernelSource
 from toolkit.batch.records import read_records
 from toolkit.batch.table import RowOutcome, RowStatus, replace_file
 from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.input_parsing import make_file_error
 
 METADATA_KEY = "toolkit_batch"  # the key in a notebook's metadata that says whose result it is
 MAX_SLUG = 60
@@ -57,10 +58,12 @@ class NotebookTemplate:
         self.path = path
         try:
             self.notebook = load_notebook_node(str(path))
-        except (OSError, ValueError, nbformat.reader.NotJSONError) as error:
+        except OSError as error:
+            raise make_file_error(f"The notebook {path}", error) from None
+        except (ValueError, nbformat.reader.NotJSONError):
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
-                f"{path.name} cannot be read as a notebook: {type(error).__name__}.",
+                f"{path.name} cannot be read as a notebook: its content is not a notebook in JSON.",
             ) from None
         self.kernel = self.notebook.metadata.get("kernelspec", {}).get("name") or "python3"
         self._content = [

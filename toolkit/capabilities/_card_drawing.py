@@ -10,6 +10,13 @@ MAX_BODY_CHARACTERS = 320  # of a body that upstream wrote: more is not read on 
 ArtifactBytes = tuple[str, bytes]  # its media type and its bytes
 
 
+def prepare_worker() -> None:
+    """Import what a first card needs, and load the fonts: by drawing a small one."""
+    from toolkit.capabilities._card import Card, render_png
+
+    render_png(Card(title="Tea", width=200, height=200))
+
+
 def draw_card(
     given: Mapping[str, Any], picture: bytes | None, upstream: Sequence[ArtifactBytes]
 ) -> tuple[dict[str, object], bytes, str]:

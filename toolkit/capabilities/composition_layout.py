@@ -103,6 +103,7 @@ CAPABILITY = Capability(
     input_model=LayoutInput,
     output_model=LayoutOutput,
     flow=lay_out_card,
+    cpu_steps=(draw_card,),
     accepts={
         "body": InputBinding(("text/*", "application/json"), "text"),
         "image": InputBinding(("image/png", "image/jpeg", "image/webp"), "artifact"),

@@ -34,7 +34,7 @@ class PlanGiven(Request):
         deliverables: those whose results are asked for; those that nothing depends on, by default.
     """
 
-    nodes: list[PlanNodeCreate] = Field(max_length=1000)
+    nodes: list[PlanNodeCreate] = Field(max_length=1000, json_schema_extra={"minItems": 1})
     deliverables: list[NodeId] = Field(default=[], max_length=1000)
 
     @classmethod

@@ -45,7 +45,8 @@ class WorkflowCreate(Request):
     endpoint_id: str | None = Field(default=None, max_length=64)
     compute_id: str | None = Field(default=None, max_length=64)
     max_retries: int = Field(default=0, ge=0, le=3, description="per node, after failure")
-    nodes: list[NodeCreate]
+    # Not min_length: a graph without nodes is INVALID_WORKFLOW, as every other fault of a graph.
+    nodes: list[NodeCreate] = Field(json_schema_extra={"minItems": 1})
     options: Options = Options()
     tags: GivenTags = []
     note: GivenNote = ""

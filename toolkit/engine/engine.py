@@ -131,7 +131,7 @@ class Engine:
         self.workflows = Workflows(core, self.leases, executor, admission)
         self.reruns = WorkflowReruns(core, self.leases, self.workflows)
         steps = PlanningSteps(core)
-        self.prepare_planning = steps.prepare
+        self._prepare_planning = steps.prepare
         self.plans = Plans(core, steps)
         self.planning = Planning(core, steps, self.plans, self.workflows, executor, single_jobs)
         judge = TaskJudge(core, steps, executor)
@@ -217,6 +217,7 @@ class Engine:
                 sandbox=settings.sandbox,
                 take_up=take_up,
                 database=settings.get_database_url(),
+                database_wait_s=settings.database_wait_s,
             )
         deployment = Deployment(store.limits)
         if settings.artifact_reads == "presigned":
@@ -349,6 +350,19 @@ class Engine:
     def list_connection_states(self) -> list[GateState]:
         """List the state of every connection that this process has used."""
         return self.core.gates.list_states()
+
+    def prepare_worker(self, *, plans: bool) -> None:
+        """Start a worker process for what a caller may ask for first; does not wait.
+
+        It loads the steps of capabilities that need no vendor, such as cards.
+
+        Args:
+            plans: load those of planning, too, which takes longer.
+        """
+        if plans:
+            self._prepare_planning()
+        local = [each for each in self.core.registry.by_name.values() if each.operation is None]
+        self.core.driver.prepare_steps([step for each in local for step in each.cpu_steps])
 
     async def run_in_worker(
         self, account_id: str, function: Callable[[Unpack[Args]], T], *args: *Args

@@ -118,8 +118,9 @@ class Capability:
             depends on. It is called in a thread, before and after each cached call. The first
             digest is part of the cached result's key. The result is stored only if the second
             digest is the same before and after, and never if the function returns None.
-        cpu_steps: functions that its flow runs in a worker process once a vendor has answered: a
-            process is started, and has their modules, by then.
+        cpu_steps: functions that its flow runs in a worker process. The process is started, and
+            imports their modules, while a vendor is asked, when a workflow with such a node is
+            accepted, or, for capabilities without a vendor, soon after an engine has been opened.
         resources: what a machine of a cluster must have to spare for each step that its flow runs
             in a worker process, such as `{"GPU": 1}`, by the names that its workers declare;
             `memory` is in bytes, and lets the process have as many. Without a cluster it is not

@@ -37,7 +37,7 @@ class DocumentEndpoint:
     async def respond(self, request: Request) -> Response:
         """Answer one request."""
         if request.method not in ("GET", "HEAD"):
-            return render_wrong_method(request, ("GET", "HEAD"))
+            return render_wrong_method(request, ("GET",))
         return Response(_read_document(), media_type="application/json")
 
 

@@ -126,7 +126,7 @@ async def serve(
         loop.add_signal_handler(number, stop)
     if is_worker:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end, loop, stop)
-    engine.prepare_planning()
+    engine.prepare_worker(plans=True)
     # Objects that exist by now will stay: otherwise each full collection would visit all of them,
     # and block the loop for a tenth of a second and more.
     gc.freeze()

@@ -105,6 +105,7 @@ class Store:
         sandbox: bool | None = None,
         take_up: bool | None = None,
         database: str | None = None,
+        database_wait_s: float = 0.0,
         artifact_endpoint_url: str | None = None,
     ) -> Self:
         """Open a data directory, or a database, creating and migrating it as needed.
@@ -118,6 +119,7 @@ class Store:
             sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a data directory, or a database, of its own.
             database: the address of a database of PostgreSQL, which has the rows instead.
+            database_wait_s: how long to wait for its server, if that is away, in seconds.
             artifact_endpoint_url: of a service that speaks S3, where it is not AWS.
 
         Raises:
@@ -138,7 +140,9 @@ class Store:
         if database is None:
             there: OpenDatabase = SqliteDatabase(data_dir, durability, sandbox, take_up)
         else:
-            there = await _open_postgres(database, data_dir, sandbox=sandbox, take_up=take_up)
+            there = await _open_postgres(
+                database, data_dir, sandbox=sandbox, take_up=take_up, wait_s=database_wait_s
+            )
         opened = cls(
             there,
             blobs,
@@ -470,7 +474,7 @@ class Store:
 
 
 async def _open_postgres(
-    url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None
+    url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None, wait_s: float
 ) -> OpenDatabase:
     """Open a database of PostgreSQL.
 
@@ -479,4 +483,6 @@ async def _open_postgres(
     """
     with needs_postgres():
         from toolkit.store.postgres.database import PostgresDatabase
-    return await PostgresDatabase.open(url, data_dir, sandbox=sandbox, take_up=take_up)
+    return await PostgresDatabase.open(
+        url, data_dir, sandbox=sandbox, take_up=take_up, wait_s=wait_s
+    )

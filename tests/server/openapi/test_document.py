@@ -53,6 +53,22 @@ def test_it_is_valid() -> None:
     OpenAPIV31SpecValidator(DOCUMENT).validate()
 
 
+@pytest.mark.parametrize(
+    ("schema", "body"),
+    [("WorkflowCreate", {"name": "w", "nodes": []}), ("PlanGiven", {"nodes": []})],
+)
+async def test_a_graph_without_nodes_is_refused_by_the_schema(
+    wire: Wire, schema: str, body: dict[str, Any]
+) -> None:
+    """Given the document as it is served, then a graph without nodes does not fit its schema."""
+    served = (await wire.http.get("/openapi.json")).json()
+    whole = {**served, "$ref": f"#/components/schemas/{schema}"}
+    node = {"id": "a", "capability": "research.gather"}
+    jsonschema.Draft202012Validator(whole).validate({**body, "nodes": [node]})
+    with pytest.raises(jsonschema.ValidationError, match="non-empty"):
+        jsonschema.Draft202012Validator(whole).validate(body)
+
+
 def test_the_one_checked_in_is_current() -> None:
     """Given what is kept, for readers and to be served, then it is what the routes say."""
     for file in (script.KEPT, script.SERVED):

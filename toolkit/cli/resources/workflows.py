@@ -46,6 +46,10 @@ def run(
             shell.print_note(path)
 
 
+app.command("submit")(run)
+app.command("create", hidden=True)(run)
+
+
 @app.command()
 @existing_command
 def retry(

@@ -15,6 +15,7 @@ from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
+from toolkit.client._wire.twin_clients import AsyncTwinClient
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
@@ -46,8 +47,9 @@ class AsyncClient(AsyncClientExperiments):
             `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
         transport: the transport of requests; the network by default.
         http_client: an `httpx.AsyncClient` to send requests by, such as one with a proxy, instead
-            of one of our own. Its headers, cookies and hooks are sent along; as with openai-python,
-            closing this client closes it, too. It takes the place of `transport` and `cacert`.
+            of one of our own; or one of httpx2, or of another package with the same methods. Its
+            headers, cookies and hooks are sent along; as with openai-python, closing this client
+            closes it, too. It takes the place of `transport` and `cacert`.
         timeout: the longest that each part of a request may take (connecting, sending, reading),
             as in httpx: seconds, an `httpx.Timeout`, or none for no limit. Where it is left out,
             that of `http_client` if it differs from httpx's default, or else a minute. What takes
@@ -80,7 +82,7 @@ class AsyncClient(AsyncClientExperiments):
         *,
         profile: str | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
-        http_client: httpx.AsyncClient | None = None,
+        http_client: httpx.AsyncClient | AsyncTwinClient | None = None,
         timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT,
         max_retries: int | None = None,
         cache: bool | None = None,

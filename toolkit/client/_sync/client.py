@@ -16,6 +16,7 @@ from toolkit.client._sync.client_experiments import ClientExperiments
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
+from toolkit.client._wire.twin_clients import TwinClient
 from toolkit.contract.errors import build_not_found
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
@@ -47,8 +48,9 @@ class Client(ClientExperiments):
             `TOOLKIT_PROFILE`, then the profile `default`, where no address is named otherwise.
         transport: the transport of requests; the network by default.
         http_client: an `httpx.Client` to send requests by, such as one with a proxy, instead
-            of one of our own. Its headers, cookies and hooks are sent along; as with openai-python,
-            closing this client closes it, too. It takes the place of `transport` and `cacert`.
+            of one of our own; or one of httpx2, or of another package with the same methods. Its
+            headers, cookies and hooks are sent along; as with openai-python, closing this client
+            closes it, too. It takes the place of `transport` and `cacert`.
         timeout: the longest that each part of a request may take (connecting, sending, reading),
             as in httpx: seconds, an `httpx.Timeout`, or none for no limit. Where it is left out,
             that of `http_client` if it differs from httpx's default, or else a minute. What takes
@@ -81,7 +83,7 @@ class Client(ClientExperiments):
         *,
         profile: str | None = None,
         transport: httpx.BaseTransport | None = None,
-        http_client: httpx.Client | None = None,
+        http_client: httpx.Client | TwinClient | None = None,
         timeout: float | httpx.Timeout | None = DEFAULT_TIMEOUT,
         max_retries: int | None = None,
         cache: bool | None = None,

@@ -24,6 +24,7 @@ from toolkit.client._wire.pacing import RequestPacer
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
+from toolkit.client._wire.twin_clients import TwinClient, adopt_client
 from toolkit.contract.errors import ServiceError, ToolkitError
 from toolkit.profiles.resolution import ServerAccess
 
@@ -53,16 +54,16 @@ class HttpClient:
         self,
         access: ServerAccess,
         transport: httpx.BaseTransport | None,
-        http_client: httpx.Client | None,
+        http_client: httpx.Client | TwinClient | None,
         timeout: float | httpx.Timeout | None,
         max_retries: int | None,
         cache: bool | None,
         max_wait_s: float | None,
         cacert: str | Path | None,
     ) -> None:
+        own = None
         if http_client is not None:
-            if not isinstance(http_client, httpx.Client):
-                raise TypeError("http_client is an httpx.Client, not " + repr(http_client))
+            own = adopt_client(http_client, httpx.Client)
             if transport is not None or cacert is not None:
                 raise TypeError("http_client has a transport and certificates of its own")
         self.access = access
@@ -72,7 +73,7 @@ class HttpClient:
         self._channel: OperationChannel | None = None
         self.functions: FunctionTable | None = None  # of an engine in this process
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
-        self._timeout = choose_timeout(timeout, http_client)
+        self._timeout = choose_timeout(timeout, own)
         self._max_retries = max_retries
         self._pacer = RequestPacer()
         # The newest work that was started by this client, by resource: what it has spent.
@@ -82,7 +83,7 @@ class HttpClient:
         self.shared: WeakValueDictionary[str, object] = WeakValueDictionary()
         self._cacert = cacert
         self._storage_client: httpx.Client | None = None
-        self._client = http_client or httpx.Client(
+        self._client = own or httpx.Client(
             transport=transport,
             verify=choose_ssl_context(access, cacert) if transport is None else True,
             limits=CONNECTION_LIMITS,

@@ -8,6 +8,7 @@ import httpx
 from toolkit.contract.errors import (
     AWAY_STATUSES,
     ErrorCode,
+    RequestError,
     ServiceError,
     ServiceTimeoutError,
     ToolkitError,
@@ -46,7 +47,7 @@ def parse_error(response: httpx.Response, access: ServerAccess) -> ToolkitError:
     return error
 
 
-def make_foreign_error(response: httpx.Response) -> ServiceError:
+def make_foreign_error(response: httpx.Response) -> ToolkitError:
     """Make the exception for a response that this service does not give."""
     if response.status_code in AWAY_STATUSES:  # of a proxy whose service is away
         error = ServiceError(
@@ -62,6 +63,12 @@ def make_foreign_error(response: httpx.Response) -> ServiceError:
             retry_after=_parse_retry_after(response),
         )
     origin = _format_origin(response.url)
+    if response.status_code == ErrorCode.PAYLOAD_TOO_LARGE.http_status:  # of a proxy with limits
+        return RequestError(
+            ErrorCode.PAYLOAD_TOO_LARGE,
+            f"A proxy at {origin} answered 413: the body is larger than the proxy accepts."
+            f" {ErrorCode.PAYLOAD_TOO_LARGE.hint}",
+        )
     said = f"{origin} answered {response.status_code}, and not as this service does"
     if response.has_redirect_location:
         said += f", but points to {_format_origin(response.url.join(response.headers['location']))}"

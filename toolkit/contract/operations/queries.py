@@ -65,7 +65,9 @@ class PageQuery(OperationQuery):
             {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
         ),
         QueryParameter(
-            "cursor", "the next_cursor of the page before", {"type": "string", "format": "cursor"}
+            "cursor",
+            "the next_cursor of the page before; empty for the first page",
+            {"type": "string", "format": "cursor"},
         ),
     )
 
@@ -74,7 +76,7 @@ class PageQuery(OperationQuery):
         """Parse `limit` (1 to 200) and `cursor` (opaque)."""
         limit = _parse_whole_number(given, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
         cursor = given.get("cursor")
-        if cursor is None:
+        if not cursor:
             return cls(limit)
         try:
             before = base64.urlsafe_b64decode(cursor.encode("ascii")).decode("ascii")

@@ -117,6 +117,8 @@ class Workflows(WorkflowReader):
         if not kept:
             self._fresh[workflow.id] = workflow, spec
         self._functions.hold(workflow)
+        used = map(self._core.require_for_node, set(checked.capabilities.values()))
+        self._core.driver.prepare_steps([step for each in used for step in each.cpu_steps])
         if context.watches_text:
             self._core.texts.expect(workflow.id)
         self._leases.start(lease)

@@ -209,7 +209,8 @@ class RoutingTable:
         policy = "pinned" if options.provider else options.optimize_for or "default"
         if order and not excluded[order[0]] and options.provider is None:
             first = candidates[order[0]]
-            reason = _explain_first(first, self._capability, options)
+            has_best_score = scores[order[0]] >= max(scores[n] for n in order if not excluded[n])
+            reason = _explain_first(first, self._capability, options, has_best_score=has_best_score)
             candidates[order[0]] = first._replace(reason=reason)
         return Ranking(policy, [candidates[n] for n in order])
 
@@ -385,10 +386,15 @@ def _compare_to_best(best: float, own: float) -> float:
     return best / own if best > 0 else 0.5 / (1.0 + own)
 
 
-def _explain_first(first: RankedCandidate, capability: Capability, options: Options) -> str:
+def _explain_first(
+    first: RankedCandidate, capability: Capability, options: Options, *, has_best_score: bool
+) -> str:
     is_default = first.provider == capability.default_provider
     if options.optimize_for is None:
-        return "connected; the default provider" if is_default else f"{first.reason}; next in line"
+        if not is_default:
+            return f"{first.reason}; next in line"
+        reason = "connected; the default provider"
+        return reason if has_best_score else f"{reason}, before higher scores without optimize_for"
     best = {
         "cost": "the lowest expected cost",
         "latency": "the lowest latency observed",

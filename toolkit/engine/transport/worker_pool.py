@@ -103,19 +103,28 @@ class WorkerPool:
     def prepare(self, functions: Sequence[Callable[..., object]]) -> None:
         """Start the first worker, and have it import the modules of functions.
 
-        That takes some 20 ms, for which a flow would wait that asks a vendor first.
+        That takes up to a quarter of a second, for which a first step would wait. If the first
+        worker is there and idle, it imports the modules that it lacks.
         """
-        self._used |= dict.fromkeys(get_function_name(one) for one in functions)
+        names = dict.fromkeys(get_function_name(one) for one in functions)
+        self._used |= names
         if functions and not self._workers:
             self._start_idle_worker()
+        elif len(self._workers) == len(self._idle) == 1:
+            missing = [name for name in names if name[0] not in self._idle[0].modules]
+            if missing:
+                self._start_loading(self._idle[0], missing)
 
     def _start_idle_worker(self) -> None:
         """Start a worker, and have it import the modules of all functions used so far."""
         worker = self._add_worker()
         self._idle.append(worker)
+        self._start_loading(worker, list(self._used))
+
+    def _start_loading(self, worker: PooledWorker, names: Sequence[tuple[str, str]]) -> None:
+        """Have an idle worker import the modules of functions; does not wait."""
         # A step that comes meanwhile takes its turn in the worker's thread. What fails here fails
         # there again, where somebody waits for it.
-        names = list(self._used)
 
         def note_modules(done: "asyncio.Future[None]") -> None:
             if not done.cancelled() and done.exception() is None:

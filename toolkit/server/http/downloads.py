@@ -64,10 +64,10 @@ class DownloadReader:
             self._check_capacity(context.key_id)
         # Read before the answer begins, as one that has begun cannot say that bytes are missing.
         first = await anext(pieces, b"")
-        if len(first) >= end - start:
+        headers["Content-Length"] = str(end - start)
+        if len(first) >= end - start or request.method == "HEAD":
             await pieces.aclose()
             return Response(first, status, headers, media_type=artifact.media_type)
-        headers["Content-Length"] = str(end - start)
         rest = self._stream_content(context, first, pieces)
         return StreamingResponse(rest, status, headers, media_type=artifact.media_type)
 

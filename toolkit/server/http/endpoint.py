@@ -205,6 +205,8 @@ class PathEndpoint:
             ServiceError: where it cannot be answered now.
         """
         operation = self._operations.get(request.method)
+        if operation is None and request.method == "HEAD":
+            operation = self._operations.get("GET")  # the frame leaves out the body
         if operation is not None:
             return await self._responder.respond(operation, request)
         return render_wrong_method(request, self._operations)
@@ -213,5 +215,6 @@ class PathEndpoint:
 def render_wrong_method(request: Request, allowed: Iterable[str]) -> Response:
     """Render the refusal of a method that a path does not have."""
     error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
-    headers = {"Allow": ", ".join(allowed)}
+    methods = list(allowed)
+    headers = {"Allow": ", ".join(methods + ["HEAD"] * ("GET" in methods))}
     return render_error(error, request.state.request_id, headers=headers)

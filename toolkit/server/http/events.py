@@ -38,8 +38,9 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
         return await render_page(await dispatch(call), call.operation.status)
     after = max(call.input.after, last_seen)
     await dispatch(replace(call, input=EventsQuery(after)))  # refused before anything is sent
+    is_read = request.method != "HEAD"
     return StreamingResponse(
-        _stream_events(call.engine, call.context, call.id, after),
+        _stream_events(call.engine, call.context, call.id, after) if is_read else iter(()),
         media_type=STREAM_MEDIA_TYPE,
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )

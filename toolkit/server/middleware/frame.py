@@ -110,11 +110,12 @@ class RequestFrame:
 class _ResponseSender:
     """Sends the parts of a response, with the headers that every one has."""
 
-    __slots__ = ("_exchange", "_send", "_state")
+    __slots__ = ("_exchange", "_has_body", "_send", "_state")
 
     def __init__(self, send: Send, scope: Scope, exchange: HttpExchange | None) -> None:
         self._send = send
         self._state = scope["state"]
+        self._has_body = scope["method"] != "HEAD"
         self._exchange = exchange
 
     async def __call__(self, message: Message) -> None:
@@ -129,4 +130,6 @@ class _ResponseSender:
             message["headers"] = headers
         if self._exchange is not None:
             record_message(self._exchange, message)
+        if not self._has_body and message.get("body"):
+            message = {**message, "body": b""}
         await self._send(message)

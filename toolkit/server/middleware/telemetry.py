@@ -81,7 +81,8 @@ def record_message(exchange: HttpExchange, message: Message) -> None:
     body = message.get("body", b"")
     if exchange.status >= 400 and not exchange.bytes_out:
         exchange.error_code = _find_error_code(body)
-    exchange.bytes_out += len(body)
+    if exchange.method != "HEAD":  # its body is left out
+        exchange.bytes_out += len(body)
 
 
 def end_exchange(exchange: HttpExchange, scope: Scope) -> None:

@@ -1,5 +1,6 @@
 """Connections to PostgreSQL that notice when they are cut, and the translation of its errors."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,13 @@ _UNWRITABLE_CLASSES: Final = frozenset({"53", "58"})
 _ELSEWHERE_CLASSES: Final = frozenset({"08", "57"})
 _READ_ONLY_STATE: Final = errors.ReadOnlySqlTransaction.sqlstate
 _REFUSAL: Final = "FATAL:"
+# Refusals that end by themselves: the server starts, stops or recovers, or has no free connection.
+_TEMPORARY_REFUSALS: Final = (
+    "the database system is",
+    "sorry, too many clients",
+    "too many connections",
+    "remaining connection slots",
+)
 _READ_ONLY_OPTION: Final = "-c default_transaction_read_only=on"
 
 
@@ -244,6 +252,28 @@ def _find_reason(error: BaseException) -> str | None:
         _, found, told = str(error).rpartition(_REFUSAL)
         told = told.strip() if found else None
     return told.splitlines()[0][:120] if told else None
+
+
+def is_temporary(error: ServiceError) -> bool:
+    """Tell whether a database that could not be opened may be there soon, as one that starts."""
+    cause = error.__cause__
+    if isinstance(cause, DatabaseUnreachable):
+        return True
+    if not isinstance(cause, psycopg.OperationalError):
+        return False
+    reason = _find_reason(cause)
+    return reason is None or reason.startswith(_TEMPORARY_REFUSALS)
+
+
+def format_server(url: str) -> str:
+    """Format the host and the port of a database's address.
+
+    >>> format_server("postgresql://ada:secret@db.example.org/toolkit")
+    'db.example.org:5432'
+    """
+    given = psycopg.conninfo.conninfo_to_dict(url)
+    host = given.get("host") or given.get("hostaddr") or os.environ.get("PGHOST") or "localhost"
+    return f"{host}:{given.get('port') or os.environ.get('PGPORT') or 5432}"
 
 
 def make_unreachable_error() -> StoreUnavailableError:

@@ -1,8 +1,11 @@
 """A database of PostgreSQL: its connections, and the schema and mark that it is opened with."""
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -16,6 +19,8 @@ from toolkit.store.postgres.artifact_place import claim_artifact_place
 from toolkit.store.postgres.clock import PostgresClock
 from toolkit.store.postgres.connections import (
     RETRY_AFTER_S,
+    format_server,
+    is_temporary,
     make_unreachable_error,
     open_connection,
     translate_postgres_errors,
@@ -35,7 +40,9 @@ from toolkit.store.postgres.writing.writes import PostgresWriteConnection
 from toolkit.store.read_connection import ReadConnection
 from toolkit.store.writing.write_connection import DatabaseLocked, WriteConnection
 
+log = logging.getLogger(__name__)
 SAFETY_POLL_S: Final = 1.0  # others tell of their commits; this is for when that fails
+OPEN_PAUSE_S: Final = 0.5  # between two attempts to open a database whose server is away
 
 
 class PostgresDatabase:
@@ -72,7 +79,13 @@ class PostgresDatabase:
 
     @classmethod
     async def open(
-        cls, url: str, data_dir: Path, *, sandbox: bool | None, take_up: bool | None
+        cls,
+        url: str,
+        data_dir: Path,
+        *,
+        sandbox: bool | None,
+        take_up: bool | None,
+        wait_s: float = 0.0,
     ) -> Self:
         """Open a database, creating and migrating its tables as needed.
 
@@ -81,11 +94,29 @@ class PostgresDatabase:
             data_dir: where this machine's processes tell each other that they live.
             sandbox: whether the work in it is simulated or real; None does not check.
             take_up: true makes a copy a database of its own.
+            wait_s: how long to wait for a server that is away, in seconds.
 
         Raises:
             ServiceError: `UNAVAILABLE` when it cannot be used.
         """
-        return await asyncio.to_thread(cls._open_now, url, data_dir, sandbox, take_up is True)
+        deadline = time.monotonic() + wait_s
+        is_logged = False
+        while True:
+            try:
+                opening = partial(cls._open_now, url, data_dir, sandbox, take_up is True)
+                return await asyncio.to_thread(opening)
+            except ServiceError as error:
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or not is_temporary(error):
+                    raise
+            if not is_logged:
+                log.warning(
+                    "PostgreSQL at %s takes no connections yet: waiting up to %g s for it.",
+                    format_server(url),
+                    wait_s,
+                )
+                is_logged = True
+            await asyncio.sleep(min(OPEN_PAUSE_S, left_s))
 
     @classmethod
     def _open_now(cls, url: str, data_dir: Path, sandbox: bool | None, take_up: bool) -> Self:

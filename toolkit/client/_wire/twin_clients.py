@@ -1,0 +1,206 @@
+"""HTTP clients of other packages with httpx's interface, such as httpx2, as transports of httpx."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar, cast
+
+import httpx
+
+C = TypeVar("C", httpx.Client, httpx.AsyncClient)
+
+
+class TwinClient(Protocol):
+    """A client of another package that has the methods of `httpx.Client`."""
+
+    @property
+    def timeout(self) -> Any:
+        """The timeout of its requests."""
+
+    def build_request(self, *args: Any, **kwargs: Any) -> Any:
+        """Build a request, with the headers and cookies of the client."""
+
+    def send(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a request."""
+
+    def close(self) -> None:
+        """Close its connections."""
+
+
+class AsyncTwinClient(Protocol):
+    """A client of another package that has the methods of `httpx.AsyncClient`."""
+
+    @property
+    def timeout(self) -> Any:
+        """The timeout of its requests."""
+
+    def build_request(self, *args: Any, **kwargs: Any) -> Any:
+        """Build a request, with the headers and cookies of the client."""
+
+    def send(self, *args: Any, **kwargs: Any) -> Awaitable[Any]:
+        """Send a request."""
+
+    def aclose(self) -> Awaitable[None]:
+        """Close its connections."""
+
+
+def adopt_client(http_client: object, kind: type[C]) -> C:
+    """Return a client of httpx that sends requests by the client of a caller.
+
+    Args:
+        http_client: a client of httpx, or of another package with the same methods.
+        kind: `httpx.Client` or `httpx.AsyncClient`.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(http_client, kind):
+        return http_client
+    is_async = issubclass(kind, httpx.AsyncClient)
+    if not _is_twin(http_client, is_async=is_async):
+        raise TypeError(f"http_client is an httpx.{kind.__name__}, not {http_client!r}")
+    timeout = _copy_timeout(http_client)
+    client: httpx.Client | httpx.AsyncClient
+    if is_async:
+        client = httpx.AsyncClient(transport=_AsyncTwinTransport(http_client), timeout=timeout)
+    else:
+        client = httpx.Client(transport=_TwinTransport(http_client), timeout=timeout)
+    # The other client has default headers of its own; the codings are read by this one.
+    for name in set(client.headers) - {"accept-encoding"}:
+        del client.headers[name]
+    return cast("C", client)
+
+
+def _is_twin(http_client: object, *, is_async: bool) -> bool:
+    """Tell whether an object has the methods of httpx's client, or of its async client."""
+    names = ("timeout", "build_request", "send", "aclose" if is_async else "close")
+    if isinstance(http_client, type) or not all(hasattr(http_client, name) for name in names):
+        return False
+    return inspect.iscoroutinefunction(cast("Any", http_client).send) is is_async
+
+
+def _copy_timeout(http_client: Any) -> httpx.Timeout:
+    given = http_client.timeout
+    return httpx.Timeout(connect=given.connect, read=given.read, write=given.write, pool=given.pool)
+
+
+def _copy_request(http_client: Any, request: httpx.Request, content: object) -> Any:
+    """Make the same request for the other client, which adds its own headers and cookies."""
+    return http_client.build_request(
+        request.method,
+        str(request.url),
+        headers=request.headers.multi_items(),
+        content=content,
+        extensions={"timeout": request.extensions["timeout"]},
+    )
+
+
+def _find_content(request: httpx.Request) -> bytes | None:
+    """Return the body if it is in memory, so that the other client can send it again."""
+    try:
+        return request.content
+    except httpx.RequestNotRead:
+        return None
+
+
+def _copy_response(
+    response: Any, stream: httpx.SyncByteStream | httpx.AsyncByteStream
+) -> httpx.Response:
+    """Make the same answer as httpx has it."""
+    headers = list(response.headers.raw)
+    if not response.is_stream_consumed:
+        return httpx.Response(response.status_code, headers=headers, stream=stream)
+    # A transport that caches or mocks has read and decoded it.
+    encoded = (b"content-encoding", b"content-length", b"transfer-encoding")
+    headers = [(name, value) for name, value in headers if name.lower() not in encoded]
+    return httpx.Response(response.status_code, headers=headers, content=response.content)
+
+
+@contextmanager
+def _translate_errors() -> Iterator[None]:
+    """Translate errors of the other package to those of httpx, which have the same names.
+
+    Raises:
+        httpx.RequestError: as the other package raised it.
+    """
+    try:
+        yield
+    except Exception as error:
+        for kind in type(error).__mro__:
+            same = getattr(httpx, kind.__name__, None)
+            if isinstance(same, type) and issubclass(same, httpx.RequestError):
+                raise same(str(error)) from error
+        raise
+
+
+class _Stream(httpx.SyncByteStream):
+    """The body of an answer, as it was sent."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    def __iter__(self) -> Iterator[bytes]:
+        with _translate_errors():
+            yield from self._response.iter_raw()
+
+    def close(self) -> None:
+        """Close the answer."""
+        self._response.close()
+
+
+class _AsyncStream(httpx.AsyncByteStream):
+    """The body of an answer, as it was sent."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with _translate_errors():
+            async for piece in self._response.aiter_raw():
+                yield piece
+
+    async def aclose(self) -> None:
+        """Close the answer."""
+        await self._response.aclose()
+
+
+class _TwinTransport(httpx.BaseTransport):
+    """A transport that sends requests by a client of another package."""
+
+    def __init__(self, http_client: Any) -> None:
+        self._http_client = http_client
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        content: object = _find_content(request)
+        if content is None:
+            content = iter(request.stream)  # type: ignore[arg-type]
+        with _translate_errors():
+            sent = _copy_request(self._http_client, request, content)
+            response = self._http_client.send(sent, stream=True)
+        return _copy_response(response, _Stream(response))
+
+    def close(self) -> None:
+        """Close the other client."""
+        self._http_client.close()
+
+
+class _AsyncTwinTransport(httpx.AsyncBaseTransport):
+    """A transport that sends requests by an async client of another package."""
+
+    def __init__(self, http_client: Any) -> None:
+        self._http_client = http_client
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        content: object = _find_content(request)
+        if content is None:
+            content = aiter(request.stream)  # type: ignore[arg-type]
+        with _translate_errors():
+            sent = _copy_request(self._http_client, request, content)
+            response = await self._http_client.send(sent, stream=True)
+        return _copy_response(response, _AsyncStream(response))
+
+    async def aclose(self) -> None:
+        """Close the other client."""
+        await self._http_client.aclose()
