@@ -18,10 +18,10 @@ class AsyncCatalog:
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        found, _ = await self._http.request_page(Gpu, "/catalog/gpus")
-        return Collection([RecordView(gpu, "GPU") for gpu in found], "GPUs")
+        page = await self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([RecordView(gpu, "GPU") for gpu in page.records], "GPUs")
 
     async def models(self) -> Collection[RecordView[CatalogModel]]:
         """List every vendor's models with their list prices."""
-        found, _ = await self._http.request_page(CatalogModel, "/catalog/models")
-        return Collection([RecordView(model, "Model") for model in found], "models")
+        page = await self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([RecordView(model, "Model") for model in page.records], "models")

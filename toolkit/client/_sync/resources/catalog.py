@@ -19,10 +19,10 @@ class Catalog:
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        found, _ = self._http.request_page(Gpu, "/catalog/gpus")
-        return Collection([RecordView(gpu, "GPU") for gpu in found], "GPUs")
+        page = self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([RecordView(gpu, "GPU") for gpu in page.records], "GPUs")
 
     def models(self) -> Collection[RecordView[CatalogModel]]:
         """List every vendor's models with their list prices."""
-        found, _ = self._http.request_page(CatalogModel, "/catalog/models")
-        return Collection([RecordView(model, "Model") for model in found], "models")
+        page = self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([RecordView(model, "Model") for model in page.records], "models")
