@@ -202,12 +202,12 @@ def test_a_wait_that_is_too_long_says_that_the_work_goes_on() -> None:
 
 def test_a_collection_is_indexed_by_place_and_id() -> None:
     """Given a page, then its items can be had by position and id, and shown as a table."""
-    data = {"items": [RUN, {**RUN, "id": "run_2"}], "count": 2, "next_cursor": "more"}
+    data = {"items": [RUN, {**RUN, "id": "run_2"}], "count": 2, "total": 2, "next_cursor": None}
     runs = ListedService(httpx.Response(200, json={"data": data})).client().runs.list()
     assert (runs[1].id, runs["run_2"].id, len(runs)) == ("run_2", "run_2", 2)
     assert runs._ipython_key_completions_() == ["run_1", "run_2"]
     assert list(runs.to_frame()["status"]) == ["running", "running"]
-    assert repr(runs) == "<2 runs, and more>"
+    assert repr(runs) == "<2 runs>"
     assert "<table" in runs._repr_html_()
     with pytest.raises(KeyError):
         runs["run_3"]

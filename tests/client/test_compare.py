@@ -179,4 +179,4 @@ def test_a_list_of_runs_has_what_each_was_given_and_made(client: Client) -> None
     assert frame.loc["llm.generate@1", "tags"] == ["first"]
     assert frame.loc["composition.layout@1", "input.width"] == 300
     assert "options.deadline_s" not in frame
-    assert {"input", "options", "output", "note"} <= set(frame.columns)
+    assert {"id", "note", "error.code"} <= set(frame.columns)

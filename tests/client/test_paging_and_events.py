@@ -1,11 +1,13 @@
 """Reading on: all pages of a list, all events of some work, and answers that got lost."""
 
+import asyncio
 import json
 import socketserver
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
+from typing import Any
 
 import httpx
 import pytest
@@ -17,24 +19,101 @@ from toolkit.contract.errors import RequestError, ServiceError
 DONE = {**RUN, "status": "completed", "output": {"text": "x"}}
 
 
-def page(*ids: str, cursor: str | None = None) -> httpx.Response:
+def page(*ids: str, cursor: str | None = None, total: int | None = None) -> httpx.Response:
     """A page of runs."""
-    data = {"items": [{**RUN, "id": i} for i in ids], "count": len(ids), "next_cursor": cursor}
+    items = [{**RUN, "id": i} for i in ids]
+    data = {"items": items, "count": len(ids), "total": total, "next_cursor": cursor}
     return httpx.Response(200, json={"data": data})
+
+
+def serve_pages(total: int | None = 4) -> ListedService:
+    """A service with four runs on three pages."""
+    return ListedService(
+        page("run_1", "run_2", cursor="b", total=total), page("run_3", cursor="c"), page("run_4")
+    )
+
+
+def list_queries(service: ListedService) -> list[dict[str, str]]:
+    """The queries that were sent."""
+    return [dict(request.url.params) for request in service.seen]
 
 
 def test_all_pages_are_read_as_they_are_needed() -> None:
     """Given three pages, then a page is asked for only when the one before is used up."""
-    service = ListedService(
-        page("run_1", "run_2", cursor="b"), page("run_3", cursor="c"), page("run_4")
-    )
-    runs = service.client().runs.iterate(2)
+    service = serve_pages()
+    runs = service.client().runs.list(tag="a")
+    assert runs
+    assert (len(runs), runs[1].id, runs["run_2"].id) == (4, "run_2", "run_2")
     assert [run.id for run in islice(runs, 2)] == ["run_1", "run_2"]
+    assert repr(runs) == "<4 runs; the first 2 are shown>"
     assert len(service.seen) == 1
-    assert [run.id for run in runs] == ["run_3", "run_4"]
-    assert [dict(r.url.params) for r in service.seen] == [
-        {"limit": "2"}, {"limit": "2", "cursor": "b"}, {"limit": "2", "cursor": "c"},
-    ]  # fmt: skip
+    assert [run.id for run in runs] == ["run_1", "run_2", "run_3", "run_4"]
+    assert repr(runs) == "<4 runs>"
+    assert list_queries(service) == [
+        {"tag": "a", "limit": "50"},
+        {"tag": "a", "limit": "200", "cursor": "b"},
+        {"tag": "a", "limit": "200", "cursor": "c"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("read", "requests"),
+    [
+        (lambda runs: runs[2].id == "run_3", 2),
+        (lambda runs: runs["run_3"].id == "run_3", 2),
+        (lambda runs: [run.id for run in runs[1:3]] == ["run_2", "run_3"], 2),
+        (lambda runs: runs[-1].id == "run_4", 3),
+        (lambda runs: runs[::-1][0].id == "run_4", 3),
+        (lambda runs: len(runs.to_frame()) == len(runs.to_dict()) == 4, 3),
+        (lambda runs: runs.cost_usd is None, 3),
+    ],
+)
+def test_each_way_to_the_records_reads_what_it_needs(
+    read: Callable[[Any], bool], requests: int
+) -> None:
+    """Given three pages, then positions and ids read up to theirs, tables and sums all."""
+    service = serve_pages()
+    assert read(service.client().runs.list())
+    assert len(service.seen) == requests
+
+
+def test_a_limit_ends_the_pages() -> None:
+    """Given a limit, then no more is asked for, and the display says how many there are."""
+    service = serve_pages()
+    runs = service.client().runs.list(limit=3)
+    assert (len(runs), [run.id for run in runs]) == (3, ["run_1", "run_2", "run_3"])
+    assert list_queries(service) == [{"limit": "3"}, {"limit": "1", "cursor": "b"}]
+    assert repr(runs) == "<4 runs; the first 3 are shown>"
+    with pytest.raises(IndexError):
+        runs[3]
+
+
+def test_a_list_without_a_total_is_counted_by_its_pages() -> None:
+    """Given no total, then the display says so, and only the length reads all pages."""
+    service = serve_pages(None)
+    runs = service.client().runs.list()
+    assert repr(runs) == "<more than 10,000 runs; the first 2 are shown>"
+    assert bool(runs)
+    assert len(service.seen) == 1
+    filtered = serve_pages(None).client().runs.list(q="tea")
+    assert repr(filtered) == "<more than 2 runs; the first 2 are shown>"
+    assert "… and more" in filtered._repr_html_()
+    assert len(runs) == 4
+    assert len(service.seen) == 3
+
+
+async def test_two_readers_of_a_list_read_each_page_once() -> None:
+    """Given two tasks that read one list, then both have each record once."""
+    transport = httpx.MockTransport(
+        ListedService(page("run_1", cursor="b"), page("run_2"), page("run_2"))
+    )
+
+    async def read(runs: Any) -> list[str]:
+        return [run.id async for run in runs]
+
+    async with AsyncClient("http://service.test", KEY, transport=transport) as client:
+        runs = await client.runs.list()
+        assert await asyncio.gather(read(runs), read(runs)) == [["run_1", "run_2"]] * 2
 
 
 async def test_an_area_is_iterated_over() -> None:

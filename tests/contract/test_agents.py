@@ -43,13 +43,14 @@ def test_runs_of_agents_and_capabilities_are_listed_together(client: Client) -> 
     for _ in range(3):
         made.append(client.runs.create("llm.generate", {"objective": "Tea"}).wait().id)
         made.append(agent.run(topic="tea").wait().id)
-    seen, cursor = [], None
+    seen: list[str] = []
+    page = client.read("/runs", {"limit": 2})
+    assert page["total"] == len(made)
     while True:
-        page = client.runs.list(limit=2, cursor=cursor)
-        seen += [run.id for run in page]
-        cursor = page.next_cursor
-        if cursor is None:
+        seen += [run["id"] for run in page["items"]]
+        if page["next_cursor"] is None:
             break
+        page = client.read("/runs", {"limit": 2, "cursor": page["next_cursor"]})
     assert seen == made[::-1]
 
 

@@ -82,7 +82,7 @@ def check_envelope(answer: httpx.Response) -> Json:
     for beside in ("id", "status"):
         assert body.get(beside) == data.get(beside)
     if "items" in data:
-        assert set(data) == {"items", "count", "next_cursor"}
+        assert set(data) == {"items", "count", "total", "next_cursor"}
         assert data["count"] == len(data["items"])
     for name, value in walk(data):
         if name.endswith("_at") and value is not None:

@@ -9,12 +9,13 @@ CARD = {"title": "Tea", "width": 300, "height": 200}
 
 def test_every_page_of_a_list_is_read(bare: Client) -> None:
     """Given more than a page, then each comes once, the newest first, also while more are made."""
-    ids = [bare.plans.create("A card about tea").id for _ in range(5)]
-    found = bare.plans.iterate(2)
+    ids = [bare.plans.create("A card about tea").id for _ in range(55)]
+    listed, found = bare.plans.list(), iter(bare.plans)
     seen = [plan.id for plan in islice(found, 3)]
     bare.plans.create("A card about salt")
     assert [*seen, *(plan.id for plan in found)] == ids[::-1]
-    assert len(list(bare.plans)) == 6
+    assert [plan.id for plan in listed] == ids[::-1]
+    assert len(list(bare.plans)) == 56
 
 
 def test_events_come_to_the_last(bare: Client) -> None:

@@ -39,7 +39,7 @@ REFUSED: dict[str, Ask] = {
         "llm.generate", TEXT, provider="nobody"
     ),
     "a page of none": lambda client: client.runs.list(0),
-    "no cursor": lambda client: client.runs.list(cursor="x"),
+    "no cursor": lambda client: client.read("/runs", {"cursor": "x"}),
     "a graph with a cycle": lambda client: client.workflows.create(
         {
             "name": "loop",

@@ -291,6 +291,18 @@ async def test_finds_what_a_scan_finds(store: Store, records: list[Record]) -> N
     await check_lists(store, records)
 
 
+async def test_counts_what_a_scan_counts(store: Store, records: list[Record]) -> None:
+    """Given records, then a filter counts as a scan, over one account or all."""
+    for prefix, work in LISTS:
+        of_kind = [each for each in records if each.prefix is prefix]
+        for wanted in (WorkFilter(), *list_filters(prefix)):
+            fitting = [each.account_id for each in of_kind if each.fits(wanted)]
+            for scope in SCOPES:
+                every = isinstance(scope, AllAccounts)
+                owned = len(fitting) if every else fitting.count(scope.account_id)
+                assert await store.count_work(work, scope, wanted) == owned, (wanted, scope)
+
+
 async def make_earlier_store(tmp_path: Path, url: str | None, records: list[Record]) -> None:
     """Make a store with the tables of the version before."""
     store = await Store.open(tmp_path, database=url)

@@ -69,6 +69,30 @@ async def test_what_is_rare_is_found_in_every_slice(store: Store) -> None:
     assert await _find(store, limit=2) == [MADE - 1, MADE - 2]
 
 
+async def test_a_count_ends_after_some_rows(store: Store) -> None:
+    """Given more than may be counted, or rows that would have to be read, then there is no count.
+
+    An index answers for one status, so a filter of that alone is counted up to 10,000.
+    """
+
+    async def count(**filters: object) -> int | None:
+        wanted = WorkFilter(**filters)  # type: ignore[arg-type]
+        return await store.count_work(RUN_LIST, AccountScope("acc"), wanted)
+
+    since = BEGIN + timedelta(minutes=MADE - 30)
+    assert await count() == MADE
+    assert await count(status="failed") == MADE // 100 + 1
+    assert await count(status="failed", since=since) == 1
+    assert await count(since=since) == 30
+    assert await count(text="123") == 12
+    assert await count(min_cost_usd=1.0) is None  # most documents would have to be read
+    await store.write([change for n in range(MADE, 10_001) for change in _make_run(n)])
+    assert await count() is None
+    assert await count(status="completed") == 10_001 - 101
+    assert await count(capability="x") is None
+    assert await count(until=BEGIN + timedelta(minutes=6_000)) is None
+
+
 async def _count_turns(search: Awaitable[object]) -> int:
     """Count the turns that the event loop takes while something searches."""
     loop, turns = asyncio.get_running_loop(), itertools.count()

@@ -58,9 +58,10 @@ def add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> No
         q: Annotated[str | None, typer.Option(help="Only with this text in the input.")] = None,
     ) -> None:
         """List them, newest first: all, or those that every filter is true of."""
-        found = shell.iterate_items(
+        shell.print_newest(
             path,
-            shell.choose_page_size(limit, everything),
+            columns,
+            None if everything else limit,
             capability=capability,
             provider=provider,
             status=status,
@@ -71,7 +72,6 @@ def add_filtered_list(app: typer.Typer, path: str, columns: Sequence[str]) -> No
             max_cost_usd=None if max_cost_usd is None else str(max_cost_usd),
             q=q,
         )
-        shell.print_newest(found, columns, limit, everything)
 
 
 def add_annotate(app: typer.Typer, resource: str) -> None:

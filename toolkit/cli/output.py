@@ -3,9 +3,8 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -115,42 +114,40 @@ class ClientOutput(Output):
         given = {name: value for name, value in params.items() if value is not None}
         return self.client.read(path, given)
 
-    def iterate_items(
-        self, path: str, limit: int | None = None, **filters: str | int | None
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the items of a list, the newest first, page by page.
-
-        Args:
-            path: below `/v1`.
-            limit: the size of a page; none for a list that has no pages.
-            filters: what else is asked for; none is as if it was left out.
-        """
-        cursor = None
-        while True:
-            found = self.read(path, limit=limit, cursor=cursor, **filters)
-            yield from found["items"]
-            cursor = found.get("next_cursor")
-            if cursor is None:
-                return
-
-    @staticmethod
-    def choose_page_size(limit: int, everything: bool) -> int:
-        """Choose the size of the pages of which so many items are shown, or all."""
-        return PAGE_SIZE if everything else min(limit + 1, PAGE_SIZE)
+    def print_items(
+        self,
+        path: str,
+        columns: Sequence[str],
+        row: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+    ) -> None:
+        """Print a list that the service answers at once."""
+        self.print_table(self.read(path)["items"], columns, row)
 
     def print_newest(
         self,
-        found: Iterator[dict[str, Any]],
+        path: str,
         columns: Sequence[str],
-        limit: int,
-        everything: bool,
+        limit: int | None = None,
+        **filters: str | int | None,
     ) -> None:
-        """Print the first items of a list, or all, and say where there are more."""
-        things: list[Any] = list(found if everything else islice(found, limit + 1))
-        more = not everything and len(things) > limit
-        self.print_table(things[:limit] if more else things, columns)
-        if more:
-            self.print_note("There are more: --all, or a higher --limit.")
+        """Print the newest items of a list, and say how many there are in all.
+
+        Args:
+            path: below `/v1`.
+            columns: names of fields.
+            limit: greatest number of items; None for all.
+            filters: the filters of the list; None is as if a filter was left out.
+        """
+        size = PAGE_SIZE if limit is None else min(limit + 1, PAGE_SIZE)
+        page = self.read(path, limit=size, **filters)
+        total, items = page.get("total"), list(page["items"])
+        while page["next_cursor"] is not None and (limit is None or len(items) <= limit):
+            page = self.read(path, limit=size, cursor=page["next_cursor"], **filters)
+            items += page["items"]
+        self.print_table(items[:limit], columns)
+        if limit is not None and len(items) > limit:
+            shown = "There are more" if total is None else f"{limit} of {total:,} are shown"
+            self.print_note(f"{shown}: --all, or a higher --limit.")
 
 
 def print_json(value: object, indent: int | None = 2) -> None:

@@ -76,8 +76,7 @@ def _add_list_command(app: typer.Typer, path: str, columns: Sequence[str]) -> No
     @read_command
     def list_them(shell: ClientOutput, limit: Limit = 20, everything: All = False) -> None:
         """List them, newest first."""
-        found = shell.iterate_items(path, shell.choose_page_size(limit, everything))
-        shell.print_newest(found, columns, limit, everything)
+        shell.print_newest(path, columns, None if everything else limit)
 
 
 def _add_show_command(app: typer.Typer, path: str, rows: str, of: Sequence[str]) -> None:

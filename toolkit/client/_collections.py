@@ -1,14 +1,16 @@
-"""Collections: pages of handles, shown in one line and as a table."""
+"""Collections of handles, shown in one line and as a table."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel
 
 from toolkit.client._record_view import RecordView, UsageView
 from toolkit.contract.money import sum_usd
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.display.records import html
 from toolkit.display.records.data_frame import to_data_frame
 from toolkit.display.records.inputs import describe_input
@@ -34,27 +36,163 @@ LEFT_OUT_OF_RUNS = ("connection_id", "cached", "agent_id", "key_id")
 MAX_ROWS = 25  # of a table that shows itself; `to_frame` has them all
 
 
-class Collection(Generic[H]):
-    """A page of handles: indexed by position and by id.
+class CollectionView(Generic[H]):
+    """The display of several handles.
 
     Args:
-        items: the handles.
+        items: the handles that were read so far.
         kind: the word for many of them.
-        next_cursor: what leads to the next page, if there is one.
-        model: what their records are, so that a table of none has columns, too.
+        model: the model of their records, so that an empty table has columns, too.
+        total: number of all records of the list; None if it is unknown.
     """
+
+    _is_filtered = False
 
     def __init__(
         self,
         items: Sequence[H],
         kind: str,
-        next_cursor: str | None = None,
         model: type[BaseModel] | None = None,
+        total: int | None = None,
     ) -> None:
         self._items = list(items)
+        self._first = len(self._items)
         self._kind = kind
         self._model = model
-        self.next_cursor = next_cursor
+        self.total = total
+
+    @property
+    def _has_more(self) -> bool:
+        """Whether there are records that were not read yet."""
+        return False
+
+    @property
+    def _has_unshown(self) -> bool:
+        """Whether the list has records that a display leaves out, read or not."""
+        return False
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def _ipython_key_completions_(self) -> list[str]:
+        return [item.id for item in self._items if item.id]
+
+    @property
+    def _records(self) -> list[BaseModel]:
+        return [item.record for item in self._items]
+
+    @property
+    def _costs(self) -> list[float]:
+        return _list_costs(self._items)
+
+    @property
+    def _shown(self) -> list[H]:
+        """The handles that a display covers: the first page, or all once all were read."""
+        return self._items[: self._first] if self._has_more else self._items
+
+    def _describe_count(self) -> str:
+        shown = len(self._shown)
+        if not self._has_unshown:
+            return format_total(shown, self._kind)
+        if self.total is not None:
+            number = f"{self.total:,}"
+        else:
+            number = f"more than {shown if self._is_filtered else MAX_TOTAL:,}"
+        return f"{number} {self._kind}"
+
+    def __repr__(self) -> str:
+        facts: list[str] = []
+        states = Counter(getattr(item.record, "status", None) for item in self._shown)
+        if len(states) > 1:
+            facts += [f"{states[s]} {s}" for s in sorted(states, key=str)]
+        costs = _list_costs(self._shown)
+        if costs:
+            facts.append(format_money(sum_usd(costs)))
+        head, said = self._describe_count(), ", ".join(facts)
+        if self._has_unshown:
+            first = f"the first {len(self._shown)}"
+            return f"<{head}; {first}: {said}>" if said else f"<{head}; {first} are shown>"
+        between = ": " if len(states) > 1 else ", "
+        return f"<{head}{between}{said}>" if said else f"<{head}>"
+
+    def _repr_html_(self) -> str:
+        if not self._items:
+            return f"<p>{escape(repr(self)[1:-1])}</p>"
+        rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._shown)]
+        columns = [c for c in COLUMNS if any(row.get(c) not in (None, []) for row in rows)]
+        if all(row.get("name") == row.get("id") for row in rows):
+            columns = [c for c in columns if c != "name"]
+        if "input" in columns:  # the page of a run has the rest
+            columns = [c for c in columns if c not in LEFT_OUT_OF_RUNS]
+        rest = ""
+        if self._has_unshown:
+            shown = min(len(rows), MAX_ROWS)
+            rest = "more" if self.total is None else f"{self.total - shown:,} more"
+        caption = repr(self)[1:-1]
+        table = html.render_table(rows, columns, caption, most=MAX_ROWS, rest=rest)
+        return html.fit_cell(table)
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+class AsyncPagedView(CollectionView[H]):
+    """The display of a list of the async client, which reads the first page when it is awaited."""
+
+    _is_begun = False
+
+    def _begin(self) -> None:
+        """Leave the first page until something of the list is awaited."""
+
+    def __bool__(self) -> bool:
+        if not self._is_begun:
+            raise TypeError("await the list first, as in `runs = await client.runs.list()`")
+        return bool(self._items)
+
+    def __repr__(self) -> str:
+        return super().__repr__() if self._is_begun else f"<{self._kind}, to be awaited>"
+
+
+class PagedView(CollectionView[H], ABC):
+    """The display of a list of the client, which reads the first page at once, and its length."""
+
+    _is_begun = False
+
+    def _begin(self) -> None:
+        """Read the first page, so that a filter with a mistake is refused at once."""
+        self._read_first_page()
+
+    @abstractmethod
+    def _read_first_page(self) -> Self:
+        """Read the first page, unless it was read before."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of records."""
+
+    @abstractmethod
+    def _read_to(self, count: int | None = None) -> None:
+        """Read pages until there are so many records, or all."""
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return an Arrow stream (the PyCapsule interface), by pyarrow or polars."""
+        self._read_to()
+        return export_arrow(self._records, requested_schema, self._model)
+
+
+class Collection(CollectionView[H]):
+    """Several handles, all of which are there: indexed by position and by id.
+
+    Args:
+        items: the handles.
+        kind: the word for many of them.
+    """
+
+    def __init__(self, items: Sequence[H], kind: str) -> None:
+        super().__init__(items, kind, total=len(items))
 
     def __len__(self) -> int:
         return len(self._items)
@@ -76,30 +214,21 @@ class Collection(Generic[H]):
             return found
         return self._items[key]
 
-    def _ipython_key_completions_(self) -> list[str]:
-        return [item.id for item in self._items if item.id]
-
     @property
     def cost_usd(self) -> float | None:
-        """The cost of all of them, in US dollars, as far as it is known; none where nothing is."""
-        costs = [getattr(item.record, "cost_usd", None) for item in self._items]
-        known = [cost for cost in costs if cost is not None]
-        return sum_usd(known) if known else None
-
-    @property
-    def _records(self) -> list[BaseModel]:
-        return [item.record for item in self._items]
+        """The known costs of all records in US dollars, or None if no cost is known."""
+        return sum_usd(self._costs) if self._costs else None
 
     def to_frame(self) -> "pd.DataFrame":
         """Return all of them as a table, one row each."""
         return to_data_frame(self._records, self._model)
 
     def to_polars(self) -> "pl.DataFrame":
-        """Return all of them as a polars table; what is nested is JSON."""
+        """Return all of them as a polars table; nested values are JSON."""
         return to_polars(self._records, self._model)
 
     def to_arrow(self) -> "pa.Table":
-        """Return all of them as an Arrow table; what is nested is JSON."""
+        """Return all of them as an Arrow table; nested values are JSON."""
         return to_arrow(self._records, self._model)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -110,31 +239,11 @@ class Collection(Generic[H]):
         """Return all of them as JSON values."""
         return [item.to_dict() for item in self._items]
 
-    def __repr__(self) -> str:
-        parts = [format_total(len(self), self._kind)]
-        states = Counter(getattr(item.record, "status", None) for item in self._items)
-        if len(states) > 1:
-            parts[0] += ": " + ", ".join(f"{states[s]} {s}" for s in sorted(states, key=str))
-        if self.cost_usd is not None:
-            parts.append(format_money(self.cost_usd))
-        if self.next_cursor:
-            parts.append("and more")
-        return f"<{', '.join(parts)}>"
 
-    def _repr_html_(self) -> str:
-        if not self._items:
-            return f"<p>{escape(repr(self)[1:-1])}</p>"
-        rows = [{**one, **describe_input(one)} for one in (i.to_dict() for i in self._items)]
-        columns = [c for c in COLUMNS if any(row.get(c) not in (None, []) for row in rows)]
-        if all(row.get("name") == row.get("id") for row in rows):
-            columns = [c for c in columns if c != "name"]
-        if "input" in columns:  # the page of a run has the rest
-            columns = [c for c in columns if c not in LEFT_OUT_OF_RUNS]
-        table = html.render_table(rows, columns, caption=repr(self)[1:-1], most=MAX_ROWS)
-        return html.fit_cell(table)
-
-    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+def _list_costs(items: Sequence[RecordView[Any]]) -> list[float]:
+    """List the costs that are known."""
+    costs = (getattr(item.record, "cost_usd", None) for item in items)
+    return [cost for cost in costs if cost is not None]
 
 
 class UsageLines(Collection[UsageView]):

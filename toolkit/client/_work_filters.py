@@ -6,7 +6,6 @@ from datetime import UTC, date, datetime
 from typing import Final, TypedDict, TypeVar, cast, get_type_hints
 
 from toolkit.client._options import check_options, show_keywords
-from toolkit.client._wire.messages import make_page_query
 
 F = TypeVar("F", bound=Callable[..., object])
 _MARK = re.compile(r"^( *)\*\*filters: those of a list\.\n", re.MULTILINE)
@@ -45,19 +44,18 @@ def document_filters(function: F) -> F:
     return show_keywords(function, get_type_hints(WorkFilters), WORK_FILTERS, _MARK)
 
 
-def make_list_query(limit: int, cursor: str | None, filters: WorkFilters) -> dict[str, str | int]:
-    """Make the query that asks for a page of filtered work.
+def make_list_query(filters: WorkFilters) -> dict[str, str]:
+    """Make the part of a query that filters work.
 
     Raises:
         TypeError: there is no such filter.
 
-    >>> make_list_query(5, None, {"tag": ["a", "b"], "since": date(2026, 11, 20)})
-    {'limit': 5, 'tag': 'a,b', 'since': '2026-11-20'}
+    >>> make_list_query({"tag": ["a", "b"], "since": date(2026, 11, 20)})
+    {'tag': 'a,b', 'since': '2026-11-20'}
     """
     check_options(filters, WORK_FILTERS, what="filter")
     given = cast("Mapping[str, object]", filters)
-    written = {name: _write_value(value) for name, value in given.items() if value is not None}
-    return make_page_query(limit, cursor) | written
+    return {name: _write_value(value) for name, value in given.items() if value is not None}
 
 
 def _write_value(value: object) -> str:

@@ -182,6 +182,11 @@ class Page(Record, Generic[T]):
 
     items: list[T]
     count: int
+    total: int | None = Field(
+        default=None,
+        description="number of all records that match, on the first page; null if there are more"
+        " than 10,000, if a filter would make the count too slow, for events, and on later pages",
+    )
     next_cursor: str | None = None
 
 

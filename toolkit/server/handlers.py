@@ -70,6 +70,9 @@ class ResourceService(Protocol):
     ) -> Sequence[BaseModel]:
         """List those below an id, newest first; of work, what a filter lets through."""
 
+    async def count(self, context: RequestContext, /, *wanted: WorkFilter) -> int | None:
+        """Count all that a list has; None if there are too many, or the filter is too slow."""
+
     async def get(self, context: RequestContext, resource_id: str, /) -> BaseModel:
         """Read one."""
 
@@ -94,6 +97,28 @@ async def dispatch(call: ApiCall[Any]) -> Any:
     """
     check_scope(call.context, call.operation)
     return await find_handler(call.operation)(call)
+
+
+async def count_records(call: ApiCall[Any], page: Sequence[BaseModel]) -> int | None:
+    """Count all records of a list of which a page was read.
+
+    Returns:
+        None if there are more than 10,000, if a filter makes the count too slow, for events, and
+        for each page but the first.
+    """
+    asked = call.input
+    if call.operation.form != "page":
+        return None
+    if not isinstance(asked, PageQuery):
+        return len(page)
+    if asked.before is not None:
+        return None
+    if len(page) < asked.limit:
+        return len(page)
+    service = _find_service(call)
+    if isinstance(asked, WorkQuery):
+        return await service.count(call.context, asked.filter)
+    return await service.count(call.context)
 
 
 async def hold(call: ApiCall[Any], work_id: str, seconds: float) -> BaseModel:

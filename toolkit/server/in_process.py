@@ -42,7 +42,7 @@ from toolkit.server.errors import (
     make_draining_error,
 )
 from toolkit.server.event_streams import follow_events
-from toolkit.server.handlers import dispatch, hold
+from toolkit.server.handlers import count_records, dispatch, hold
 from toolkit.server.http.body import parse_body
 from toolkit.server.http.downloads import make_range_error
 from toolkit.server.http.envelope import find_next_cursor
@@ -137,7 +137,8 @@ class LocalOperations:
             work = RecordDocument.of(await dispatch(replace(call, operation=reading)))
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [RecordDocument.of(one) for one in result]
-        return OperationAnswer(records, find_next_cursor(result, query), work)
+        total = await count_records(call, result)
+        return OperationAnswer(records, find_next_cursor(result, query), total, work)
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""

@@ -110,6 +110,33 @@ def _build_branches(
     )
 
 
+@cache
+def build_branch_count(kind: DatabaseKind, field: IndexedField) -> str:
+    """Build the count of the ids of branches between two bounds, each up to `limit`."""
+    account, value = _build_branch_values(kind)
+    key = f"i.{field.key}"
+    ids = (
+        f"SELECT 1 FROM {field.table} AS i"  # noqa: S608 - our names
+        f" WHERE i.account_id = {account} AND {_build_value(kind, field)} = {value}"
+        f" AND {key} >= :lowest AND {key} < :before LIMIT :limit"
+    )
+    branches = (
+        "json_each(:branches) AS branch"
+        if kind == "sqlite"
+        else "json_array_elements(CAST(:branches AS json)) AS branch (value)"
+    )
+    return f"SELECT (SELECT count(*) FROM ({ids}) AS found) AS n FROM {branches}"  # noqa: S608
+
+
+def _build_branch_values(kind: DatabaseKind) -> tuple[str, str]:
+    """Build the account and the value of a branch."""
+    account, value = (
+        f"json_extract(branch.value, '$[{n}]')" if kind == "sqlite" else f"branch.value ->> {n}"
+        for n in range(2)
+    )
+    return account, value
+
+
 def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter) -> str:
     """Build the statement that reads the newest ids of branches between two bounds."""
     bounds: tuple[str, ...] = ()
@@ -124,10 +151,7 @@ def build_branch_ids(kind: DatabaseKind, field: IndexedField, wanted: WorkFilter
 def _build_branch_ids(kind: DatabaseKind, field: IndexedField, bounds: tuple[str, ...]) -> str:
     operators = {"min_cost_usd": ">=", "max_cost_usd": "<="}
     checks = "".join(f" AND {build_cost(kind, 'i.doc')} {operators[b]} :{b}" for b in bounds)
-    account, value = (
-        f"json_extract(branch.value, '$[{n}]')" if kind == "sqlite" else f"branch.value ->> {n}"
-        for n in range(2)
-    )
+    account, value = _build_branch_values(kind)
     key = f"i.{field.key}"
     newest = (
         f"SELECT {key} AS value FROM {field.table} AS i"  # noqa: S608 - our names

@@ -3,12 +3,20 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
 from toolkit.store.account_scope import ReadScope
-from toolkit.store.list_branches import FEW_BRANCHES, build_branch_ids, find_branches, is_filtered
+from toolkit.store.list_branches import (
+    FEW_BRANCHES,
+    build_branch_count,
+    build_branch_ids,
+    find_branches,
+    is_filtered,
+)
 from toolkit.store.read_connection import ReadConnection, Row
 from toolkit.store.text_index import find_candidates
 from toolkit.store.work_lists import (
@@ -17,6 +25,7 @@ from toolkit.store.work_lists import (
     WorkList,
     WorkListQuery,
     build_candidate_ids,
+    build_id_count,
     build_ids,
     build_unindexed_ids,
     make_list_query,
@@ -26,6 +35,9 @@ from toolkit.store.work_lists import (
 _FREQUENT_STATUS: Final = "completed"
 _GROWTH: Final = 4
 _NEWEST_ROWS: Final = 200  # that are read before the index of texts
+_COUNTED_ROWS: Final = 5_000  # that a count checks by their columns
+_COUNTED_DOCUMENTS: Final = 1_000  # that a count reads
+_COUNTED_BRANCHES: Final = 100  # that a count reads in an index
 
 
 class WorkSearch:
@@ -65,18 +77,83 @@ class WorkSearch:
                     await asyncio.sleep(0)  # there may be many candidates: let other tasks run
         return rows
 
+    async def count_rows(self) -> int | None:
+        """Count the rows of all pages.
+
+        An index counts the rows of a filter with one condition on an indexed field. Any other
+        filter is checked row by row, so only a filter with few candidates is counted.
+
+        Returns:
+            None if there are more than 10,000 rows, or too many rows would be checked.
+        """
+        wanted = self._wanted
+        query = make_list_query(self._connection.kind, self._work, self._scope, wanted, None)
+        if wanted == NO_FILTER:
+            statement = build_id_count(self._scope.kind, self._work)
+            return _limit_total(await self._count_ids(query, statement, {}))
+        for field in self._work.indexed:
+            if field.name != "cost" and wanted == _keep_field(wanted, field):
+                branches = await find_branches(self._connection, field, self._scope, wanted)
+                if branches is None or len(branches) > _COUNTED_BRANCHES:
+                    return None
+                given = {"branches": json.dumps(branches, ensure_ascii=False)}
+                statement = build_branch_count(self._connection.kind, field)
+                return _limit_total(await self._count_ids(query, statement, given))
+        return await self._count_candidates(query)
+
+    async def _count_ids(
+        self, query: WorkListQuery, statement: str, given: Mapping[str, object]
+    ) -> int:
+        """Sum up the counts that a statement reads in an index."""
+        bounds = {"lowest": query.lowest, "before": query.highest, "limit": MAX_TOTAL + 1}
+        rows = await self._connection.fetch_rows(statement, {**query.given, **given, **bounds})
+        return sum(int(row["n"]) for row in rows)
+
+    async def _count_candidates(self, query: WorkListQuery) -> int | None:
+        """Count the candidates that fit the filter; None if there are too many candidates."""
+        most = _COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
+        total = checked = 0
+        async for ids in self._iter_ids(query, SLICE_ROWS, is_count=True):
+            for start in range(0, len(ids), SLICE_ROWS):
+                batch = ids[start : start + SLICE_ROWS]
+                checked += len(batch)
+                if checked > most:
+                    return None
+                total += await self._count_batch(query, batch)
+        return total
+
+    async def _count_batch(self, query: WorkListQuery, ids: list[str]) -> int:
+        """Count the rows of a batch of ids that fit the filter."""
+        if query.fits is not None:
+            return len(await self._read_batch(query, ids, len(ids)))
+        given = {**query.given, "ids": json.dumps(ids)}
+        return int((await self._connection.fetch_rows(query.count_sql, given))[0]["n"])
+
     async def _read_batch(self, query: WorkListQuery, ids: list[str], limit: int) -> list[Row]:
         """Read the rows of a batch of ids that fit the filter, so many at most."""
         given = {**query.given, "ids": json.dumps(ids), "limit": query.get_limit(limit)}
         return query.choose(await self._connection.fetch_rows(query.rows_sql, given), limit)
 
-    async def _iter_ids(self, query: WorkListQuery, limit: int) -> AsyncIterator[list[str]]:
-        """Yield batches of ids that may fit the filter, newest first."""
+    async def _iter_ids(
+        self, query: WorkListQuery, limit: int, *, is_count: bool = False
+    ) -> AsyncIterator[list[str]]:
+        """Yield batches of ids that may fit the filter, newest first.
+
+        Args:
+            query: the query of the list.
+            limit: size of the first batch.
+            is_count: True if the ids are counted, up to a number of them.
+        """
         text = self._wanted.text if self._work.has_text_index else None
         field, branches = await self._choose_field(is_text_indexed=text is not None)
         lowest, before = query.lowest, query.highest
         read = partial(self._read_ids, query.given, limit)
         all_ids = partial(read, build_ids(self._scope.kind, self._work))
+        if is_count and len(branches) > FEW_BRANCHES:
+            # To read each branch takes longer than a count may take.
+            async for ids in all_ids(lowest, before):
+                yield ids
+            return
         if (field is None and text is not None) or len(branches) > FEW_BRANCHES:
             # A filter that many records fit fills a page with the newest.
             newest: list[str] = []
@@ -161,6 +238,17 @@ class WorkSearch:
             before = rows[-1]["value"]
             size = min(_GROWTH * size, SLICE_ROWS)
             await asyncio.sleep(0)  # a batch may have taken a while: let other tasks run
+
+
+def _keep_field(wanted: WorkFilter, field: IndexedField) -> WorkFilter:
+    """Return the conditions of a filter that an indexed field answers alone."""
+    if field.name == "tag":
+        return WorkFilter(tags=wanted.tags[:1])
+    return replace(NO_FILTER, **{field.name: getattr(wanted, field.name)})
+
+
+def _limit_total(count: int) -> int | None:
+    return None if count > MAX_TOTAL else count
 
 
 async def merge_ids(

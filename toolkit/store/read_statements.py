@@ -84,6 +84,25 @@ def build_page(
 
 
 @cache
+def build_page_count(
+    kind: DatabaseKind,
+    scope: ScopeKind,
+    table: str,
+    columns: tuple[str, ...],
+    by: str,
+    without: bool,
+) -> str:
+    """Build the count of the rows that a list has in all, up to `most`."""
+    of = metadata.tables[table]
+    wanted = [make_account_condition(scope, of), of.c[by].is_not(None)]
+    wanted += [of.c[column] == bindparam(column) for column in columns]
+    wanted += [of.c.status != bindparam("without")] if without else []
+    some: Select[Any] = select(literal_column("1")).select_from(of).where(*wanted)
+    some = some.limit(bindparam("most")).offset(ZERO_OFFSET)
+    return compile_statement(kind, select(func.count().label("n")).select_from(some.subquery()))
+
+
+@cache
 def build_count(kind: DatabaseKind, scope: ScopeKind, table: str) -> str:
     """Build the count of a scope's rows."""
     of = metadata.tables[table]

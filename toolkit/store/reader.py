@@ -104,12 +104,32 @@ class RowReader:
         )
         return await self._fetch(statement, given)
 
+    async def count_page(
+        self,
+        table: str,
+        scope: ReadScope,
+        most: int,
+        by: str = "id",
+        without: str | None = None,
+        **equals: object,
+    ) -> int:
+        """Count the rows that `list_page` would return without a limit, up to `most`."""
+        given = {**equals, **get_scope_values(scope), "most": most, "without": without}
+        statement = statements.build_page_count(
+            self._kind, scope.kind, table, tuple(equals), by, without is not None
+        )
+        return int((await self._fetch(statement, given))[0]["n"])
+
     async def list_work(
         self, work: WorkList, scope: ReadScope, wanted: WorkFilter, limit: int, before: str | None
     ) -> list[Row]:
         """Return a page of a filtered list, newest first, from below the id `before`."""
         search = WorkSearch(self._connection, work, scope, wanted)
         return await search.find_rows(limit, before)
+
+    async def count_work(self, work: WorkList, scope: ReadScope, wanted: WorkFilter) -> int | None:
+        """Count a filtered list; None if it has too many rows, or too many would be read."""
+        return await WorkSearch(self._connection, work, scope, wanted).count_rows()
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from toolkit.contract.base import format_rfc3339
 from toolkit.contract.errors import build_not_found
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.store.account_scope import ReadScope
 from toolkit.store.changes import InsertRow, UpdateRow
 from toolkit.store.read_connection import Row
@@ -101,6 +102,18 @@ class Repository(Generic[T]):
             without=self._without,
             **self._visible,
         )
+
+    async def count(self, scope: ReadScope, *, by: str = "id") -> int | None:
+        """Count a scope's records as lists have them; None if there are more than 10,000.
+
+        Args:
+            scope: whose.
+            by: the column of the id that lists page by.
+        """
+        found = await self._store.count_page(
+            self._table, scope, MAX_TOTAL + 1, by=by, without=self._without, **self._visible
+        )
+        return None if found > MAX_TOTAL else found
 
     async def find(self, scope: ReadScope, record_id: str) -> T | None:
         """Find a record; none where it is hidden, or another account's."""

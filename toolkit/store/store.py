@@ -269,6 +269,19 @@ class Store:
         """
         return await self._reader.list_page(table, scope, limit, before, by, without, **equals)
 
+    async def count_page(
+        self,
+        table: str,
+        scope: ReadScope,
+        most: int,
+        *,
+        by: str = "id",
+        without: str | None = None,
+        **equals: object,
+    ) -> int:
+        """Count the rows that `list_page` would list without a limit, up to `most`."""
+        return await self._reader.count_page(table, scope, most, by, without, **equals)
+
     async def sum_rows(
         self,
         table: str,
@@ -307,6 +320,14 @@ class Store:
             before: the id that the page before this one ended with.
         """
         return await self._reader.list_work(work, scope, wanted, limit, before)
+
+    async def count_work(self, work: WorkList, scope: ReadScope, wanted: WorkFilter) -> int | None:
+        """Count a scope's runs, workflows or tasks that a filter lets through.
+
+        Returns:
+            None if there are more than 10,000, or too many rows would have to be read.
+        """
+        return await self._reader.count_work(work, scope, wanted)
 
     async def list_shared_connections(self, account_id: str) -> list[Row]:
         """Return the connections of operators that are shared with an account, oldest first.

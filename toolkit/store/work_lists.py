@@ -81,6 +81,7 @@ class WorkList:
         annotated: the column of the id that tags and notes are kept by.
         record: kind of record, as `has_text` takes it.
         match: builds the conditions, by field of the filter, in a database's SQL.
+        columns: fields of the filter whose conditions read columns, not documents.
         has_text_index: whether the texts of its inputs are indexed, as the list `record`.
     """
 
@@ -92,6 +93,7 @@ class WorkList:
     annotated: str
     record: str
     match: Callable[[JsonSql], Mapping[str, str]]
+    columns: frozenset[str]
     has_text_index: bool = True
 
 
@@ -163,6 +165,7 @@ def _match_task(sql: JsonSql) -> dict[str, str]:
     }
 
 
+_TIMES: Final = frozenset({"since", "until"})
 _TAG: Final = IndexedField("tag", "tags", "tag", "resource_id")
 RUN_LIST = WorkList(
     Prefix.RUN,
@@ -179,6 +182,7 @@ RUN_LIST = WorkList(
     "jobs.run_id",
     "run",
     _match_run,
+    _TIMES | {"status", "capability", "provider"},
 )
 AGENT_RUN_LIST = WorkList(
     Prefix.RUN,
@@ -189,6 +193,7 @@ AGENT_RUN_LIST = WorkList(
     "tasks.id",
     "agent_run",
     _match_agent_run,
+    _TIMES,
     has_text_index=False,
 )
 WORKFLOW_LIST = WorkList(
@@ -200,6 +205,7 @@ WORKFLOW_LIST = WorkList(
     "workflows.id",
     "workflow",
     _match_workflow,
+    _TIMES | {"status"},
 )
 TASK_LIST = WorkList(
     Prefix.TASK,
@@ -210,6 +216,7 @@ TASK_LIST = WorkList(
     "tasks.id",
     "task",
     _match_task,
+    _TIMES | {"status"},
 )
 
 
@@ -219,16 +226,20 @@ class WorkListQuery:
 
     Attributes:
         rows_sql: reads the rows with some ids, newest first; all rows if there is no filter.
+        count_sql: counts the rows with some ids.
         given: the values of the filter and of the scope.
         lowest: the least id that may be in it.
         highest: above all that may be in it.
+        reads_documents: True if a condition reads the document of a row.
         fits: the check of a row that the database cannot make; None if there is none.
     """
 
     rows_sql: str
+    count_sql: str
     given: dict[str, object]
     lowest: str
     highest: str
+    reads_documents: bool
     fits: Callable[[Row], bool] | None = None
 
     def get_limit(self, limit: int) -> int:
@@ -277,7 +288,9 @@ def make_list_query(
     if wanted.until is not None:
         highest = min(highest, make_earliest_id(work.prefix, wanted.until))
     rows_sql = _build_rows(kind, scope.kind, work, fields, len(wanted.tags))
-    return WorkListQuery(rows_sql, given, lowest, highest, fits)
+    count_sql = _build_count(kind, scope.kind, work, fields, len(wanted.tags))
+    reads_documents = not work.columns.issuperset(fields)
+    return WorkListQuery(rows_sql, count_sql, given, lowest, highest, reads_documents, fits)
 
 
 @cache
@@ -285,6 +298,36 @@ def _build_rows(
     kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
 ) -> str:
     """Build the statement that reads the rows with some ids, with their tags and note."""
+    wanted = LISTED_IDS_SQL[kind] if fields or tags else f"({build_ids(scope, work)}) AS wanted"
+    # CROSS, so that SQLite starts from the ids.
+    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
+    return (
+        f"SELECT {name_columns(work.rows)}, {work.key} AS listed_id,"  # noqa: S608 - our names
+        " annotations.tags, annotations.note"
+        f" FROM {wanted} {join} {work.rows} ON {work.key} = wanted.value"
+        f" LEFT JOIN annotations ON annotations.id = {work.annotated}"
+        f" WHERE {_build_conditions(kind, scope, work, fields, tags)}"
+        f" ORDER BY {work.key} DESC LIMIT :limit"
+    )
+
+
+@cache
+def _build_count(
+    kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
+) -> str:
+    """Build the statement that counts the rows with some ids."""
+    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
+    return (
+        f"SELECT count(*) AS n FROM {LISTED_IDS_SQL[kind]}"  # noqa: S608 - our names
+        f" {join} {work.rows} ON {work.key} = wanted.value"
+        f" WHERE {_build_conditions(kind, scope, work, fields, tags)}"
+    )
+
+
+def _build_conditions(
+    kind: DatabaseKind, scope: ScopeKind, work: WorkList, fields: tuple[str, ...], tags: int
+) -> str:
+    """Build the conditions of a filter on a row."""
     matching = work.match(JSON_SQL[kind])
     conditions = [
         build_account_condition(scope, work.rows),
@@ -295,16 +338,7 @@ def _build_rows(
             for n in range(tags)
         ),
     ]
-    wanted = LISTED_IDS_SQL[kind] if fields or tags else f"({build_ids(scope, work)}) AS wanted"
-    # CROSS, so that SQLite starts from the ids.
-    join = "CROSS JOIN" if kind == "sqlite" else "JOIN"
-    return (
-        f"SELECT {name_columns(work.rows)}, {work.key} AS listed_id,"  # noqa: S608 - our names
-        " annotations.tags, annotations.note"
-        f" FROM {wanted} {join} {work.rows} ON {work.key} = wanted.value"
-        f" LEFT JOIN annotations ON annotations.id = {work.annotated}"
-        f" WHERE {' AND '.join(conditions)} ORDER BY {work.key} DESC LIMIT :limit"
-    )
+    return " AND ".join(conditions)
 
 
 def _build_range(key: str) -> str:
@@ -320,6 +354,18 @@ def build_ids(scope: ScopeKind, work: WorkList) -> str:
         f"SELECT {source.key} AS value FROM {source.table}"  # noqa: S608 - our names
         f" WHERE {build_account_condition(scope, source.table)} AND {source.condition}"
         f" AND {_build_range(source.key)} LIMIT :limit"
+    )
+
+
+@cache
+def build_id_count(scope: ScopeKind, work: WorkList) -> str:
+    """Build the statement that counts the ids of a list between two bounds, up to `limit`."""
+    source = work.ids
+    return (
+        "SELECT count(*) AS n FROM ("  # noqa: S608 - our names
+        f"SELECT 1 FROM {source.table}"
+        f" WHERE {build_account_condition(scope, source.table)} AND {source.condition}"
+        f" AND {source.key} >= :lowest AND {source.key} < :before LIMIT :limit) AS found"
     )
 
 

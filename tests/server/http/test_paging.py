@@ -17,6 +17,8 @@ from tests.server.route_table import (
 )
 from toolkit.contract.ids import Prefix
 
+MOST = 2  # records that are counted, in a test
+
 DELETED = [
     route
     for route in LISTS
@@ -55,6 +57,34 @@ async def test_pages_while_new_ones_come(wire: Wire, route: Route) -> None:
     assert old == sorted(old, reverse=True)
     assert len(old) >= 5
     assert await walk(wire, route, 2, []) == old
+
+
+@pytest.mark.parametrize("route", name_parameters(LISTS))
+async def test_the_first_page_has_the_number_of_all(
+    wire: Wire, route: Route, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a list, then its first page has the total, unless that is more than may be counted."""
+    await connect_caller(wire)
+    for _ in range(3):
+        await create_resource(wire, ID_PREFIXES[route.path])
+    every = len(await walk(wire, route, 200))
+
+    async def read(query: str) -> tuple[int | None, str | None]:
+        page = (await wire.send("GET", f"{route.path}?{query}")).json()["data"]
+        return page["total"], page["next_cursor"]
+
+    assert every >= 3
+    assert (await read("limit=200"))[0] == every
+    total, cursor = await read("limit=2")
+    assert total == every
+    assert (await read(f"limit=2&cursor={cursor}"))[0] is None
+    for module in (
+        "toolkit.store.repository", "toolkit.store.list_search",
+        "toolkit.engine.orchestration.runs", "toolkit.engine.services.connections",
+        "toolkit.engine.infrastructure.templates",
+    ):  # fmt: skip
+        monkeypatch.setattr(f"{module}.MAX_TOTAL", MOST)
+    assert (await read("limit=2"))[0] is None
 
 
 @pytest.mark.parametrize("route", name_parameters(DELETED))

@@ -14,11 +14,8 @@ app = make_group("What can be asked for.")
 @read_command
 def list_them(shell: ClientOutput) -> None:
     """List what can be asked for, and who serves it."""
-    shell.print_table(
-        shell.iterate_items("/capabilities"),
-        ("capability", "title", "served_by", "yields"),
-        _build_row,
-    )
+    columns = ("capability", "title", "served_by", "yields")
+    shell.print_items("/capabilities", columns, _build_row)
 
 
 def _build_row(record: dict[str, Any]) -> dict[str, Any]:

@@ -12,14 +12,12 @@ app = make_group("What can be rented or asked for, with list prices.")
 def models(shell: ClientOutput) -> None:
     """List every vendor's models."""
     columns = ("provider", "model", "kind", "prices_usd", "as_of")
-    shell.print_table(shell.iterate_items("/catalog/models"), columns)
+    shell.print_items("/catalog/models", columns)
 
 
 @app.command()
 @read_command
 def gpus(shell: ClientOutput) -> None:
     """List the GPUs of the cloud that is connected."""
-    shell.print_table(
-        shell.iterate_items("/catalog/gpus"),
-        ("id", "name", "pool", "memory_gb", "prices_per_hour_usd"),
-    )
+    columns = ("id", "name", "pool", "memory_gb", "prices_per_hour_usd")
+    shell.print_items("/catalog/gpus", columns)

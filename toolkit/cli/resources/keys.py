@@ -6,7 +6,7 @@ import typer
 
 from toolkit.cli import options
 from toolkit.cli.options import Id, default_dir_command, existing_command, read_command
-from toolkit.cli.output import PAGE_SIZE, ClientOutput
+from toolkit.cli.output import ClientOutput
 from toolkit.cli.resource_commands import make_group
 
 app = make_group("The keys of the account; a key itself is shown once, when it is made.")
@@ -20,7 +20,7 @@ def list_them(shell: ClientOutput) -> None:
         "id", "name", "last4", "scopes", "max_cost_usd_per_day", "left_usd_today", "max_cost_usd",
         "left_usd", "last_used_at", "expires_at", "revoked_at", "created_at",
     )  # fmt: skip
-    shell.print_table(shell.iterate_items("/account/keys", PAGE_SIZE), columns)
+    shell.print_newest("/account/keys", columns)
 
 
 @app.command()

@@ -12,4 +12,4 @@ app = make_group("The vendors that there are.")
 def list_them(shell: ClientOutput) -> None:
     """List the vendor catalogue."""
     columns = ("id", "label", "title", "capabilities", "conventional_variable", "connected")
-    shell.print_table(shell.iterate_items("/providers"), columns)
+    shell.print_items("/providers", columns)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._async.paging import NEXT_PAGE, AsyncListSource
 from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
@@ -31,7 +32,6 @@ from toolkit.display.text import format_money
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-MAX_PAGE = 200
 NEWEST = 20  # newest runs that are read to find runs of other calls
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
@@ -177,11 +177,12 @@ class AsyncRowMapper:
         found: list[AsyncRun] = []
         # A run that this call is starting may be in the list before its id has been answered.
         own = Counter(each.asked for key, each in self._open.items() if isinstance(key, int))
-        resource, cursor = AsyncRuns(self._http), None
-        size = NEWEST if self._known_runs else MAX_PAGE
+        wrap = partial(AsyncRun, self._http)
+        source, cursor = AsyncListSource(self._http, AsyncRun, wrap, {"tag": self.tag}), None
+        size = NEWEST if self._known_runs else NEXT_PAGE
         while True:
-            page = await resource.list(size, cursor, tag=self.tag)
-            unknown = [run for run in page if run.id not in self._known_runs]
+            page = await source.read_page(size, cursor)
+            unknown = [run for run in page.records if run.id not in self._known_runs]
             for run in unknown:
                 asked = to_canonical_json(run.input)
                 if own[asked]:

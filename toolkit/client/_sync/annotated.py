@@ -1,12 +1,12 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """Work that carries tags and a note: the part that runs, workflows and tasks share."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Self, TypeVar, Unpack
 
-from toolkit.client._collections import Collection
 from toolkit.client._members import Member
 from toolkit.client._sync.handle import Waitable
+from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
@@ -58,32 +58,13 @@ class AnnotatedResource(WorkResource[H]):
         return self._call("POST", id, "/annotate", make_annotation(tags, note))
 
     @document_filters
-    def list(
-        self, limit: int = 50, cursor: str | None = None, **filters: Unpack[WorkFilters]
-    ) -> Collection[H]:
-        """Read a page of them, newest first: all, or those that every filter is true of.
+    def list(self, limit: int | None = None, **filters: Unpack[WorkFilters]) -> PagedCollection[H]:
+        """List them, newest first: all, or those that every filter is true of.
+
+        Further pages are read as they are needed.
 
         Args:
-            limit: how many at most, 1 to 200.
-            cursor: the `next_cursor` of the page before; with the same filters.
+            limit: greatest number of records; None for all.
             **filters: those of a list.
         """
-        return self._list_page(make_list_query(limit, cursor, filters))
-
-    @document_filters
-    def iterate(self, page: int = 50, **filters: Unpack[WorkFilters]) -> Iterator[H]:
-        """Yield all of them, newest first; each page is read when the one before is used up.
-
-        Iterating over the resource itself does the same.
-
-        Args:
-            page: how many are read at once, 1 to 200.
-            **filters: those of a list.
-        """
-        found = self.list(page, **filters)
-        while True:
-            for item in found:
-                yield item
-            if found.next_cursor is None:
-                return
-            found = self.list(page, found.next_cursor, **filters)
+        return self._list_records(make_list_query(filters), limit)

@@ -21,6 +21,7 @@ from toolkit.client._wire.messages import (
     parse_envelope,
 )
 from toolkit.client._wire.pacing import RequestPacer
+from toolkit.client._wire.pages import RecordPage
 from toolkit.client._wire.retries import RetrySchedule, make_idempotency_header, resolve_max_wait_s
 from toolkit.client._wire.timeouts import bound_timeout, choose_timeout
 from toolkit.client._wire.tls import choose_ssl_context, load_ssl_context
@@ -220,14 +221,16 @@ class HttpClient:
         path: str,
         params: Mapping[str, str | int] | None = None,
         **options: Any,
-    ) -> tuple[list[R], str | None]:
-        """Read a page of records; the cursor leads to the next, where there is one."""
+    ) -> RecordPage[R]:
+        """Read a page of records."""
         target = self._find_target("GET", path)
         if target is not None:
             answer = self._call_operation(target, params=params, **options)
-            return [one.parse(model) for one in answer.records], answer.next_cursor
+            records = [one.parse(model) for one in answer.records]
+            return RecordPage(records, answer.next_cursor, answer.total)
         found = (self.call("GET", path, params=params, **options))["data"]
-        return [model.model_validate(item) for item in found["items"]], found.get("next_cursor")
+        records = [model.model_validate(item) for item in found["items"]]
+        return RecordPage(records, found.get("next_cursor"), found.get("total"))
 
     def request_events(
         self, path: str, after: int, wait_s: int, deadline: float | None = None
@@ -236,10 +239,8 @@ class HttpClient:
         from toolkit.contract.events import Event
 
         params = {"after": after, "wait": wait_s}
-        found, _ = self.request_page(
-            Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline
-        )
-        return found
+        page = self.request_page(Event, f"{path}/events", params, hold_s=wait_s, deadline=deadline)
+        return list(page.records)
 
     def request_end(
         self, model: type[R], path: str, wait_s: int, deadline: float | None = None

@@ -13,6 +13,7 @@ from toolkit.client._output_model import parse_output
 from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
 from toolkit.client._row_templates import fill_templates, make_map_tag, make_row_key
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._sync.paging import NEXT_PAGE, ListSource
 from toolkit.client._sync.resources.jobs import Job, Jobs
 from toolkit.client._sync.resources.runs import Run, Runs
 from toolkit.client._wait_interruption import explain_interrupt
@@ -32,7 +33,6 @@ from toolkit.display.text import format_money
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-MAX_PAGE = 200
 NEWEST = 20  # newest runs that are read to find runs of other calls
 # Refusals that are about one row; any other is about all of them, and ends the call.
 _REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
@@ -178,11 +178,12 @@ class RowMapper:
         found: list[Run] = []
         # A run that this call is starting may be in the list before its id has been answered.
         own = Counter(each.asked for key, each in self._open.items() if isinstance(key, int))
-        resource, cursor = Runs(self._http), None
-        size = NEWEST if self._known_runs else MAX_PAGE
+        wrap = partial(Run, self._http)
+        source, cursor = ListSource(self._http, Run, wrap, {"tag": self.tag}), None
+        size = NEWEST if self._known_runs else NEXT_PAGE
         while True:
-            page = resource.list(size, cursor, tag=self.tag)
-            unknown = [run for run in page if run.id not in self._known_runs]
+            page = source.read_page(size, cursor)
+            unknown = [run for run in page.records if run.id not in self._known_runs]
             for run in unknown:
                 asked = to_canonical_json(run.input)
                 if own[asked]:

@@ -4,13 +4,13 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolkit.client._collections import Collection
 from toolkit.client._record_list import RecordList
 from toolkit.client._sync.follower import wake_follower
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._sync.paging import ListSource, PagedCollection
 from toolkit.client._unknown_ids import explain_unknown_id
-from toolkit.client._wire.messages import drop_none, make_page_query
+from toolkit.client._wire.messages import drop_none
 from toolkit.contract.errors import RequestError
 from toolkit.contract.events import Event
 from toolkit.contract.short_tracebacks import UnknownAttributeError
@@ -24,6 +24,7 @@ class Resource(Generic[H]):
     """A `/v1` resource whose records can be read and listed."""
 
     handle: type[H]
+    _is_paged = True
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
@@ -110,35 +111,25 @@ class Resource(Generic[H]):
         except RequestError as error:
             raise explain_unknown_id(error, self._name, id, self._known_ids) from None
 
-    def list(self, limit: int = 50, cursor: str | None = None) -> Collection[H]:
-        """Read a page of them, newest first; its `next_cursor` leads to the next."""
-        return self._list_page(make_page_query(limit, cursor))
-
-    def _list_page(self, query: Mapping[str, str | int]) -> Collection[H]:
-        records, following = self._http.request_page(
-            self.handle.record_type, f"/{self.handle.resource}", query
-        )
-        handles = [self._wrap(record) for record in records]
-        return Collection(handles, self._name, following, self.handle.record_type)
-
-    def iterate(self, page: int = 50) -> Iterator[H]:
-        """Yield all of them, newest first; each page is read when the one before is used up.
-
-        Iterating over the resource itself does the same.
+    def list(self, limit: int | None = None) -> PagedCollection[H]:
+        """List them, newest first; further pages are read as they are needed.
 
         Args:
-            page: how many are read at once, 1 to 200.
+            limit: greatest number of records; None for all.
         """
-        found = self.list(page)
-        while True:
-            for item in found:
-                yield item
-            if found.next_cursor is None:
-                return
-            found = self.list(page, found.next_cursor)
+        return self._list_records({}, limit)
+
+    def _list_records(
+        self, filters: Mapping[str, str | int], limit: int | None
+    ) -> PagedCollection[H]:
+        return PagedCollection(self._make_source(filters), self._name, limit)
+
+    def _make_source(self, filters: Mapping[str, str | int]) -> ListSource[H]:
+        return ListSource(self._http, self.handle, self._wrap, filters, is_paged=self._is_paged)
 
     def __iter__(self) -> Iterator[H]:
-        return self.iterate()
+        """Iterate over all of them, newest first, and keep none in memory."""
+        return self._make_source({}).__iter__()
 
 
 class DeletableResource(Resource[H]):

@@ -61,11 +61,13 @@ class OperationAnswer:
     Attributes:
         records: one, or those of a page.
         next_cursor: leads to the next page, where there is one.
+        total: the number of all records of the list, if it was counted.
         work: the record of the work that the events are of, once it may be over.
         content: of what answers with bytes, the bytes.
     """
 
     records: Sequence[RecordDocument] = ()
     next_cursor: str | None = None
+    total: int | None = None
     work: RecordDocument | None = None
     content: bytes = b""

@@ -18,6 +18,7 @@ from toolkit.contract.suggestions import ask_meant
 from toolkit.contract.usage import DEFAULT_GROUPS, USAGE_GROUPS
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+MAX_TOTAL = 10_000  # a greater number of records is not counted
 MAX_POLL_S = 30
 MAX_EVENT_NUMBER = 2**53
 _DAY_SCHEMA: JsonObject = {"type": "string", "format": "date"}

@@ -1,7 +1,8 @@
 """Records as `pandas.DataFrame`s."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -10,18 +11,23 @@ from toolkit.contract.base import ErrorInfo
 if TYPE_CHECKING:
     import pandas as pd
 
-NESTED_FIELDS = ("input", "options", "output")  # of a run, whose members are columns, too
+# The columns that come first in a table of records with an id, as far as the records have them.
+LEADING_COLUMNS = (
+    "id", "capability", "status", "provider", "model", "cost_usd", "latency_ms", "created_at",
+)  # fmt: skip
+WORK_FIELDS = ("input", "output", "options")  # of work, each member of which is a column
+OTHER_FIELDS = ("data", "prices_usd", "prices_per_hour_usd")  # likewise, of any record
 ERROR_COLUMNS = ("error.code", "error.message")
 
 
 def to_data_frame(
     records: Sequence[BaseModel], model: type[BaseModel] | None = None
 ) -> "pd.DataFrame":
-    """Build a table of one row a record, one column a field; a capability's routing is laid flat.
+    """Build a table of one row a record with flat columns, as `list_rows` does.
 
     Args:
         records: the records.
-        model: what they are, so that a table of none has columns, too.
+        model: the model of the records, so that an empty table has columns, too.
 
     >>> from toolkit.contract.tasks import Criteria
     >>> c = Criteria(objective_alignment=1, technical_success=1, output_completeness=0)
@@ -36,25 +42,27 @@ def to_data_frame(
 
 
 def list_columns(model: type[BaseModel]) -> list[str]:
-    """List the columns that a table of such records has whatever is in it.
+    """List the columns that a table of such records has in any case.
 
-    >>> from toolkit.contract.tasks import Criteria
-    >>> list_columns(Criteria)
-    ['objective_alignment', 'technical_success', 'output_completeness']
+    >>> from toolkit.contract.connections import Connection
+    >>> list_columns(Connection)[:4]
+    ['id', 'provider', 'created_at', 'connection_type']
     """
     columns: list[str] = []
     for name, field in model.model_fields.items():
-        columns.append(field.alias or name)
+        if name not in _list_nested_fields(model):
+            columns.append(field.alias or name)
         if name == "error":
             columns += ERROR_COLUMNS
-    return columns
+    return _order_columns(columns)
 
 
 def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
-    """List the rows of a table, all with the same columns: the fields, and those of runs laid flat.
+    """List the rows of a table, all with the same flat columns.
 
-    Of runs and jobs, each member of an input, an output, and the options that were given is a
-    column of its own, such as `input.objective`.
+    The columns in `LEADING_COLUMNS` come first. Each member of the input, of the output and of the
+    given options of work is a column, such as `input.objective`. The other plain fields follow.
+    Other nested fields have no column: `to_dict` of a handle has them.
 
     >>> from toolkit.contract.tasks import Criteria
     >>> list_rows([Criteria(objective_alignment=1, technical_success=1, output_completeness=0)])[0]
@@ -62,26 +70,63 @@ def list_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
     """
     rows = [flatten_record(record) for record in records]
     members = [_list_members(row) for row in rows]
+    fields = (*WORK_FIELDS, *OTHER_FIELDS)
     names = sorted(
-        dict.fromkeys(name for one in members for name in one),
-        key=lambda name: NESTED_FIELDS.index(name.partition(".")[0]),
+        dict.fromkeys(name for row_members in members for name in row_members),
+        key=lambda name: fields.index(name.partition(".")[0]),
     )
     shown = [
         name
         for name in names
-        if not name.startswith("options.") or any(one.get(name) for one in members)
+        if not name.startswith("options.") or any(each.get(name) for each in members)
     ]
-    return [
-        {**row, **{name: one.get(name) for name in shown}}
-        for row, one in zip(rows, members, strict=True)
-    ]
+    result = []
+    for record, row, row_members in zip(records, rows, members, strict=True):
+        nested = _list_nested_fields(type(record))
+        ordered = _order_columns([name for name in row if name not in nested])
+        leading = [name for name in ordered if name in LEADING_COLUMNS] if "id" in row else []
+        result.append(
+            {
+                **{name: row[name] for name in leading},
+                **{name: row_members.get(name) for name in shown},
+                **{name: row[name] for name in ordered if name not in leading},
+            }
+        )
+    return result
+
+
+def _order_columns(columns: Sequence[str]) -> list[str]:
+    """Put the leading columns first, if the records have ids."""
+    leading = [name for name in LEADING_COLUMNS if name in columns] if "id" in columns else []
+    return [*leading, *(name for name in columns if name not in leading)]
+
+
+@cache
+def _list_nested_fields(model: type[BaseModel]) -> frozenset[str]:
+    """List the fields of a model whose values are records or mappings, or lists of these."""
+    return frozenset(
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if _is_nested(field.annotation)
+    )
+
+
+def _is_nested(annotation: object) -> bool:
+    """Return whether values of a type are or contain records or mappings.
+
+    >>> _is_nested(list[dict[str, object]]), _is_nested(list[str] | None)
+    (True, False)
+    """
+    kind = get_origin(annotation) or annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel | Mapping):
+        return True
+    return any(_is_nested(part) for part in get_args(annotation))
 
 
 def _list_members(row: Mapping[str, object]) -> dict[str, object]:
-    """List the members of what a run was given and made, by the names of their columns."""
-    if "capability" not in row:
-        return {}
-    parts = {name: row.get(name) for name in NESTED_FIELDS}
+    """List the members of nested fields that are columns, by the names of these columns."""
+    fields = (*WORK_FIELDS, *OTHER_FIELDS) if "capability" in row else OTHER_FIELDS
+    parts = {name: row.get(name) for name in fields}
     return {
         f"{name}.{member}": value
         for name, part in parts.items()

@@ -23,8 +23,16 @@ def render_table(
     caption: str = "",
     *,
     most: int | None = None,
+    rest: str = "",
 ) -> str:
-    """Render a plain table of some columns, and of `most` rows at most: of more, it says how many.
+    """Render a plain table of some columns.
+
+    Args:
+        rows: the rows.
+        columns: names of the columns.
+        caption: the caption.
+        most: greatest number of rows; the last row says how many more there are.
+        rest: words for the number of further rows, if there are more than `rows` has.
 
     >>> "&lt;b&gt;" in render_table([{"name": "<b>"}], ["name"])
     True
@@ -36,9 +44,10 @@ def render_table(
         + "</tr>"
         for row in rows[:most]
     )
-    left = 0 if most is None else len(rows) - most
-    if left > 0:
-        body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {left} more</td></tr>'
+    left = len(rows) - len(rows[:most])
+    rest = rest or (f"{left} more" if left else "")
+    if rest:
+        body += f'<tr><td colspan="{len(columns)}" style="{CELL_STYLE}">… and {rest}</td></tr>'
     title = f"<caption style='{CAPTION_STYLE}'>{escape(caption)}</caption>" if caption else ""
     body = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<table class="{IGNORED_BY_MATHJAX}">{title}{body}</table>'

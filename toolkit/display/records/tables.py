@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 def list_flat_rows(records: Sequence[BaseModel]) -> list[dict[str, object]]:
     """List the rows of a table: numbers, texts and times as they are, what is nested as JSON.
 
-    >>> from toolkit.contract.jobs import Routing
-    >>> list_flat_rows([Routing(policy="cost")])
-    [{'policy': 'cost', 'candidates': '[]'}]
+    >>> from toolkit.contract.plans import PlanNode
+    >>> row = list_flat_rows([PlanNode(id="a", capability="x@1", input={"sizes": [1, 2]})])[0]
+    >>> row["id"], row["input.sizes"], row["depends_on"]
+    ('a', '[1, 2]', '[]')
     """
     rows = [
         {name: _flatten_value(value) for name, value in row.items()} for row in list_rows(records)

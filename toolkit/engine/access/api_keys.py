@@ -109,6 +109,10 @@ class ApiKeys:
         keys = await self._keys.list(context.scope, limit, before)
         return [await complete_key(self._allowances, key) for key in keys]
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the keys of a list; None if there are too many."""
+        return await self._keys.count(context.scope)
+
     async def get(self, context: RequestContext, key_id: str) -> ApiKey:
         """Return the record of one key, never the key itself.
 

@@ -55,6 +55,10 @@ class ManagedResource(ResourceType[K, S]):
             before = page[-1].id
         return found[:limit]
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the records of a list; None if there are too many."""
+        return await self._records.count(context.scope)
+
     async def delete(self, context: RequestContext, record_id: str) -> K:
         """Have the vendor destroy a resource; return its last state.
 

@@ -10,6 +10,7 @@ from toolkit.contract.base import now
 from toolkit.contract.endpoints import InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.contract.templates import Template, TemplateCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.managed_resource import ManagedResource
@@ -74,6 +75,11 @@ class Templates(ManagedResource[Template, TemplateState]):
     def is_abandoned(self, row: Row) -> bool:
         """Tell whether neither it nor the resource it was made for is being worked on."""
         return self._get_reference(row) not in self._core.in_flight and super().is_abandoned(row)
+
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the templates of a list, without the hidden ones; None if there are too many."""
+        found = len(await self.list(context, MAX_TOTAL + 1, None))
+        return None if found > MAX_TOTAL else found
 
     def _is_listed(self, record: Template) -> bool:
         return not record.hidden

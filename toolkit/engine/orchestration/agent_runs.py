@@ -82,6 +82,12 @@ class AgentRuns:
         read = self._core.records.tasks.read
         return [to_run(annotate_record(read(row), row)) for row in rows]
 
+    async def count(self, context: RequestContext, wanted: WorkFilter) -> int | None:
+        """Count the agents' runs that a filter lets through; None if that takes too long."""
+        if wanted.provider is not None:
+            return 0  # an agent's run names no provider
+        return await self._core.store.count_work(AGENT_RUN_LIST, context.scope, wanted)
+
     async def cancel(self, context: RequestContext, task_id: str) -> Run:
         """Cancel a run; one that has ended is returned as it is."""
         return to_run(await self._tasks.cancel(context, task_id))

@@ -62,6 +62,10 @@ class Agents:
         """Return a page of agents, newest first."""
         return await self._agents.list(context.scope, limit, before)
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the agents of a list; None if there are too many."""
+        return await self._agents.count(context.scope)
+
     async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
         """Find the agent of a name, in the given or its newest version.
 

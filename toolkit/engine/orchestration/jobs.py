@@ -67,6 +67,10 @@ class Jobs:
         """Return a page of jobs, newest first."""
         return await self._core.records.jobs.list(context.scope, limit, before)
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the jobs of a list; None if there are too many."""
+        return await self._core.records.jobs.count(context.scope)
+
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.
 

@@ -74,6 +74,10 @@ class Plans:
         """Return a page of plans, newest first."""
         return await self._core.records.plans.list(context.scope, limit, before)
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the plans of a list; None if there are too many."""
+        return await self._core.records.plans.count(context.scope)
+
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective by rules, with what this account has connected; spend nothing.
 

@@ -6,6 +6,7 @@ from toolkit.contract.annotations import WorkAnnotate
 from toolkit.contract.errors import ErrorCode, RequestError, build_not_found
 from toolkit.contract.ids import Prefix, is_id, new_id
 from toolkit.contract.jobs import FINAL_STATUSES
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.contract.operations.work_queries import NO_FILTER, WorkFilter
 from toolkit.contract.runs import Route, Run, RunCreate
 from toolkit.engine.annotations import (
@@ -103,6 +104,14 @@ class Runs:
         runs = [annotate_record(read_wire_run(row), row) for row in rows]
         runs += await self._agents.list(context, limit, before, wanted)
         return sorted(runs, key=lambda run: run.id, reverse=True)[:limit]
+
+    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
+        """Count the runs that a filter lets through; None if that takes too long."""
+        own = await self._core.store.count_work(RUN_LIST, context.scope, wanted)
+        of_agents = None if own is None else await self._agents.count(context, wanted)
+        if own is None or of_agents is None or own + of_agents > MAX_TOTAL:
+            return None
+        return own + of_agents
 
     async def annotate(self, context: RequestContext, run_id: str, request: WorkAnnotate) -> Run:
         """Change the tags or the note of a run.

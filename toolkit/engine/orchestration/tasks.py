@@ -123,6 +123,10 @@ class Tasks:
         rows = await self._core.store.list_work(TASK_LIST, context.scope, wanted, limit, before)
         return [annotate_record(self._core.records.tasks.read(row), row) for row in rows]
 
+    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
+        """Count the tasks that a filter lets through; None if that takes too long."""
+        return await self._core.store.count_work(TASK_LIST, context.scope, wanted)
+
     async def annotate(self, context: RequestContext, task_id: str, request: WorkAnnotate) -> Task:
         """Change the tags or the note of a task.
 

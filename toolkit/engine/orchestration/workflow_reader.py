@@ -89,6 +89,10 @@ class WorkflowReader:
         rows = await self._core.store.list_work(WORKFLOW_LIST, context.scope, wanted, limit, before)
         return [await self.read_current(row) for row in rows]
 
+    async def count(self, context: RequestContext, wanted: WorkFilter = NO_FILTER) -> int | None:
+        """Count the workflows that a filter lets through; None if that takes too long."""
+        return await self._core.store.count_work(WORKFLOW_LIST, context.scope, wanted)
+
     async def annotate(
         self, context: RequestContext, workflow_id: str, request: WorkAnnotate
     ) -> WorkflowRecord:

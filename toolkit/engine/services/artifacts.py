@@ -284,6 +284,10 @@ class Artifacts:
         """List a page of artifacts, newest first."""
         return await self._core.records.artifacts.list(context.scope, limit, before)
 
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the artifacts of a list; None if there are too many."""
+        return await self._core.records.artifacts.count(context.scope)
+
     async def read_content(
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
     ) -> bytes:

@@ -15,6 +15,7 @@ from toolkit.contract.connections import (
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ToolkitError
 from toolkit.contract.health import Provider
 from toolkit.contract.ids import Prefix, new_id
+from toolkit.contract.operations.queries import MAX_TOTAL
 from toolkit.contract.suggestions import ask_meant
 from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
@@ -111,6 +112,12 @@ class Connections:
         ]
         found = sorted([*own, *lent], key=lambda one: one.id, reverse=True)
         return [await shares.show(one) for one in found[:limit]]
+
+    async def count(self, context: RequestContext) -> int | None:
+        """Count the connections of a list; None if there are too many."""
+        own = await self._core.records.connections.count(context.scope)
+        lent = len(await self._core.shares.list_shared(context.scope))
+        return None if own is None or own + lent > MAX_TOTAL else own + lent
 
     async def test(self, context: RequestContext, connection_id: str) -> ConnectionTest:
         """Test whether a connection works, by a call that costs nothing.

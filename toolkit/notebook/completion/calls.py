@@ -82,7 +82,7 @@ class CallCompleter:
             return feed.list_providers()
         if called == "compare" and site.position in (0, 1):
             return list_comparable(feed, site.texts.get(1 - site.position, ""))
-        if method in ("list", "iterate") and site.keyword:
+        if method == "list" and site.keyword:
             names = list_capability_names(feed) if site.keyword == "capability" else []
             found = complete_filter(feed, area, site.keyword, names)
             if found is not None:

@@ -16,7 +16,7 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.server.auth import authenticate_request
 from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
 from toolkit.server.errors import render_error
-from toolkit.server.handlers import dispatch, hold
+from toolkit.server.handlers import count_records, dispatch, hold
 from toolkit.server.http.body import check_media_type, parse_body, read_bytes
 from toolkit.server.http.caller import watch_caller
 from toolkit.server.http.downloads import DownloadReader
@@ -133,7 +133,8 @@ class OperationResponder:
             return await self._downloads.respond(request, context, result)
         if operation.form == "page":
             paged = query if isinstance(query, PageQuery) else None
-            return await render_page(result, operation.status, paged)
+            total = await count_records(call, result)
+            return await render_page(result, operation.status, paged, total)
         return render_resource(result, operation.status)
 
     async def _make_call(

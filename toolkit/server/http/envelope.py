@@ -19,15 +19,26 @@ def render_resource(
 
 
 async def render_page(
-    records: Sequence[BaseModel], status: int, query: PageQuery | None = None
+    records: Sequence[BaseModel],
+    status: int,
+    query: PageQuery | None = None,
+    total: int | None = None,
 ) -> Response:
-    """Render the envelope of a page; a full one has a cursor to the next."""
+    """Render the envelope of a page; a full one has a cursor to the next.
+
+    Args:
+        records: the records of the page.
+        status: the status of the answer.
+        query: the query of a list that has pages.
+        total: the number of all records of the list, if it was counted.
+    """
     items: list[bytes] = []
     async with Pacer() as pacer:
         for record in records:
             items.append(dump_record(record))
             await pacer.pause()
-    after = to_json({"count": len(items), "next_cursor": find_next_cursor(records, query)})
+    next_cursor = find_next_cursor(records, query)
+    after = to_json({"count": len(items), "total": total, "next_cursor": next_cursor})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
     return Response(body, status, media_type="application/json")
 

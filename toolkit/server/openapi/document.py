@@ -156,7 +156,9 @@ def _describe_success(operation: ApiOperation[Any, Any]) -> dict[str, Any]:
         beside = {member: known[member] for member in ("id", "status") if member in known}
         content["example"] = {**beside, "data": known}
     elif known is not None:
-        content["example"] = {"data": {"items": [known], "count": 1, "next_cursor": None}}
+        content["example"] = {
+            "data": {"items": [known], "count": 1, "total": 1, "next_cursor": None}
+        }
     described = {"description": "success", "content": {"application/json": content}}
     return {str(operation.status): {**described, "headers": headers}}
 

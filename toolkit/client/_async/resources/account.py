@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing_extensions import deprecated
 
 from toolkit.client._async.http import AsyncHttpClient
+from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resources.api_keys import AsyncApiKey, AsyncApiKeys
-from toolkit.client._collections import Collection
 from toolkit.contract import account
 from toolkit.contract.choices import Scope
 
@@ -28,9 +28,9 @@ class AsyncAccounts:
         return await self._http.request_record(account.CallerAccount, "GET", "/account")
 
     @deprecated("`account.keys` is now `client.api_keys.list`")
-    async def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[AsyncApiKey]:
-        """Read a page of the account's keys, newest first: never the keys themselves."""
-        return await AsyncApiKeys(self._http).list(limit, cursor)
+    def keys(self, limit: int | None = None) -> AsyncPagedCollection[AsyncApiKey]:
+        """List the account's keys, newest first: never the keys themselves."""
+        return AsyncApiKeys(self._http).list(limit)
 
     @deprecated("`account.key` is now `client.api_keys.get`")
     async def key(self, id: str) -> account.ApiKey:

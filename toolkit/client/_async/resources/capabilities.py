@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Literal
 
 from toolkit.client._async.capability_calls import AsyncCapabilityCalls
 from toolkit.client._async.handle import AsyncHandle
+from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resource import AsyncResource
-from toolkit.client._collections import Collection
 from toolkit.client._members import Member
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
@@ -65,6 +65,7 @@ class AsyncCapabilities(AsyncCapabilityCalls, AsyncResource[AsyncCapability]):
     """
 
     handle = AsyncCapability
+    _is_paged = False
 
     if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
 
@@ -91,11 +92,10 @@ class AsyncCapabilities(AsyncCapabilityCalls, AsyncResource[AsyncCapability]):
         """Start a run of a capability that is not built in."""
         return await self._start(id, fields, version, options)
 
-    async def list(
-        self,
-        limit: int = 50,  # noqa: ARG002 - there is one page of them
-        cursor: str | None = None,  # noqa: ARG002
-    ) -> Collection[AsyncCapability]:
-        """List every capability, in registry order and in one page."""
-        records, _ = await self._http.request_page(capabilities.CapabilityRecord, "/capabilities")
-        return Collection([self._wrap(record) for record in records], "capabilities")
+    def list(self, limit: int | None = None) -> AsyncPagedCollection[AsyncCapability]:
+        """List every capability, in registry order.
+
+        Args:
+            limit: greatest number of capabilities; None for all.
+        """
+        return self._list_records({}, limit)

@@ -69,10 +69,10 @@ class AsyncCatalog:
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        found, _ = await self._http.request_page(Gpu, "/catalog/gpus")
-        return Collection([GpuView(gpu) for gpu in found], "GPUs")
+        page = await self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([GpuView(gpu) for gpu in page.records], "GPUs")
 
     async def models(self) -> Collection[ModelView]:
         """List every vendor's models with their list prices."""
-        found, _ = await self._http.request_page(CatalogModel, "/catalog/models")
-        return Collection([ModelView(model) for model in found], "models")
+        page = await self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([ModelView(model) for model in page.records], "models")

@@ -162,8 +162,8 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
         Connect those you want by `connect`. A service elsewhere reads its own environment, so a
         variable set here helps only where both are the same process.
         """
-        found, _ = await self._http.request_page(Provider, "/providers")
-        rows = [_find_variable(provider) for provider in found]
+        page = await self._http.request_page(Provider, "/providers")
+        rows = [_find_variable(provider) for provider in page.records]
         return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     async def connect(self, *providers: str) -> Collection[AsyncConnection]:

@@ -14,5 +14,7 @@ class AsyncProviders:
 
     async def list(self) -> Collection[RecordView[Provider]]:
         """List every vendor, and whether it is connected."""
-        found, _ = await self._http.request_page(Provider, "/providers")
-        return Collection([RecordView(provider, "Provider") for provider in found], "providers")
+        page = await self._http.request_page(Provider, "/providers")
+        return Collection(
+            [RecordView(provider, "Provider") for provider in page.records], "providers"
+        )

@@ -36,5 +36,5 @@ class AsyncUsage:
         span = {"from": first, "to": last}
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
-        lines, _ = await self._http.request_page(UsageLine, "/usage", params)
-        return UsageLines([UsageView(line) for line in lines])
+        page = await self._http.request_page(UsageLine, "/usage", params)
+        return UsageLines([UsageView(line) for line in page.records])

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from typing_extensions import deprecated
 
-from toolkit.client._collections import Collection
 from toolkit.client._sync.http import HttpClient
+from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resources.api_keys import ApiKey, ApiKeys
 from toolkit.contract import account
 from toolkit.contract.choices import Scope
@@ -29,9 +29,9 @@ class Accounts:
         return self._http.request_record(account.CallerAccount, "GET", "/account")
 
     @deprecated("`account.keys` is now `client.api_keys.list`")
-    def keys(self, limit: int = 50, cursor: str | None = None) -> Collection[ApiKey]:
-        """Read a page of the account's keys, newest first: never the keys themselves."""
-        return ApiKeys(self._http).list(limit, cursor)
+    def keys(self, limit: int | None = None) -> PagedCollection[ApiKey]:
+        """List the account's keys, newest first: never the keys themselves."""
+        return ApiKeys(self._http).list(limit)
 
     @deprecated("`account.key` is now `client.api_keys.get`")
     def key(self, id: str) -> account.ApiKey:

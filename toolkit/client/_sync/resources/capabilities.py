@@ -4,10 +4,10 @@
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toolkit.client._collections import Collection
 from toolkit.client._members import Member
 from toolkit.client._sync.capability_calls import CapabilityCalls
 from toolkit.client._sync.handle import Handle
+from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import Resource
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
@@ -66,6 +66,7 @@ class Capabilities(CapabilityCalls, Resource[Capability]):
     """
 
     handle = Capability
+    _is_paged = False
 
     if not TYPE_CHECKING:  # the calls of built-in ones are methods, with their types
 
@@ -92,11 +93,10 @@ class Capabilities(CapabilityCalls, Resource[Capability]):
         """Start a run of a capability that is not built in."""
         return self._start(id, fields, version, options)
 
-    def list(
-        self,
-        limit: int = 50,  # noqa: ARG002 - there is one page of them
-        cursor: str | None = None,  # noqa: ARG002
-    ) -> Collection[Capability]:
-        """List every capability, in registry order and in one page."""
-        records, _ = self._http.request_page(capabilities.CapabilityRecord, "/capabilities")
-        return Collection([self._wrap(record) for record in records], "capabilities")
+    def list(self, limit: int | None = None) -> PagedCollection[Capability]:
+        """List every capability, in registry order.
+
+        Args:
+            limit: greatest number of capabilities; None for all.
+        """
+        return self._list_records({}, limit)

@@ -70,10 +70,10 @@ class Catalog:
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        found, _ = self._http.request_page(Gpu, "/catalog/gpus")
-        return Collection([GpuView(gpu) for gpu in found], "GPUs")
+        page = self._http.request_page(Gpu, "/catalog/gpus")
+        return Collection([GpuView(gpu) for gpu in page.records], "GPUs")
 
     def models(self) -> Collection[ModelView]:
         """List every vendor's models with their list prices."""
-        found, _ = self._http.request_page(CatalogModel, "/catalog/models")
-        return Collection([ModelView(model) for model in found], "models")
+        page = self._http.request_page(CatalogModel, "/catalog/models")
+        return Collection([ModelView(model) for model in page.records], "models")

@@ -15,5 +15,7 @@ class Providers:
 
     def list(self) -> Collection[RecordView[Provider]]:
         """List every vendor, and whether it is connected."""
-        found, _ = self._http.request_page(Provider, "/providers")
-        return Collection([RecordView(provider, "Provider") for provider in found], "providers")
+        page = self._http.request_page(Provider, "/providers")
+        return Collection(
+            [RecordView(provider, "Provider") for provider in page.records], "providers"
+        )

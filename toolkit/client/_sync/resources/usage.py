@@ -37,5 +37,5 @@ class Usage:
         span = {"from": first, "to": last}
         days = {name: str(day) for name, day in span.items() if day is not None}
         params = {"group_by": ",".join(group_by), **days}
-        lines, _ = self._http.request_page(UsageLine, "/usage", params)
-        return UsageLines([UsageView(line) for line in lines])
+        page = self._http.request_page(UsageLine, "/usage", params)
+        return UsageLines([UsageView(line) for line in page.records])
