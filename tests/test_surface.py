@@ -96,6 +96,7 @@ LINES: dict[str, list[str]] = {
     "templates create": ["worker", "example/worker:1"],
     "workflows fork": ["wfl_x", "a"],
     "workflows run": ["workflow.yaml"],
+    "workflows submit": ["workflow.yaml"],
 }
 # The commands that ask nothing of a service.
 HERE = {

@@ -47,7 +47,6 @@ def run(
 
 
 app.command("submit")(run)
-app.command("create", hidden=True)(run)
 
 
 @app.command()
