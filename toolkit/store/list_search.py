@@ -36,7 +36,7 @@ _FREQUENT_STATUS: Final = "completed"
 _GROWTH: Final = 4
 _NEWEST_ROWS: Final = 200  # that are read before the index of texts
 _COUNTED_ROWS: Final = 5_000  # that a count checks by their columns
-_COUNTED_DOCUMENTS: Final = 1_000  # that a count reads
+_COUNTED_DOCUMENTS: Final = 500  # that a count reads
 _COUNTED_BRANCHES: Final = 100  # that a count reads in an index
 
 
@@ -154,7 +154,8 @@ class WorkSearch:
             async for ids in all_ids(lowest, before):
                 yield ids
             return
-        if (field is None and text is not None) or len(branches) > FEW_BRANCHES:
+        is_text_search = field is None and text is not None
+        if not is_count and (is_text_search or len(branches) > FEW_BRANCHES):
             # A filter that many records fit fills a page with the newest.
             newest: list[str] = []
             rows = _NEWEST_ROWS if field is None else SLICE_ROWS
