@@ -131,7 +131,7 @@ def test_what_is_no_id_is_refused(client: Client) -> None:
             partial(client.workflows.create, chain(["a"], depends_on=[node_id])),
             partial(client.workflows.fork, done.id, node_id),
             partial(client.workflows.fork, done.id, "a", {node_id: {"topic": "Salt"}}),
-            partial(client.tasks.review, task.id, "retry", node_id=node_id),
+            partial(client.tasks.submit_review, task.id, "retry", node_id=node_id),
         ]
         for door in doors:
             with pytest.raises(RequestError) as refused:
