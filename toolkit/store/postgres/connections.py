@@ -268,7 +268,7 @@ def is_temporary(error: ServiceError) -> bool:
 def format_server(url: str) -> str:
     """Format the host and the port of a database's address.
 
-    >>> format_server("postgresql://ada:secret@db.example.org/toolkit")
+    >>> format_server("postgresql://ada@db.example.org/toolkit")
     'db.example.org:5432'
     """
     given = psycopg.conninfo.conninfo_to_dict(url)
