@@ -36,7 +36,7 @@ _FREQUENT_STATUS: Final = "completed"
 _GROWTH: Final = 4
 _NEWEST_ROWS: Final = 200  # that are read before the index of texts
 _COUNTED_ROWS: Final = 5_000  # that a count checks by their columns
-_COUNTED_DOCUMENTS: Final = 500  # that a count reads
+_COUNTED_DOCUMENTS: Final = 100  # that a count reads
 _COUNTED_BRANCHES: Final = 100  # that a count reads in an index
 
 
