@@ -295,7 +295,7 @@ async def test_counts_what_a_scan_counts(
     store: Store, records: list[Record], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given few enough records to read, then a filter counts as a scan, over one account or all."""
-    monkeypatch.setattr(list_search, "_COUNTED_DOCUMENTS", MADE)
+    monkeypatch.setattr(list_search, "COUNTED_DOCUMENTS", MADE)
     for prefix, work in LISTS:
         of_kind = [each for each in records if each.prefix is prefix]
         for wanted in (WorkFilter(), *list_filters(prefix)):

@@ -36,7 +36,7 @@ _FREQUENT_STATUS: Final = "completed"
 _GROWTH: Final = 4
 _NEWEST_ROWS: Final = 200  # that are read before the index of texts
 _COUNTED_ROWS: Final = 5_000  # that a count checks by their columns
-_COUNTED_DOCUMENTS: Final = 100  # that a count reads
+COUNTED_DOCUMENTS: Final = 100  # that a count reads
 _COUNTED_BRANCHES: Final = 100  # that a count reads in an index
 
 
@@ -111,7 +111,7 @@ class WorkSearch:
 
     async def _count_candidates(self, query: WorkListQuery) -> int | None:
         """Count the candidates that fit the filter; None if there are too many candidates."""
-        most = _COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
+        most = COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
         total = checked = 0
         async for ids in self._iter_ids(query, SLICE_ROWS, is_count=True):
             for start in range(0, len(ids), SLICE_ROWS):

@@ -99,7 +99,7 @@ def test_a_cancelled_task_may_be_run_on(client: Client) -> None:
     until = time.monotonic() + PATIENCE_S
     while not client.tasks.get(task.id).workflow_id and time.monotonic() < until:
         pass
-    cancelled = task.cancel()
+    cancelled = task.cancel().wait(PATIENCE_S, check=False)
     if cancelled.status == "completed":
         pytest.skip("it was over before it could be cancelled")
     with pytest.raises(RequestError) as refused:

@@ -288,6 +288,8 @@ class TaskManager:
     ) -> None:
         """Persist the task in its next state, with the event and what came with it."""
         task.status = status
+        if status != "blocked":  # it may be cancelled while it is being blocked
+            task.question = None
         if status in FINAL_TASK_STATUSES:
             task.completed_at = now()
         if status in FINAL_TASK_STATUSES | {"blocked"} and not task.workflow_ids:
