@@ -77,8 +77,8 @@ def render_details(workflow: WorkflowRun, node_id: str) -> str:
         columns = [c for c in ATTEMPT_COLUMNS if any(one.get(c) is not None for one in attempts)]
         if attempts:
             cards.insert(0, ("Attempts", widget_html.render_table(attempts, columns)))
-        if job.output is not None:
-            cards.append(("Output", widget_html.render_json(job.output)))
+        if job.record.output is not None:
+            cards.append(("Output", widget_html.render_json(job.record.output)))
         if job.artifact_id:
             cards.append(("Artifact", widget_html.render_artifact(job.artifact())))
     shown = "".join(widget_html.render_card(title, content) for title, content in cards)
