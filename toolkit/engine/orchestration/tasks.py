@@ -176,7 +176,6 @@ class Tasks:
         """Move a blocked task, whose work item is closed, to another state."""
         lease = await self._leases.reacquire(task.id, key_id)
         task.missing_capabilities, task.missing_connections, task.missing = [], [], []
-        task.question = None
         task.error = error
         await self._manager.set_status(task, lease, status)
         if status == "planning":
