@@ -13,7 +13,6 @@ import httpx
 from toolkit.client._wire.errors import make_foreign_error, make_unreachable_error, parse_error
 from toolkit.client._wire.links import find_link, make_storage_error, read_linked_bytes
 from toolkit.client._wire.messages import (
-    check_values,
     encode_body,
     make_headers,
     make_preference_header,
@@ -135,24 +134,21 @@ class HttpClient:
             ToolkitError: what the service answered, or that it could not be reached.
             TypeError: JSON cannot hold a value of the body.
         """
-        try:
-            request = self._client.build_request(
-                method,
-                f"{self.url}{path}",
-                json=json,
-                params=params,
-                files=files,
-                headers={
-                    **self._headers,
-                    **make_idempotency_header(method, path, self._transport, json),
-                    **make_preference_header(prefer_wait_s, watches_text=watches_text),
-                    **(headers or {}),
-                },
-                timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
-            )
-        except TypeError:
-            check_values(json)
-            raise
+        request = self._client.build_request(
+            method,
+            f"{self.url}{path}",
+            content=None if json is None else encode_body(json),
+            params=params,
+            files=files,
+            headers={
+                **self._headers,
+                **({} if json is None else {"Content-Type": "application/json"}),
+                **make_idempotency_header(method, path, self._transport, json),
+                **make_preference_header(prefer_wait_s, watches_text=watches_text),
+                **(headers or {}),
+            },
+            timeout=bound_timeout(self._timeout, hold_s + prefer_wait_s, deadline),
+        )
         repeatable = method in ("GET", "DELETE") or "idempotency-key" in request.headers
         retries = RetrySchedule(
             method, repeatable, self._max_retries, self._limit_wait_s(max_wait_s), deadline
