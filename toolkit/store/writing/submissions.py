@@ -141,18 +141,27 @@ class SubmissionGroup:
 
     A record that changes often is passed as the function that serializes it, which is called here:
     once for all the changes of its row.
+
+    Attributes:
+        size: how many characters its documents have.
     """
 
     def __init__(self, submissions: Sequence[Submission]) -> None:
         self.submissions = submissions
         self._docs: dict[str, object] = {}
+        self.size = 0
         for submission in submissions:
             for change in submission.changes:
                 if not isinstance(change, _ROW_CHANGES):
                     continue
-                serialize = change.values.get("doc")
-                if callable(serialize) and (row_id := _get_row_id(change)) not in self._docs:
-                    self._docs[row_id] = serialize()
+                doc = change.values.get("doc")
+                if callable(doc):
+                    row_id = _get_row_id(change)
+                    if row_id in self._docs:
+                        continue
+                    doc = self._docs[row_id] = doc()
+                if isinstance(doc, str):
+                    self.size += len(doc)
 
     def merge_changes(self, submissions: Sequence[Submission]) -> MergedChanges:
         """Merge the changes of some of the submissions."""

@@ -39,6 +39,8 @@ SLOW_COMMIT_S = 0.002
 SLOW_SYNC_S = 0.001
 # The largest groups, by weight: in the loop they block it, and a slow commit is worth a larger one.
 MAX_LOOP_WEIGHT, MAX_THREAD_WEIGHT = 96, 256
+# And by the characters of its documents, whose texts are indexed.
+MAX_LOOP_SIZE = 50_000
 LINGER_S = 0.01
 # A commit of its own costs as much as so many turns of the loop.
 MAX_FOLLOWING_TURNS = 40
@@ -217,6 +219,7 @@ class ChangeWriter:
         in_thread = self._connection.is_remote or self._is_slow()
         most = MAX_THREAD_WEIGHT if in_thread else MAX_LOOP_WEIGHT
         group = SubmissionGroup(self.backlog.pop_group(most))
+        in_thread |= group.size > MAX_LOOP_SIZE
         if not in_thread:
             self._resolve_submissions(group, self._write_group(group, 0))
         if group.submissions:
