@@ -13,6 +13,7 @@ from toolkit.contract.artifacts import Artifact, Lineage, LineageJob
 from toolkit.contract.short_tracebacks import UnknownNodeError
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import format_seconds
+from toolkit.display.theme import read_svg_width
 from toolkit.display.workflow import timeline
 from toolkit.display.workflow.boxes import MAX_ROOMY_BOXES, measure_duration_s
 from toolkit.display.workflow.mermaid import format_workflow_mermaid
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+CELL_WIDTH = 900  # pixels that a notebook has room for
 MimeBundle = dict[str, Any] | tuple[dict[str, Any], dict[str, Any]]
 
 
@@ -234,10 +236,13 @@ def make_planned_nodes(nodes: Sequence[Mapping[str, Any]]) -> list[Node]:
 def _make_bundle(text: str, svg: str, plot: Any, count: int) -> MimeBundle:
     """Build a MIME bundle with a picture for every reader; a large one scrolls in a notebook.
 
-    The SVG is what notebooks show. The PNG is for readers that know none (mail, documents); of a
-    large graph it would take seconds, and be too coarse to read.
+    The SVG is what notebooks show. One that is wider than a cell scrolls, as its labels would
+    shrink with it. The PNG is for readers that know none (mail, documents); of a large graph it
+    would take seconds, and be too coarse to read.
     """
     shown = {"text/plain": text, "image/svg+xml": svg}
-    if count > MAX_ROOMY_BOXES:
-        return shown, {"image/svg+xml": {"unconfined": True}}
-    return {**shown, "image/png": base64.b64encode(plot()._repr_png_()).decode("ascii")}
+    if count <= MAX_ROOMY_BOXES:
+        shown["image/png"] = base64.b64encode(plot()._repr_png_()).decode("ascii")
+    if read_svg_width(svg) <= CELL_WIDTH:
+        return shown
+    return shown, {"image/svg+xml": {"unconfined": True}}

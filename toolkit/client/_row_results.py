@@ -1,10 +1,14 @@
 """The results of rows: what each came to, under one budget, and all of them as a table."""
 
+import math
 import types
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
+
+from toolkit.contract.errors import ErrorCode, RequestError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +21,12 @@ _COLUMN_TYPES: dict[Any, str] = {
 
 
 NOT_BEGUN: Final = "not begun"  # the status of a row without a run
+PILOT_ROWS: Final = 3  # rows under way at most, until one of them has succeeded
+STOP_AFTER: Final = 10  # failures with the same code, after which no other row is begun
+STOPPED: Final = "stopped"
+EMPTY_CELL: Final = "empty cell"
+# A retry may help one row, but many rows that fail so have the same cause in the call.
+_CODES_OF_A_CALL: Final = frozenset({ErrorCode.INVALID_OUTPUT, ErrorCode.FUNCTION_FAILED})
 
 
 @dataclass(slots=True)
@@ -28,6 +38,8 @@ class RowResult:
         value: the answer: an instance of the output model, or the output.
         cost_usd: the cost of the result, whenever it was paid; none if unknown.
         cached: whether it was there already, and nothing was paid for it now.
+        error: why there is no value, in one sentence; None if there is one.
+        reason: why there is no value, as the code of an error, `EMPTY_CELL` or `STOPPED`.
     """
 
     status: str
@@ -37,6 +49,63 @@ class RowResult:
     run_id: str | None = None
     cached: bool = False
     error: str | None = None
+    reason: str | None = None
+
+
+class FailureLimit:
+    """Tells when a call begins no more rows, because too many failed for the same reason.
+
+    Errors that end by themselves, such as those of a vendor that is away, do not count. Until a
+    row has succeeded, few rows are under way at once: what is wrong with all is paid for few.
+
+    Args:
+        on_error: "stop" for a limit of `STOP_AFTER` rows, "continue" for none, or the limit.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for any other value.
+
+    >>> limit = FailureLimit(2)
+    >>> for _ in range(2):
+    ...     limit.note("INVALID_OUTPUT")
+    >>> limit.explain()
+    '2 rows failed with INVALID_OUTPUT; correct the cause and call again, or set on_error.'
+    """
+
+    def __init__(self, on_error: Literal["stop", "continue"] | int) -> None:
+        named = {"stop": STOP_AFTER, "continue": math.inf}
+        limit = named.get(on_error) if isinstance(on_error, str) else on_error
+        if limit is None or isinstance(limit, bool) or not limit >= 1:
+            raise RequestError(
+                ErrorCode.INVALID_REQUEST,
+                f'on_error is "stop", "continue" or a number of rows, not {on_error!r}.',
+            )
+        self._limit = limit
+        self._has_succeeded = False
+        self._failures: Counter[str] = Counter()
+
+    def note(self, reason: str | None) -> None:
+        """Note how an answer ended: None for a success, or the code of its error."""
+        if reason is None:
+            self._has_succeeded = True
+        elif reason in ErrorCode.__members__:
+            code = ErrorCode[reason]
+            if not code.retryable or code in _CODES_OF_A_CALL:
+                self._failures[reason] += 1
+
+    def limit_concurrency(self, wanted: int) -> int:
+        """Limit how many rows may be under way; 0 once no more may begin."""
+        failures = max(self._failures.values(), default=0)
+        if failures >= self._limit:
+            return 0
+        if self._has_succeeded:
+            return wanted
+        return int(min(wanted, PILOT_ROWS, self._limit - failures))
+
+    def explain(self) -> str:
+        """Return why no more rows are begun."""
+        ((code, count),) = self._failures.most_common(1)
+        rows = f"{count} row{'s' if count > 1 else ''}"
+        return f"{rows} failed with {code}; correct the cause and call again, or set on_error."
 
 
 class RowBudget:

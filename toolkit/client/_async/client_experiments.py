@@ -1,7 +1,7 @@
 """Many runs of one kind, and two pieces of work beside each other: a client's experiments."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from toolkit.client._async.client_resources import AsyncClientResources
 from toolkit.client._options import check_arguments, check_options
@@ -29,6 +29,7 @@ class AsyncClientExperiments(AsyncClientResources):
         output_model: "type[BaseModel] | None" = None,
         max_cost_usd: float | None = None,
         concurrency: int = 8,
+        on_error: Literal["stop", "continue"] | int = "stop",
         options: RunOptions | None = None,
         progress: bool = True,
         tags: Sequence[str] | None = None,
@@ -47,10 +48,13 @@ class AsyncClientExperiments(AsyncClientResources):
             max_cost_usd: one budget over all rows, paid now or before. Runs in flight count with
                 their maximum cost, no matter which call began them. A row that the rest may not
                 cover is not begun, and says so.
-            concurrency: how many runs are under way at most.
+            concurrency: how many runs are under way at most; 3 until one has succeeded.
+            on_error: "stop" to begin no more rows after 10 failures with the same code; a number
+                for another limit; "continue" for none. Errors that end by themselves, such as
+                those of a vendor that is away, do not count.
             options: those of each run, such as `{"provider": "openai"}`.
             tags, note: those of each run.
-            progress: whether a line shows how far it is, what it cost and the time left.
+            progress: whether a line shows how far it is, its cost, and why rows failed.
             **fields: the input; `{column}` in a text stands for a row's value.
 
         Returns:
@@ -64,7 +68,7 @@ class AsyncClientExperiments(AsyncClientResources):
         """
         from toolkit.client._async.mapping import AsyncRowMapper
         from toolkit.client._output_model import add_output_schema
-        from toolkit.client._row_results import RowBudget, build_frame
+        from toolkit.client._row_results import FailureLimit, RowBudget, build_frame
         from toolkit.client._row_templates import check_columns, read_rows
         from toolkit.display.progress.row_progress import RowProgress
 
@@ -85,6 +89,7 @@ class AsyncClientExperiments(AsyncClientResources):
             output_model,
             concurrency,
             budget,
+            FailureLimit(on_error),
             RowProgress(len(found), max_cost_usd, is_shown=progress),
             tags,
             note,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.client._feeds import Mailbox, Reader
 from toolkit.client._output_model import parse_output
-from toolkit.client._row_results import NOT_BEGUN, RowBudget, RowResult
+from toolkit.client._row_results import (
+    EMPTY_CELL,
+    NOT_BEGUN,
+    STOPPED,
+    FailureLimit,
+    RowBudget,
+    RowResult,
+)
 from toolkit.client._row_templates import fill_templates, make_map_tag, make_row_key
 from toolkit.client._sync.http import HttpClient
 from toolkit.client._sync.paging import NEXT_PAGE, ListSource
@@ -84,6 +91,7 @@ class RowMapper:
         output_model: the model that each answer has to fit, if any.
         concurrency: maximum number of runs under way.
         budget: the budget over all rows.
+        failures: the limit of rows that fail.
         progress: where rows that are done are counted.
         tags, note: those of each run.
     """
@@ -98,6 +106,7 @@ class RowMapper:
         output_model: "type[BaseModel] | None",
         concurrency: int,
         budget: RowBudget,
+        failures: FailureLimit,
         progress: RowProgress,
         tags: Sequence[str] | None = None,
         note: str | None = None,
@@ -109,6 +118,7 @@ class RowMapper:
         self._model = output_model
         self._concurrency = concurrency
         self._budget = budget
+        self._limit = failures
         self._progress = progress
         self.tag = make_map_tag(name, fields, options)
         self._annotation: dict[str, Any] = make_annotation([*(tags or ()), self.tag], note)
@@ -137,7 +147,7 @@ class RowMapper:
         try:
             self._take_up_runs()
             for row in range(len(self._inputs)):
-                while len(self._open) >= self._concurrency:
+                while self._open and len(self._open) >= self._find_most_open():
                     self._keep_ended()
                 if self._lacks_run(row):
                     self._begin(row)
@@ -157,6 +167,10 @@ class RowMapper:
         if self._refusal is not None and all(not r.run_id for r in self._results.values()):
             raise self._refusal
         return [self._results[row] for row in range(len(self._inputs))]
+
+    def _find_most_open(self) -> int:
+        """Find how many rows may be under way: one more that is stopped ends at once."""
+        return self._limit.limit_concurrency(self._concurrency) or self._concurrency
 
     def _lacks_run(self, row: int) -> bool:
         """Return True if a row has no result, and no run under way."""
@@ -219,9 +233,11 @@ class RowMapper:
         """Begin the run of a row, unless it lacks what it needs or the budget may not cover it."""
         given, empty = self._inputs[row]
         if empty:
-            self._end(row, RowResult(NOT_BEGUN, error=f"The column `{empty}` is empty here."))
+            self._leave(row, EMPTY_CELL, f"The column `{empty}` is empty here.")
             return
         options: dict[str, Any] = dict(self._options)
+        if self._leave_stopped(row):
+            return
         if self._budget.limit_usd is not None:
             try:
                 bound_usd = self._find_bound(given)
@@ -229,10 +245,11 @@ class RowMapper:
                 self._refuse(row, error)
                 return
             lacking = self._await_budget(row, bound_usd)
-            if not self._lacks_run(row):  # another call has begun it meanwhile
+            # Another call has begun it meanwhile, or other rows have failed.
+            if not self._lacks_run(row) or self._leave_stopped(row):
                 return
             if bound_usd is None or lacking:
-                self._end(row, RowResult(NOT_BEGUN, error=lacking))
+                self._leave(row, ErrorCode.BUDGET_EXCEEDED.name, lacking)
                 return
             self._budget.hold(row, bound_usd)
             options["max_cost_usd"] = bound_usd
@@ -264,7 +281,8 @@ class RowMapper:
             raise error
         self._refusal = self._refusal or error
         self._budget.settle(row, 0.0)
-        self._end(row, RowResult(NOT_BEGUN, error=str(error)))
+        self._limit.note(error.code.name)
+        self._leave(row, error.code.name, str(error))
 
     def _find_bound(self, given: Mapping[str, object]) -> float | None:
         """Find what a run of this input may come to at most; none where nobody can say."""
@@ -349,12 +367,15 @@ class RowMapper:
 
     def _keep(self, key: int | str, rows: Sequence[int], run: Run, paid_by: Job | Run) -> None:
         """Keep the result of a run that has ended."""
+        reason = None
         for row in rows:
             cost_usd, paid_usd = self._count_cost(run, paid_by)
             self._budget.settle(key, paid_usd)
-            self._keep_row(row, run, cost_usd)
+            reason = self._keep_row(row, run, cost_usd)
+        self._limit.note(reason)
 
-    def _keep_row(self, row: int, run: Run, cost_usd: float | None) -> None:
+    def _keep_row(self, row: int, run: Run, cost_usd: float | None) -> str | None:
+        """Keep the result of one row; return the reason if it has no value."""
         result = RowResult(
             run.status,
             run.output,
@@ -365,12 +386,15 @@ class RowMapper:
         )
         if run.error is not None:
             result.error = f"{run.error.code}: {run.error.message}"
+            result.reason = run.error.code
         elif self._model is not None:
             try:
                 result.value = parse_output(self._model, run.output, run.id)
             except WorkError as error:
-                result.value, result.error = None, str(error)
+                result.error, result.reason = str(error), error.code.name
+                result.value = None
         self._end(row, result)
+        return result.reason
 
     def _find_payer(self, run: Run) -> Job | Run:
         """Find what the result of a run was paid for by: itself, or an equal job before it."""
@@ -385,11 +409,23 @@ class RowMapper:
         self._counted_jobs.add(job_id)
         return paid_by.cost_usd, paid_by.cost_incurred_usd
 
+    def _leave_stopped(self, row: int) -> bool:
+        """Leave a row if too many others have failed; return whether it is left."""
+        is_stopped = not self._limit.limit_concurrency(self._concurrency)
+        if is_stopped:
+            self._leave(row, STOPPED, f"Not begun: {self._limit.explain()}")
+        return is_stopped
+
+    def _leave(self, row: int, reason: str, error: str) -> None:
+        """Keep why a row is not begun."""
+        self._end(row, RowResult(NOT_BEGUN, error=error, reason=reason))
+
     def _end(self, row: int, result: RowResult) -> None:
         self._results[row] = result
         self._progress.add(
             self._budget.spent_usd,
-            failed=result.error is not None,
             begun=result.status != NOT_BEGUN,
             paced=result.run_id is not None and not result.cached,
+            reason=result.reason,
+            error=result.error,
         )

@@ -1,5 +1,6 @@
 """Progress as HTML, in the notebook's colours; whatever comes from outside is escaped."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from html import escape
 
@@ -65,10 +66,22 @@ def render_bar(part: float | None, status: str, label: str, width: str) -> str:
     """Render a bar; one of which nobody knows how much is done is hatched."""
     fill, stroke = STATE_COLOURS.get(status, STATE_COLOURS["pending"])
     hatched = f"repeating-linear-gradient(45deg,{stroke} 0 4px,{fill} 4px 8px)"
-    ground = hatched if part is None else stroke
-    percent = 100 if part is None else round(100 * part)
+    segment = _render_segment(1, hatched) if part is None else _render_segment(part, stroke)
+    return _render_frame(segment, label, width)
+
+
+def render_stacked_bar(shares: Mapping[str, float], label: str) -> str:
+    """Render a bar in which each state has its share, from 0 to 1, in its colour."""
+    segments = [_render_segment(share, STATE_COLOURS[s][1]) for s, share in shares.items()]
+    return _render_frame("".join(segments), label, "100%")
+
+
+def _render_segment(share: float, background: str) -> str:
+    return f'<div style="width:{100 * share:.4g}%;height:100%;background:{background}"></div>'
+
+
+def _render_frame(segments: str, label: str, width: str) -> str:
     return (
-        f'<div role="img" aria-label="{escape(label)}" style="width:{width};height:6px;'
-        f"margin:6px 0;border-radius:3px;overflow:hidden;{GROUND}"
-        f'"><div style="width:{percent}%;height:100%;background:{ground}"></div></div>'
+        f'<div role="img" aria-label="{escape(label)}" style="display:flex;width:{width};'
+        f'height:6px;margin:6px 0;border-radius:3px;overflow:hidden;{GROUND}">{segments}</div>'
     )

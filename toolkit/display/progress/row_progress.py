@@ -1,17 +1,22 @@
-"""Progress of many rows: one line that is written over, with cost and the time left."""
+"""Progress of many rows: one line that is written over, with failures, cost and the time left."""
 
 import sys
 import time
+from collections import Counter
 
-from toolkit.display.progress.html import render_bar, render_line
+from toolkit.display.progress.html import render_line, render_stacked_bar
 from toolkit.display.progress.places import NotebookScreen, find_place
-from toolkit.display.text import format_money
+from toolkit.display.progress.words import escape_line
+from toolkit.display.text import format_money, truncate_line
 
 REDRAW_INTERVAL_S = 0.2
+MAX_ERROR_CHARACTERS = 240
 
 
 class RowProgress:
-    """Shows how many rows are done, what they cost and how long the rest may take.
+    """Shows how many rows are done, why some failed, and the cost and time that the rest may take.
+
+    At the end, each reason has a line with the first row's error.
 
     Args:
         total: how many rows there are.
@@ -28,23 +33,28 @@ class RowProgress:
         self._place = find_place()
         self._screen = NotebookScreen()
         self.done = 0
-        self.failed = 0
-        self.not_begun = 0
+        self._failed: Counter[str] = Counter()  # rows without a value, by their reason
+        self._not_begun: Counter[str] = Counter()
+        self._errors: dict[str, str] = {}  # the first row's error, by reason
         self._paced = 0
 
-    def add(self, spent_usd: float, *, failed: bool, begun: bool, paced: bool) -> None:
+    def add(
+        self, spent_usd: float, *, begun: bool, paced: bool, reason: str | None, error: str | None
+    ) -> None:
         """Count one row that is done.
 
         Args:
             spent_usd: what all rows cost so far.
-            failed: whether it failed.
             begun: whether it was begun at all.
             paced: whether it took its time: a result that was there says nothing of the rest.
+            reason: why it has no value; None if it has one.
+            error: the reason in one sentence.
         """
         self.done += 1
-        self.failed += failed and begun
-        self.not_begun += not begun
         self._paced += paced
+        if reason is not None:
+            (self._failed if begun else self._not_begun)[reason] += 1
+            self._errors.setdefault(reason, error or "")
         at = time.monotonic()
         if self._is_shown and (self.done == self._total or at - self._drawn_at > REDRAW_INTERVAL_S):
             self._drawn_at = at
@@ -53,29 +63,59 @@ class RowProgress:
     def describe(self, spent_usd: float) -> str:
         """Return the line.
 
-        >>> RowProgress(2, 1.0).describe(0.25)
-        '0 of 2 rows, $0.25 of $1'
+        >>> progress = RowProgress(3, 1.0, is_shown=False)
+        >>> progress.add(0.25, begun=True, paced=False, reason="INVALID_OUTPUT", error="No JSON.")
+        >>> progress.describe(0.25)
+        '1 of 3 rows, 1 failed (INVALID_OUTPUT), $0.25 of $1, about $0.75 for all'
         """
         parts = [f"{self.done} of {self._total} rows"]
-        if self.failed:
-            parts.append(f"{self.failed} failed")
-        if self.not_begun:
-            parts.append(f"{self.not_begun} not begun")
+        for counts, words in ((self._failed, "failed"), (self._not_begun, "not begun")):
+            if counts:
+                parts.append(f"{counts.total()} {words} ({_list_reasons(counts)})")
         budget = "" if self._limit_usd is None else f" of {format_money(self._limit_usd)}"
         parts.append(f"{format_money(round(spent_usd, 9))}{budget}")
-        if self._paced and self.done < self._total:
+        left, begun = self._total - self.done, self.done - self._not_begun.total()
+        if begun and left:
+            all_usd = spent_usd + spent_usd / begun * left
+            parts.append(f"about {format_money(float(f'{all_usd:.2g}'))} for all")
+        if self._paced and left:
             pace_s = (time.monotonic() - self._began) / self._paced
-            parts.append(f"about {pace_s * (self._total - self.done):.0f} s left")
+            parts.append(f"about {pace_s * left:.0f} s left")
         return ", ".join(parts)
 
     def _draw(self, line: str) -> None:
         is_over = self.done == self._total
+        lines = [line, *(self._list_errors() if is_over else ())]
         if self._place == "notebook" or (self._place == "batch" and is_over):
-            bar = render_bar(self.done / self._total, "completed", line, width="100%")
-            html = render_line(line) if is_over else render_line(line) + bar
-            self._screen.show(line, f'<div style="max-width:60em">{html}</div>')
+            failed = self._failed.total() + self._not_begun.total()
+            html = "".join(map(render_line, lines))
+            if failed or not is_over:
+                parts = {"completed": self.done - failed, "failed": failed}
+                shares = {state: count / self._total for state, count in parts.items()}
+                html += render_stacked_bar(shares, line)
+            self._screen.show("\n".join(lines), f'<div style="max-width:60em">{html}</div>')
         elif self._place == "terminal":
-            end = "\n" if is_over else ""
-            print(f"\r\x1b[K{line}", end=end, file=sys.stderr, flush=True)
+            text = "\n".join(map(escape_line, lines))
+            print(f"\r\x1b[K{text}", end="\n" if is_over else "", file=sys.stderr, flush=True)
         elif self._place == "log" and is_over:
-            print(line, file=sys.stderr, flush=True)
+            print("\n".join(map(escape_line, lines)), file=sys.stderr, flush=True)
+
+    def _list_errors(self) -> list[str]:
+        """List the first error of each reason; most of them begin with their code."""
+        return [
+            truncate_line(
+                error if error.startswith(reason) else f"{reason}: {error}", MAX_ERROR_CHARACTERS
+            )
+            for reason, error in self._errors.items()
+        ]
+
+
+def _list_reasons(counts: Counter[str]) -> str:
+    """List reasons, the most frequent first; with their counts if there are several.
+
+    >>> _list_reasons(Counter(["TIMEOUT", "INVALID_OUTPUT", "TIMEOUT"]))
+    '2 TIMEOUT, 1 INVALID_OUTPUT'
+    """
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
