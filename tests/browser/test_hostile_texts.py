@@ -17,6 +17,11 @@ pytestmark = pytest.mark.browser
 expect: Any = playwright.expect
 TEXTS = 400
 FORMULA = r"A formula: $\frac{1}{2}$ and $$e^{i\pi}$$"
+PRICE = "Price is $5 or $6."
+# Whatever is typeset outside the texts of models, and tables of pandas, which typesets its own.
+TYPESET = """() => [...document.querySelectorAll("mjx-container")]
+  .filter((one) => !one.closest(".toolkit-text, .dataframe"))
+  .map((one) => one.parentElement.textContent.slice(0, 200))"""
 # Pages of nbconvert load MathJax, mermaid and RequireJS from elsewhere.
 NBCONVERT_ITSELF = ("file:", "https://cdnjs.cloudflare.com/", "https://unpkg.com/")
 COUNT_HITS = """
@@ -54,7 +59,8 @@ FIND_UNSAFE = """(outputs) => {
 def watched(tab: Tab) -> Tab:
     """A page that counts scripts that ran, beside a notebook of hostile texts."""
     given = {
-        "texts": [FORMULA, *generate_hostile_texts(TEXTS)],
+        "price": PRICE,
+        "texts": [FORMULA, PRICE, *generate_hostile_texts(TEXTS)],
         "payloads": PAYLOADS,
         "short": SHORT,
     }
@@ -85,7 +91,8 @@ def wait_until_all_shown(tab: Tab) -> None:
 def test_hostile_texts_run_nothing_in_jupyterlab_and_its_saved_page(watched: Tab) -> None:
     """Given hostile texts in every display and widget of a notebook, then nothing of them runs.
 
-    Nor does it in the page that nbconvert makes of the saved notebook, and formulas are typeset.
+    Nor does it in the page that nbconvert makes of the saved notebook. Formulas of a model's text
+    are typeset, and prices stay as they are.
     """
     page = watched.page
     watched.run_all("hostile.ipynb")
@@ -94,6 +101,8 @@ def test_hostile_texts_run_nothing_in_jupyterlab_and_its_saved_page(watched: Tab
     expect(page.locator(".jp-RenderedMermaid img")).to_have_count(1)
     expect(page.locator(".toolkit-panel").first).to_be_attached()
     check_harmless(watched, ".jp-OutputArea-output")
+    assert page.evaluate(TYPESET) == []
+    expect(page.locator(".toolkit-text", has_text=PRICE).first).to_be_attached()
     watched.command("docmanager:save")
     saved = watched.lab.folder / "hostile.ipynb"
     cells = json.loads(saved.read_text(encoding="utf-8"))["cells"]

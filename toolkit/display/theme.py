@@ -87,6 +87,12 @@ def wrap_svg(width: int, height: int, label: str, title: str, body: str) -> str:
     )
 
 
+def read_svg_width(svg: str) -> int:
+    """Read the width in pixels of a picture that `wrap_svg` made."""
+    _, _, rest = svg.partition(' width="')
+    return int(rest.partition('"')[0])
+
+
 def _build_style(own: str) -> str:
     """Build the style: night where the machine says so, unless the notebook says which it is."""
     day, night = _build_variables(STATE_COLOURS, 1), _build_variables(DARK_STATE_COLOURS, 2)

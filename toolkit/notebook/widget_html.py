@@ -11,6 +11,7 @@ from toolkit.display.records.attempt_view import ShownArtifact
 from toolkit.display.records.html import IGNORED_BY_MATHJAX
 
 NUMBER_COLUMNS = ("_usd", "_ms", "score", "jobs", "failed", "cached", "calls", "attempts")
+MAX_UNBROKEN_CHARACTERS = 40  # of a cell that stays on one line
 
 
 def render_table(
@@ -21,6 +22,8 @@ def render_table(
     descending: bool = False,
 ) -> str:
     """Render a table in the theme's colours, its sort order marked for screen readers.
+
+    It scrolls by itself where it is too wide, with the keyboard as well.
 
     >>> "<td>&lt;b&gt;</td>" in render_table([{"name": "<b>"}], ["name"])
     True
@@ -37,14 +40,20 @@ def render_table(
         for row in rows
     )
     return (
-        f'<table class="tk {IGNORED_BY_MATHJAX}"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        f'<div class="tk-scroll" tabindex="0">'
+        f'<table class="tk tk-rows {IGNORED_BY_MATHJAX}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _render_cell(column: str, value: object) -> str:
-    kind = ' class="tk-number"' if column.endswith(NUMBER_COLUMNS) else ""
-    return f"<td{kind}>{escape(text.format_cell(column, value))}</td>"
+    shown = text.format_cell(column, value)
+    kind = ""
+    if column.endswith(NUMBER_COLUMNS):
+        kind = ' class="tk-number"'
+    elif len(shown) > MAX_UNBROKEN_CHARACTERS:
+        kind = ' class="tk-long"'
+    return f"<td{kind}>{escape(shown)}</td>"
 
 
 def render_facts(pairs: Mapping[str, object]) -> str:

@@ -86,7 +86,7 @@ def draw_usage(lines: Sequence[UsageLine], ax: Axes | None = None) -> Figure:
     axis.set_xticks(range(len(columns)), names, fontsize=8, rotation=90 if len(days) > 12 else 0)
     axis.set_ylabel("cost, US dollars")
     if spent:
-        axis.legend(fontsize=8, frameon=False)
+        axis.legend(fontsize=8, frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
     return axis.get_figure(root=True)  # type: ignore[return-value]
 
 

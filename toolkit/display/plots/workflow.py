@@ -14,13 +14,7 @@ from toolkit.display.text import fit_text, format_seconds
 from toolkit.display.theme import INK_COLOURS, STATE_COLOURS
 from toolkit.display.workflow.arrangement import BoxSize, EdgeLine
 from toolkit.display.workflow.boxes import NodeBox, lay_out_workflow
-from toolkit.display.workflow.timeline import (
-    build_bars,
-    choose_ticks,
-    format_note,
-    get_end_s,
-    measure_span_s,
-)
+from toolkit.display.workflow.timeline import build_rows, choose_ticks, measure_span_s
 
 PIXELS_PER_INCH = 100  # pixels an inch; a point is 1/72 of it
 EDGE_COLOUR, GRID_COLOUR = INK_COLOURS["edge"][1], INK_COLOURS["grid"][1]
@@ -54,42 +48,42 @@ def draw_workflow_figure(
 
 def draw_timeline_figure(workflow: WorkflowRecord, ax: Axes | None = None) -> Figure:
     """Draw when each node ran, on axes given or on a figure of its own."""
-    shown = build_bars(workflow)
+    rows = build_rows(workflow)
     if ax is None:
-        height = 1 + 0.2 * len(shown)
+        height = 1 + 0.2 * len(rows)
         place_for_names = (0.16, 0.4 / height, 0.83, 1 - 0.6 / height)
         ax = Chart(figsize=(10, height)).add_axes(place_for_names)
-    ran = [(place, bar, bar.start_s) for place, bar in enumerate(shown) if bar.start_s is not None]
-    colours = [STATE_COLOURS.get(bar.node.status, STATE_COLOURS["pending"]) for _, bar, _ in ran]
+    ran = [(place, row, row.start_s) for place, row in enumerate(rows) if row.start_s is not None]
+    colours = [STATE_COLOURS.get(row.state, STATE_COLOURS["pending"]) for _, row, _ in ran]
     ax.hlines(
-        [place for place, _, _ in ran], [bar.ready_s for _, bar, _ in ran],
-        [max(start, bar.ready_s) for _, bar, start in ran], EDGE_COLOUR, "dotted", linewidth=0.8,
+        [place for place, _, _ in ran], [row.ready_s for _, row, _ in ran],
+        [max(start, row.ready_s) for _, row, start in ran], EDGE_COLOUR, "dotted", linewidth=0.8,
     )  # fmt: skip
     ax.barh(
-        [place for place, _, _ in ran], [get_end_s(bar) - start for _, bar, start in ran], 0.7,
+        [place for place, _, _ in ran], [row.end_s - start for _, row, start in ran], 0.7,
         [start for _, _, start in ran], color=[fill for fill, _ in colours],
         edgecolor=[stroke for _, stroke in colours],
-        linewidth=[2.0 if bar.critical else 0.8 for _, bar, _ in ran],
+        linewidth=[2.0 if row.critical else 0.8 for _, row, _ in ran],
     )  # fmt: skip
-    for place, bar in enumerate(shown):
-        at = bar.ready_s if bar.start_s is None else get_end_s(bar)
+    for place, row in enumerate(rows):
+        at = row.ready_s if row.start_s is None else row.end_s
         ax.text(
             at,
             place,
-            escape_mathtext(f" {format_note(bar)}"),
+            escape_mathtext(f" {row.note}"),
             va="center",
             fontsize=7,
             color=NOTE_COLOUR,
         )
-        name = escape_mathtext(f"{fit_text(bar.node.id, 170, 11)} ")
-        weight = "bold" if bar.critical else "normal"
+        name = escape_mathtext(f"{fit_text(row.name, 170, 11)} ")
+        weight = "bold" if row.critical else "normal"
         ax.text(
             0, place, name, transform=ax.get_yaxis_transform(), ha="right", va="center",
             fontsize=8, color=NAME_COLOUR, fontweight=weight,
         )  # fmt: skip
-    span = measure_span_s(shown)
+    span = measure_span_s(rows)
     ax.set_xlim(0, span * 1.3)
-    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_yticks([])  # a tick is ten times as slow as a text
     ax.set_xticks(
         choose_ticks(span), [format_seconds(at) if at else "0" for at in choose_ticks(span)]

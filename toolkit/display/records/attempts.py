@@ -46,7 +46,8 @@ def render_attempts(attempts: Sequence[AttemptView], caption: str = "") -> str:
     head = "".join(_render_head(each) for each in attempts)
     body = "".join(_render_row(name, cells, attempts) for name, cells in rows if any(cells))
     return (
-        f'<div class="tk-scroll"><table class="tk tk-attempts"><caption>{escape(caption)}</caption>'
+        f'<div class="tk-scroll {html.IGNORED_BY_MATHJAX}" tabindex="0">'
+        f'<table class="tk tk-attempts"><caption>{escape(caption)}</caption>'
         f'<thead><tr><th scope="col"></th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 

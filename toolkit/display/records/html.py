@@ -54,8 +54,8 @@ def render_table(
 
 
 def fit_cell(table: str) -> str:
-    """Have a table scroll within its cell, instead of being cut off at the cell's edge."""
-    return f'<div style="overflow-x:auto;max-width:100%">{table}</div>'
+    """Have a table scroll within its cell, by the keyboard too, instead of being cut off."""
+    return f'<div style="overflow-x:auto;max-width:100%" tabindex="0">{table}</div>'
 
 
 def render_facts(title: str, pairs: Mapping[str, object]) -> str:

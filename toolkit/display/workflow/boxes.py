@@ -71,7 +71,7 @@ def lay_out_workflow(
         planned: it was not submitted: say what nodes are given instead of how they are.
         cost: what it cost, in words, as its record says.
     """
-    stacks = _stack_nodes(nodes)
+    stacks = stack_nodes(nodes)
     size = (
         ROOMY_SIZE
         if len(stacks) <= MAX_ROOMY_BOXES
@@ -128,6 +128,12 @@ def format_state_counts(nodes: Sequence[Node]) -> str:
     return ", ".join(f"{count[s]} {s}" for s in STATE_PRIORITY if s in count)  # type: ignore[index]
 
 
+def find_group_state(nodes: Sequence[Node]) -> str:
+    """Find the state of nodes that are drawn as one: what matters most comes first."""
+    present = {node.status for node in nodes}
+    return next(state for state in STATE_PRIORITY if state in present)
+
+
 def describe_node(node: Node) -> str:
     """Say all that is known of a node, in one line."""
     parts = [node.id, node.label, node.status, *_list_measures(node)]
@@ -153,7 +159,7 @@ def _list_measures(node: Node) -> list[str]:
     return [part for part in parts if part]
 
 
-def _stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
+def stack_nodes(nodes: Sequence[Node]) -> dict[str, list[Node]]:
     """Stack the nodes that are drawn as one box; what has failed stays alone, to be seen."""
     groups = group_nodes(
         {node.id: node.label for node in nodes},
@@ -175,8 +181,7 @@ def _build_box(
         lines = _build_planned_lines(first) if planned else _build_lines(first, size)
         state, all_told = PLANNED_STATE if planned else first.status, describe_node(first)
     else:
-        present = {node.status for node in members}
-        state = PLANNED_STATE if planned else next(s for s in STATE_PRIORITY if s in present)
+        state = PLANNED_STATE if planned else find_group_state(members)
         lines = [f"{first.id} and {len(members) - 1} more", first.label]
         costs = [
             node.cost_usd

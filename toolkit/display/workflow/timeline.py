@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import floor, log10
 
+from toolkit.contract.money import sum_usd
 from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.display.text import SYMBOLS, fit_text, format_money, format_seconds
 from toolkit.display.theme import (
@@ -14,11 +15,19 @@ from toolkit.display.theme import (
     format_coordinate,
     wrap_svg,
 )
-from toolkit.display.workflow.boxes import format_caption, format_workflow_cost, measure_duration_s
+from toolkit.display.workflow.boxes import (
+    find_group_state,
+    format_caption,
+    format_state_counts,
+    format_workflow_cost,
+    measure_duration_s,
+    stack_nodes,
+)
 
 MARGIN, CAPTION_HEIGHT, AXIS_HEIGHT = 14, 24, 22
 NAME_WIDTH, NOTE_WIDTH, SPAN_WIDTH = 150, 180, 480  # together, what a cell has room for
-ROOMY_ROW_HEIGHT, THIN_ROW_HEIGHT, MAX_ROOMY_ROWS = 24, 13, 60
+ROW_HEIGHT, BAR_HEIGHT, FONT = 24, 16, 11
+MAX_ROWS = 60
 MAX_TICKS = 7  # at most
 
 
@@ -36,6 +45,28 @@ class TimelineBar:
     ready_s: float
     start_s: float | None
     end_s: float | None
+    critical: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A row of the chart: a node, or several that are folded into one row.
+
+    Attributes:
+        description: all that is known of it, for the tooltip.
+        note: the text next to the bar.
+        ready_s, start_s: the least of its nodes.
+        end_s: where the bar ends; what still runs ends where it began.
+        critical: whether one of its nodes is on the critical path.
+    """
+
+    name: str
+    description: str
+    state: str
+    note: str
+    ready_s: float
+    start_s: float | None
+    end_s: float
     critical: bool
 
 
@@ -77,9 +108,54 @@ def _find_critical_path(nodes: dict[str, Node]) -> set[str]:
     return found
 
 
-def measure_span_s(shown: Sequence[TimelineBar]) -> float:
+def measure_span_s(shown: Sequence[TimelineBar | TimelineRow]) -> float:
     """Return how long all of them took, in seconds."""
     return max((bar.end_s or bar.start_s or 0.0 for bar in shown), default=0.0) or 1.0
+
+
+def build_rows(workflow: WorkflowRecord) -> list[TimelineRow]:
+    """Build the rows of the chart, `MAX_ROWS` at most.
+
+    Too many nodes are folded as the graph of the workflow folds them, and then neighbours are.
+    """
+    bars = build_bars(workflow)
+    groups = [[bar] for bar in bars]
+    if len(groups) > MAX_ROWS:
+        bar_of = {bar.node.id: bar for bar in bars}
+        stacks = stack_nodes([bar.node for bar in bars]).values()
+        groups = [[bar_of[node.id] for node in members] for members in stacks]
+        size = -(-len(groups) // MAX_ROWS)
+        groups = [
+            [bar for group in groups[at : at + size] for bar in group]
+            for at in range(0, len(groups), size)
+        ]
+    return [_build_row(group) for group in groups]
+
+
+def _build_row(bars: Sequence[TimelineBar]) -> TimelineRow:
+    nodes = [bar.node for bar in bars]
+    first = nodes[0]
+    starts = [bar.start_s for bar in bars if bar.start_s is not None]
+    state: str = first.status
+    name, note = first.id, format_note(bars[0])
+    words = [first.id, first.label, first.status, note]
+    if len(bars) > 1:
+        name, state = f"{first.id} and {len(bars) - 1} more", find_group_state(nodes)
+        costs = [node.cost_usd for node in nodes if node.cost_usd is not None]
+        counts = format_state_counts(nodes)
+        note = f"{counts} · {format_money(sum_usd(costs))}" if costs else counts
+        labels = list(dict.fromkeys(node.label for node in nodes))
+        words = [f"{first.id} to {nodes[-1].id}", ", ".join(labels), note]
+    return TimelineRow(
+        name=name,
+        description=" · ".join(words),
+        state=state,
+        note=note,
+        ready_s=min(bar.ready_s for bar in bars),
+        start_s=min(starts, default=None),
+        end_s=max(bar.end_s or bar.start_s or 0.0 for bar in bars),
+        critical=any(bar.critical for bar in bars),
+    )
 
 
 def format_note(bar: TimelineBar) -> str:
@@ -111,14 +187,13 @@ def choose_ticks(span: float) -> list[float]:
 
 
 def draw_timeline_svg(workflow: WorkflowRecord) -> str:
-    """Draw the chart: a bar a node, grey where it could have started and had not, the critical path
+    """Draw the chart: a bar a row, grey where it could have started and had not, the critical path
     marked.
     """
-    shown = build_bars(workflow)
-    row = ROOMY_ROW_HEIGHT if len(shown) <= MAX_ROOMY_ROWS else THIN_ROW_HEIGHT
-    span = measure_span_s(shown)
+    rows = build_rows(workflow)
+    span = measure_span_s(rows)
     top = MARGIN + CAPTION_HEIGHT + AXIS_HEIGHT
-    left, bottom = MARGIN + NAME_WIDTH, top + row * len(shown)
+    left, bottom = MARGIN + NAME_WIDTH, top + ROW_HEIGHT * len(rows)
     width = left + SPAN_WIDTH + NOTE_WIDTH + MARGIN
     head = (
         format_caption(workflow.name, workflow.nodes, cost=format_workflow_cost(workflow))
@@ -138,51 +213,45 @@ def draw_timeline_svg(workflow: WorkflowRecord) -> str:
                 f"{format_seconds(at) if at else '0'}</text>"
             )
     body += "".join(
-        _draw_row(bar, left, top + i * row, row, SPAN_WIDTH / span) for i, bar in enumerate(shown)
+        _draw_row(row, left, top + i * ROW_HEIGHT, SPAN_WIDTH / span) for i, row in enumerate(rows)
     )
-    label = f"Timeline of workflow {workflow.name}: {len(shown)} nodes in {format_seconds(span)}"
+    many = len(workflow.nodes)
+    label = f"Timeline of workflow {workflow.name}: {many} nodes in {format_seconds(span)}"
     return wrap_svg(width, bottom + AXIS_HEIGHT + 4, label, f"Timeline of {workflow.name}", body)
 
 
-def _draw_row(bar: TimelineBar, left: float, top: float, row: int, scale: float) -> str:
-    """Draw the name, the bar, and the note of a node."""
-    node = bar.node
-    font = 11 if row == ROOMY_ROW_HEIGHT else 9
-    base, thick = top + row / 2 + font * 0.35, row - (8 if row == ROOMY_ROW_HEIGHT else 3)
-    weight = ' font-weight="700"' if bar.critical else ""
-    name = fit_text(node.id, NAME_WIDTH - 10, font)
-    words = (node.id, node.label, node.status, format_note(bar))
+def _draw_row(row: TimelineRow, left: float, top: float, scale: float) -> str:
+    """Draw the name, the bar, and the note of a row."""
+    base, middle = top + ROW_HEIGHT / 2 + FONT * 0.35, top + ROW_HEIGHT / 2
+    weight = ' font-weight="700"' if row.critical else ""
+    name = fit_text(row.name, NAME_WIDTH - 10, FONT)
     out = (
-        f"<g><title>{escape_xml(' · '.join(words))}"
-        f'</title><text x="{left - 8}" y="{format_coordinate(base)}" font-size="{font}"{weight} '
+        f"<g><title>{escape_xml(row.description)}"
+        f'</title><text x="{left - 8}" y="{format_coordinate(base)}" font-size="{FONT}"{weight} '
         f'text-anchor="end" {build_ink_attributes("name")}>{escape_xml(name)}</text>'
     )
-    end = left + bar.ready_s * scale
-    if bar.start_s is not None:
-        x, y = left + bar.start_s * scale, top + (row - thick) / 2
-        if bar.start_s > bar.ready_s:
+    end = left + row.ready_s * scale
+    if row.start_s is not None:
+        x, y = left + row.start_s * scale, middle - BAR_HEIGHT / 2
+        if row.start_s > row.ready_s:
             out += (
-                f'<path d="M{format_coordinate(end)} {format_coordinate(top + row / 2)}'
+                f'<path d="M{format_coordinate(end)} {format_coordinate(middle)}'
                 f'H{format_coordinate(x)}" {build_ink_attributes("edge")} '
                 'stroke-width="1" stroke-dasharray="2 2"/>'
             )
-        ran = (get_end_s(bar) - bar.start_s) * scale
-        edge = "2.4" if bar.critical else "1"
+        ran = (row.end_s - row.start_s) * scale
+        edge = "2.4" if row.critical else "1"
         out += (
             f'<rect x="{format_coordinate(x)}" y="{format_coordinate(y)}" '
             f'width="{format_coordinate(max(1.5, ran))}" '
-            f'height="{thick}" rx="2" {build_state_attributes(node.status)} stroke-width="{edge}"/>'
+            f'height="{BAR_HEIGHT}" rx="2" {build_state_attributes(row.state)} '
+            f'stroke-width="{edge}"/>'
         )
         end = x + max(1.5, ran)
     room = left + SPAN_WIDTH + NOTE_WIDTH - end - 6
-    said = fit_text(format_note(bar), room, font * 0.95)
+    said = fit_text(row.note, room, FONT * 0.95)
     return out + (
         f'<text x="{format_coordinate(end + 6)}" y="{format_coordinate(base)}" '
-        f'font-size="{format_coordinate(font * 0.95)}" '
+        f'font-size="{format_coordinate(FONT * 0.95)}" '
         f"{build_ink_attributes('note')}>{escape_xml(said)}</text></g>"
     )
-
-
-def get_end_s(bar: TimelineBar) -> float:
-    """Return where a node's bar ends; what still runs is shown as begun."""
-    return bar.end_s if bar.end_s is not None else (bar.start_s or 0.0)

@@ -8,6 +8,7 @@ import traitlets
 
 from toolkit.client import Job, Run
 from toolkit.contract.short_tracebacks import ArgumentError
+from toolkit.display.records.inputs import describe_input
 from toolkit.display.text import format_total
 from toolkit.notebook import widget_html
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 COLUMNS = (
-    "id", "capability", "status", "provider", "model", "cost_usd", "latency_ms", "queue_ms",
-    "attempts", "cached", "error", "created_at",
+    "id", "capability", "input", "status", "provider", "model", "cost_usd", "latency_ms",
+    "queue_ms", "attempts", "cached", "error", "created_at",
 )  # fmt: skip
 
 
@@ -95,6 +96,7 @@ def _collect_facts(run: Run | Job) -> dict[str, object]:
     record = run.record
     return {
         **{name: getattr(record, name, None) for name in COLUMNS},
+        "input": describe_input({"input": record.input, "capability": record.capability})["input"],
         "attempts": len(record.attempts),
         "error": record.error.code if record.error is not None else None,
         "created_at": record.created_at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3],

@@ -12,7 +12,7 @@ from toolkit.client import Task
 from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.plans import Missing, PlanReading
-from toolkit.contract.tasks import FINAL_TASK_STATUSES
+from toolkit.contract.tasks import FINAL_TASK_STATUSES, MAX_REVIEW_RETRIES
 from toolkit.display.records.attempt_view import AttemptView, read_score
 from toolkit.display.records.attempts import (
     CRITERIA,
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 CHOSEN_BY_ISSUES = "(those that the issues can be told)"
+RETRY_HINT = "Run part of it again, with the issues told to it"
+NO_RETRY_HINT = f"It was retried {MAX_REVIEW_RETRIES} times, which is all; submit a new task"
 JSON_HINT = 'JSON, such as {"theme": "mint"}'
 
 
@@ -74,9 +76,7 @@ class TaskReview(Panel):
             guard_control(area, lambda told: self.show_message(told))
         self.accept = make_button("Pass", "Deliver the attempt chosen", self._pass, "success")
         self.reject = make_button("Fail", "Refuse the attempt chosen", self._fail, "danger")
-        self.retry = make_button(
-            "Retry", "Run part of it again, with the issues told to it", self._retry
-        )
+        self.retry = make_button("Retry", RETRY_HINT, self._retry)
         self._asking = ipywidgets.VBox([self.answer, make_row(self.resume)])
         self._judging = ipywidgets.VBox(
             [
@@ -143,8 +143,12 @@ class TaskReview(Panel):
         self._asking.layout.display = None if blocked else "none"
         self.answer.layout.display = None if record.question else "none"
         self._judging.layout.display = "none" if blocked else None
-        for control in (self.accept, self.reject, self.retry):
+        retries = MAX_REVIEW_RETRIES - record.review_attempts
+        for control in (self.accept, self.reject):
             control.disabled = not over
+        for control in (self.retry, self.node, self.constraints):
+            control.disabled = not over or retries <= 0
+        self.retry.tooltip = RETRY_HINT if retries > 0 else NO_RETRY_HINT
         self._offer_choices()
 
     def _offer_choices(self) -> None:
