@@ -24,15 +24,13 @@ from toolkit.secrets import (
     SecretResolver,
     SecretsManagerResolver,
 )
-from toolkit.settings import SANDBOX_URL, Settings, VendorSettings
+from toolkit.settings import SANDBOX_HOST, SANDBOX_URL, Settings, VendorSettings
 from toolkit.store import Row
 from toolkit.store.maintenance.doctor import DataDirIssue
 
 if TYPE_CHECKING:
     from toolkit.cassettes import Cassette, CassetteMode, CassetteTransport
     from toolkit.sandbox import CompatibleVendor, Faults
-
-SANDBOX_HOST = httpx.URL(SANDBOX_URL).host
 
 
 async def open_engine(

@@ -35,7 +35,8 @@ from toolkit.setting_types import (
 
 Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
-SANDBOX_URL = "http://sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
+SANDBOX_HOST = "sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
+SANDBOX_URL = f"http://{SANDBOX_HOST}"
 # Old names of settings, which are still read: to be removed in the version after 0.1.0.
 RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
 

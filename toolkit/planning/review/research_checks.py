@@ -11,6 +11,7 @@ from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.languages import SCRIPTS_OF, are_close, detect_text_language
 from toolkit.planning.review.texts.terms import TermIndex, find_terms
 from toolkit.planning.review.texts.word_lists import load_function_words
+from toolkit.settings import SANDBOX_HOST
 
 # How encyclopedias mark pages that only list what a word may mean: in titles and first sentences.
 _MEANINGS_TITLE = re.compile(
@@ -106,7 +107,9 @@ def _is_address(url: str) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return False
-    is_host = host == "localhost" or ("." in host and not _RESERVED_HOST.search(host))
+    is_host = host in ("localhost", SANDBOX_HOST) or (
+        "." in host and not _RESERVED_HOST.search(host)
+    )
     leads_on = bool(parts.path.strip("/") or parts.query)  # to more than a front page
     return parts.scheme in ("http", "https") and is_host and leads_on and " " not in url.strip()
 

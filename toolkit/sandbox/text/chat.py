@@ -8,8 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.sandbox.text import node_planning, prompts, prose
-from toolkit.sandbox.text.schema_filling import SchemaFiller
+from toolkit.sandbox.text import answers, node_planning, prompts, prose
+from toolkit.sandbox.text.schema_filling import SchemaFiller, guess_type
 
 # Pieces as tokenizers split them: runs of letters, digits or white space, and other characters.
 _TOKEN_PIECES = re.compile(r"[A-Za-z]+|[0-9]+|\s+|[!-/:-@\[-`{-~]|[^\x00-\x7f]{1,4}|.", re.S)
@@ -124,11 +124,14 @@ def generate_reply(
         text = ordered
     elif found is not None and node_planning.asks_for_plan(found):
         text = json.dumps(node_planning.write_plan(user, found), ensure_ascii=False)
+    elif found is None and not want_json and prompts.wants_json(ask.objective):
+        value = SchemaFiller(_make_schema(ask), ask, f"{system}\n{user}").fill_schema()
+        text = json.dumps(value, ensure_ascii=False, indent=2)
     elif found is not None or want_json:
         value = SchemaFiller(found or _FREE_JSON, ask, f"{system}\n{user}").fill_schema()
         text = json.dumps(value, ensure_ascii=False)
     else:
-        text = prose.write_text(ask)
+        text = answers.answer_instruction(ask) or prose.write_text(ask)
     prompt_tokens = count_prompt_tokens(turns)
     return _limit_reply(text, ask, prompt_tokens, reasoning_tokens, max_tokens)
 
@@ -142,6 +145,15 @@ _FREE_JSON: dict[str, Any] = {
     },
     "required": ["title", "summary", "points"],
 }
+
+
+def _make_schema(ask: prompts.ParsedPrompt) -> dict[str, Any]:
+    """Make the schema of the fields that an instruction names."""
+    fields = answers.find_fields(ask.objective)
+    if not fields:
+        return _FREE_JSON
+    kinds = {name: {"type": guess_type(name)} for name in fields}
+    return {"type": "object", "properties": kinds, "required": fields}
 
 
 def _limit_reply(

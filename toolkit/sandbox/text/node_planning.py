@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 from toolkit.sandbox.text.prompts import UNKNOWN_TOPIC, ParsedPrompt, parse_prompt
-from toolkit.sandbox.text.prose import capitalize_first
+from toolkit.sandbox.text.sentences import capitalize_first
 
 _CAPABILITY_NAME = re.compile(r"\b[a-z]+\.[a-z_]+(?:@\d+)?\b")
 _IMAGE = re.compile(r"\b(?:image|picture|illustrat\w+|card|poster|photo|cover|visual)\b", re.I)

@@ -17,9 +17,9 @@ from toolkit.sandbox.text.sentences import (
 UNKNOWN_TOPIC = "this subject"
 _NUMBERS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
-    "nine": 9, "ten": 10, "a": 1, "single": 1,
+    "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "a": 1, "single": 1,
 }  # fmt: skip
-_NUMBER_PATTERN = r"(\d+|" + "|".join(_NUMBERS) + ")"
+NUMBER_PATTERN = r"(\d+|" + "|".join(_NUMBERS) + ")"
 
 
 class Cue(NamedTuple):
@@ -46,16 +46,14 @@ _AT_MOST = Cue(
 _BULLETS = Cue(
     ("bullet", "point", "takeaway", "fact"),
     re.compile(
-        _NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b",
+        NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?(?:bullets?(?: points?)?|points|takeaways|facts)\b",
         re.I,
     ),
 )
 _BULLET = Cue(("bullet",), re.compile(r"\bbullet", re.I))
-_SENTENCES = Cue(
-    ("sentence",), re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I)
-)
+_SENTENCES = Cue(("sentence",), re.compile(NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?sentences?\b", re.I))
 _PARAGRAPHS = Cue(
-    ("paragraph",), re.compile(_NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
+    ("paragraph",), re.compile(NUMBER_PATTERN + r"[\s-]+(?:\w+\s+)?paragraphs?\b", re.I)
 )
 _ONE_LINE = re.compile(r"\b(?:one|single|1)[\s-]+lin(?:e|er)\b|\btagline\b|\bslogan\b", re.I)
 _HEADLINE = Cue(
@@ -86,7 +84,7 @@ _ABOUT = tuple(
 _AFTER_FORM = re.compile(r"[^.:\n]{1,40}:\s+(.+)", re.S)  # "A social card: tidal power"
 _LENGTH = re.compile(
     r"\b(?:in\s+)?(?:about |around |under |at most |exactly |up to )?"
-    + _NUMBER_PATTERN
+    + NUMBER_PATTERN
     + r"[\s-]+(?:words?|sentences?|paragraphs?|bullet points|bullets?|points|characters|lines?)"
     r"\b:?",
     re.I,
@@ -149,25 +147,25 @@ def parse_prompt(system: str, user: str) -> ParsedPrompt:
         topic=parse_topic(objective, language) or extract_topic(objective, source),
         objective=" ".join(objective.split()),
         source=source,
-        words=_read_number(_WORDS.search(form)) or said.words,
+        words=read_number(_WORDS.search(form)) or said.words,
         at_most=bool(_AT_MOST.search(form, folded)),
-        bullets=_read_number(_BULLETS.search(form, folded))
+        bullets=read_number(_BULLETS.search(form, folded))
         or said.bullets
         or (3 if _BULLET.search(form, folded) else None),
-        sentences=_read_number(_SENTENCES.search(form, folded)) or said.sentences,
-        paragraphs=_read_number(_PARAGRAPHS.search(form, folded)),
+        sentences=read_number(_SENTENCES.search(form, folded)) or said.sentences,
+        paragraphs=read_number(_PARAGRAPHS.search(form, folded)),
         one_line=bool(_ONE_LINE.search(form)),
         headline=bool(_HEADLINE.search(instruction, instruction.casefold())),
         teaser=bool(_TEASER.search(form, folded)),
     )
 
 
-def _read_number(match: re.Match[str] | None) -> int | None:
-    """Read the number that a text asks for."""
-    if match is None:
+def read_number(match: re.Match[str] | None, group: int = 1) -> int | None:
+    """Read the number that a text asks for, in a group of a match."""
+    raw = match.group(group) if match is not None else None
+    if raw is None:
         return None
-    raw = match.group(1).lower()
-    value = _NUMBERS.get(raw) or int(raw)
+    value = _NUMBERS.get(raw.lower()) or int(raw)
     return max(1, min(value, 2000))
 
 

@@ -14,6 +14,7 @@ from toolkit.sandbox.text.other_languages import (
 )
 from toolkit.sandbox.text.prompts import ParsedPrompt
 from toolkit.sandbox.text.sentences import (
+    capitalize_first,
     close_sentence,
     count_spaced_words,
     extract_content_words,
@@ -52,8 +53,18 @@ _NEUTRAL_ENDINGS = {
 }
 
 
+_SOURCES = re.compile(r"\b(?:with|cite|citing|name|naming|give)\s+(?:\w+\s+)?sources?\b", re.I)
+
+
 def write_text(ask: ParsedPrompt) -> str:
-    """Write the text that a prompt asks for."""
+    """Write the text that a prompt asks for, with its source if that is wanted."""
+    text = _write_form(ask)
+    if ask.language != ENGLISH or not _SOURCES.search(ask.objective):
+        return text
+    return f"{text}\n\nSource: the article “{capitalize_first(ask.topic)}” of the encyclopedia."
+
+
+def _write_form(ask: ParsedPrompt) -> str:
     sentences = collect_sentences(ask)
     if ask.language != ENGLISH:
         return _write_in_language(ask, ask.language, sentences)
@@ -123,11 +134,6 @@ def _write_generic_sentences(topic: str) -> list[str]:
         "Costs, benefits and limits deserve equal space, so that readers can judge for themselves.",
         f"With that in hand, {topic} becomes easier to explain, to plan and to improve.",
     ]
-
-
-def capitalize_first(text: str) -> str:
-    """Return a text with a capital first letter."""
-    return text[:1].upper() + text[1:]
 
 
 def choose_lead(ask: ParsedPrompt, sentences: list[str]) -> str:

@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
-from toolkit.sandbox.text import node_planning, prose
+from toolkit.sandbox.text import answers, node_planning, prose, reading
 from toolkit.sandbox.text.prompts import ParsedPrompt
 from toolkit.sandbox.text.sentences import (
+    capitalize_first,
     close_sentence,
     count_spaced_words,
     extract_stems,
@@ -20,6 +21,14 @@ _TITLE = re.compile(r"title|headline|heading|^name$|subject|tagline", re.I)
 _SHORT = re.compile(r"teaser|hook|subtitle|caption|line|label|one_?liner|slogan|reason|note", re.I)
 _TAGS = re.compile(r"tag|keyword|term|categor", re.I)
 _PROBLEMS = re.compile(r"issue|error|warning|problem|missing|concern", re.I)
+_MOOD = re.compile(r"mood|sentiment|emotion|feeling|tone", re.I)
+_NAMED = re.compile(r"name|person|people|author|customer|sender|city|place|location|organi", re.I)
+_COUNTED = re.compile(
+    r"price|amount|total|cost|quantit|number|year|age|count|guests|people|population|temperature|"
+    r"distance|height|weight|length|rooms|days|hours",
+    re.I,
+)
+_MOODS = {1: "happy", 0: "neutral", -1: "annoyed"}
 _MAX_DEPTH = 24
 
 
@@ -31,6 +40,7 @@ class SchemaFiller:
         self._ask = ask
         self._prompt = prompt
         self._sentences = prose.collect_sentences(ask)
+        self._material = answers.find_material(ask)
 
     def fill_schema(self) -> Any:
         """Return the whole reply."""
@@ -82,8 +92,12 @@ class SchemaFiller:
         if kind == "array":
             return self._fill_array(schema, name, depth)
         if kind in ("number", "integer"):
-            return self._fill_number(schema, index, whole=kind == "integer")
+            whole = kind == "integer"
+            found = self._find_number(schema, name, whole=whole) if not index else None
+            return self._fill_number(schema, index, whole=whole) if found is None else found
         if kind == "boolean":
+            if self._material and reading.knows_label(name):
+                return reading.is_about(name, self._material)
             return not _PROBLEMS.search(name)
         return None if kind == "null" else self._fill_string(schema, name, index)
 
@@ -144,10 +158,30 @@ class SchemaFiller:
         for wanted in _PREFERRED:
             if wanted in options:
                 return wanted
+        texts = [o for o in options if isinstance(o, str)]
+        label = reading.choose_label(texts, self._material or self._ask.objective)
+        if label is not None:
+            return label
         text = extract_stems(self._ask.objective)
         return next(
             (o for o in options if isinstance(o, str) and extract_stems(o) & text), options[0]
         )
+
+    def _find_number(self, schema: Schema, name: str, *, whole: bool) -> int | float | None:
+        """Find the number that a field asks for in the text it is about."""
+        if not self._material or not _COUNTED.search(name):
+            return None
+        kind = "price" if re.search(r"price|amount|total|cost", name, re.I) else "number"
+        found = reading.find_entities(kind, self._material)
+        found = found or reading.find_entities("number", self._material)
+        if re.search(r"year", name, re.I):
+            found = [one for one in found if len(one) == 4]
+        low, high = schema.get("minimum", float("-inf")), schema.get("maximum", float("inf"))
+        for one in found:
+            value = reading.read_number(one)
+            if low <= value <= high and (not whole or value.is_integer()):
+                return int(value) if whole else value
+        return None
 
     def _fill_number(self, schema: Schema, index: int, *, whole: bool) -> int | float:
         low = schema.get("minimum", schema.get("exclusiveMinimum"))
@@ -169,7 +203,7 @@ class SchemaFiller:
         low, high = int(schema.get("minLength", 0)), schema.get("maxLength")
         text = self._write_prose(name, index)
         while len(text) < low:
-            text = f"{text} {close_sentence(prose.capitalize_first(self._ask.topic))}"
+            text = f"{text} {close_sentence(capitalize_first(self._ask.topic))}"
         if high is not None and len(text) > int(high):
             text = _clip_text(text, int(high), low)
         return text
@@ -184,14 +218,40 @@ class SchemaFiller:
             "url": "https://sandbox.invalid/",
             "uuid": "00000000-0000-4000-8000-000000000000",
         }
+        told = self._find_formatted(str(schema.get("format", "")))
+        if told is not None:
+            return told
         if schema.get("format") in formats:
             return formats[schema["format"]]
         if schema.get("pattern"):
             return _match_pattern(str(schema["pattern"]), self._ask.topic, index)
         return f"item-{index + 1}" if name in ("id", "node_id", "key") else None
 
+    def _find_formatted(self, form: str) -> str | None:
+        """Find a date or an address in the text that the prompt is about."""
+        kind = {"date": "date", "email": "email", "uri": "url", "url": "url"}.get(form)
+        found = reading.find_entities(kind, self._material) if kind else []
+        if kind == "date":
+            found = [day for day in map(reading.read_date, found) if day is not None]
+        return found[0] if found else None
+
+    def _read_material(self, name: str, index: int) -> str | None:
+        """Read what a field asks for from the text that the prompt is about."""
+        if not self._material:
+            return None
+        if _MOOD.search(name):
+            mood = reading.measure_sentiment(self._material)
+            return _MOODS[(mood > 0) - (mood < 0)]
+        if _NAMED.search(name) or re.search(r"date|e-?mail|phone", name, re.I):
+            found = reading.find_entities(name, self._material)
+            return found[index % len(found)] if found else None
+        return None
+
     def _write_prose(self, name: str, index: int) -> str:
         ask, sentences = self._ask, self._sentences
+        told = self._read_material(name, index)
+        if told is not None:
+            return told
         if re.fullmatch(r"topic|query|about", name, re.I):
             return ask.topic
         if re.search(r"objective|goal", name, re.I):
@@ -199,9 +259,11 @@ class SchemaFiller:
         if re.search(r"lang", name, re.I):
             return ask.language
         if re.search(r"prompt", name, re.I):
-            return f"{prose.capitalize_first(ask.topic)}, wide view, soft light, clean composition"
+            return f"{capitalize_first(ask.topic)}, wide view, soft light, clean composition"
         if _TAGS.search(name):
             return (prose.choose_tags(ask, index + 1) or [ask.topic])[-1]
+        if name.casefold() == "name" and index == 0:
+            return capitalize_first(ask.topic)
         if _TITLE.search(name) and index == 0:
             return prose.write_headline(ask, sentences)
         chosen = select_best(sentences, max(index + 1, 4), ask.topic)
@@ -214,6 +276,15 @@ class SchemaFiller:
         if re.search(r"summary|abstract|descri|text|body|content|answer|paragraph", name, re.I):
             return prose.write_text(ask) if ask.words or ask.sentences else prose.write_summary(ask)
         return shorten_sentence(prose.choose_lead(ask, sentences), 24)
+
+
+def guess_type(name: str) -> str:
+    """Guess the JSON type of a field by its name.
+
+    >>> guess_type("population"), guess_type("title")
+    ('integer', 'string')
+    """
+    return "integer" if _COUNTED.search(name) else "string"
 
 
 def _clip_text(text: str, high: int, low: int) -> str:
@@ -233,7 +304,7 @@ def _match_pattern(pattern: str, topic: str, index: int) -> str:
     usual = [
         f"{slug}-{index + 1}", f"{under}_{index + 1}", slug, under, f"n{index + 1}", f"a{index}",
         str(index + 1), "2026-11-20", "#2a6f97", "en", "en-GB", "A", "a", "1.0", "1.0.0",
-        prose.capitalize_first(topic), slug.upper(), "00:01:30", "image.generate", "AB12",
+        capitalize_first(topic), slug.upper(), "00:01:30", "image.generate", "AB12",
         "abc123",
     ]  # fmt: skip
     try:

@@ -121,6 +121,11 @@ def select_best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
     return [sentences[place] for place in sorted(rank_sentences(sentences, topic)[:number])]
 
 
+def capitalize_first(text: str) -> str:
+    """Return a text with a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def close_sentence(text: str) -> str:
     """End a piece of text with a full stop, unless it ends as a sentence does."""
     text = text.rstrip(" ,;:–—-(")

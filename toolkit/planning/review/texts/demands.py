@@ -165,6 +165,8 @@ def read_demands(brief: str) -> Demands:
     language = detect_language(brief)
     scan = Scan(plain, load_lexicon(language), CapabilityNames())
     told = detect_text_language(plain, MIN_BRIEF_HITS).code
+    if told in CODES and told != language:
+        told = None  # few words that two languages share, as in "a job as a gardener"
     # The words of a language without a lexicon are only like those of another.
     is_known = told is None or told in CODES
     quantities = _read_quantities(scan) if is_known else {}
