@@ -235,6 +235,7 @@ def test_a_person_judges_a_task(client: Client, close_later: Callable[[Panel], A
         client.runs.create("llm.generate", {"objective": text}).wait(progress=False)
     table = close_later(RunTable(client.runs.list()))
     table.by.value, table.falling.value = "cost_usd", False
+    assert set(table.table()["input"]) >= {"Tea", "Coffee and cake"}
     costs = list(table.table()["cost_usd"].dropna())
     assert costs == sorted(costs)
     assert "aria-sort='ascending'" in table.rows.value
@@ -296,6 +297,22 @@ def test_an_earlier_attempt_is_passed(client: Client, close_later: Callable[[Pan
     assert "Attempt 1 ★ best ✓ delivered" in review.snapshot()
     assert review.table()["score"].isna().sum() == 2
     assert "pass</b> by person" in review.snapshot()
+
+
+def test_no_retry_is_offered_when_none_is_left(
+    client: Client, close_later: Callable[[Panel], Any]
+) -> None:
+    """Given a task that was retried as often as it may be, then a person can pass or fail it."""
+    task = client.tasks.create("A poem about the tides").wait(progress=False)
+    for issue in ("Say more of the moon.", "Say less of the moon."):
+        task.submit_review("retry", issues=[issue]).wait(progress=False)
+    review = close_later(TaskReview(task))
+    assert review.settle(PATIENCE_S)
+
+    assert review.retry.disabled
+    assert review.node.disabled
+    assert not review.accept.disabled
+    assert not review.reject.disabled
 
 
 def test_a_plan_is_previewed(client: Client, close_later: Callable[[Panel], Any]) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from toolkit.sandbox.text import prompts, prose
+from toolkit.sandbox.text.chat import ChatTurn, generate_reply
 from toolkit.sandbox.text.library import load_articles
 
 TIDAL = next(article.extract for article in load_articles() if article.title == "Tidal power")
@@ -87,3 +88,12 @@ def test_unknown_topic_claims_no_facts() -> None:
     text = write("Write a short text about quantum knitting")
     assert "quantum knitting" in text.lower()
     assert not any(character.isdigit() for character in text)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("unit", ["'a", "a-", "a@", "1,", "translate ", "table comparing a and "])
+def test_a_long_odd_prompt_is_answered_soon(unit: str) -> None:
+    """Given a prompt of 100,000 characters that many patterns begin to match, then it is read."""
+    text = unit * (100_000 // len(unit))
+
+    assert generate_reply([ChatTurn("user", text)]).text

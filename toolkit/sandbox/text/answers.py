@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import cycle, islice
 from typing import Any
 
@@ -18,6 +19,8 @@ from toolkit.sandbox.text.sentences import (
     split_words,
 )
 
+# What is asked for stands before what it is about: no poem is wanted by "a text about a poem".
+_HEAD = r"^(?:(?!(?:about|on|of|for|to|with)\b)\S+\s+){0,6}?\W*"
 _COMMAND = (
     r"^\W*(?:please\s+)?(?:(?:write|give|list|suggest|name|find|make|create|propose|draft)\s+)?"
 )
@@ -27,30 +30,29 @@ _ITEMS = re.compile(
     re.I | re.S,
 )
 _LIST = re.compile(
-    r"\b(?:(shopping|packing|to-?do|check)[ -]?list|"
+    _HEAD + r"\b(?:(shopping|packing|to-?do|check)[ -]?list|"
     r"list of (?:the )?([a-z ]+?)(?= for\b| to\b|[.,]|$)|an? list\b)", re.I
 )  # fmt: skip
 _PROS_AND_CONS = re.compile(r"\bpros and cons\b|\badvantages and disadvantages\b", re.I)
 _STEPS = re.compile(
-    r"\brecipe\b|\bstep[ -]by[ -]step\b(?: guide| instructions?)?|"
-    r"\binstructions?\b(?= to\b| for\b| on\b)|\bhow(?=[ -]to\b)",
+    _HEAD + r"\b(?:(recipe)\b|step[ -]by[ -]step\b(?: guide| instructions?)?|"
+    r"instructions?\b(?= to\b| for\b| on\b)|how(?=[ -]to\b))",
     re.I,
 )
-_SLOGAN = re.compile(r"\b(?:slogan|motto|tagline)\b", re.I)
+_SLOGAN = re.compile(_HEAD + r"\b(?:slogan|motto|tagline)\b", re.I)
 _SUMMARIZE = re.compile(r"\b(?:summari[sz]e|sum up|shorten|condense)\b", re.I)
-_VERSE = re.compile(
-    rf"\b(haiku|limerick|poem|verse|rhyme|song)\b|{NUMBER_PATTERN}[- ]line\s+\w+", re.I
-)
+_VERSE = re.compile(_HEAD + r"\b(haiku|limerick|poem|verse|rhyme|song)\b", re.I)
 _LINES = re.compile(rf"\b{NUMBER_PATTERN}[- ]lines?\b", re.I)
-_LETTER = re.compile(
-    r"\b(?:an?|the|my|our|short|polite|formal|friendly)\s+(?:[\w-]+\s+){0,3}?"
-    r"(e-?mail|letter|thank-you note|memo)\b", re.I
-)  # fmt: skip
+_LETTER = re.compile(_HEAD + r"\b(e-?mail|letter|thank-you note|memo)\b", re.I)
 _COMPARED = re.compile(
     r"(?:compar\w+|comparison (?:of|between))\s+(.+?)\s+(?:and|with|to|vs\.?|versus)\s+(.+?)"
     r"(?=[.,;:]|\s+(?:by|in|for|as)\b|$)", re.I
 )  # fmt: skip
-_TABLE = re.compile(r"\btable\b", re.I)
+_TABLE = re.compile(_HEAD + r"\btable\b|\bas an?\s+(?:\w+\s+)?table\b", re.I)
+_JSON = re.compile(
+    r"\b(?:as|in|into|return|valid|only|output|an?)\s+(?:\w+\s+)?JSON\b"
+    r"|\bJSON\s+(?:object|array|document|file|list|with|only)\b", re.I
+)  # fmt: skip
 _TABLE_OF = re.compile(
     rf"table (?:of|with|showing|listing)\s+(?:{NUMBER_PATTERN}\s+)?(?:[\w-]+\s+)??([a-z]+s)\b"
     r"(?:\s+(?:with|and|by|showing)\s+(?:their|its|the)?\s*([^.;:]+))?", re.I
@@ -82,10 +84,13 @@ _DIRECTION = re.compile(
     r"\s+(?:This is attempt \d+|Answer with|Write (?:the|all)|Do not)\b.*$", re.S
 )
 _MAX_TOPIC_WORDS = 6
+_MAX_READ = 2_000  # characters of an instruction: some patterns look at each more than once
+_MAX_MATERIAL = 20_000
 
 
 def answer_instruction(ask: ParsedPrompt) -> str | None:
     """Write what a common instruction asks for; None for any other, which is answered in prose."""
+    ask = replace(ask, objective=ask.objective[:_MAX_READ])
     for pattern, write in _WRITERS:
         match = pattern.search(ask.objective)
         text = write(ask, match) if match is not None else None
@@ -100,8 +105,8 @@ def find_material(ask: ParsedPrompt) -> str:
     It is empty if there is none.
     """
     if ask.source:
-        return ask.source
-    said = _DIRECTION.sub("", ask.objective)
+        return ask.source[:_MAX_MATERIAL]
+    said = _DIRECTION.sub("", ask.objective[:_MAX_READ])
     quoted = _QUOTED.search(said)
     if quoted is not None:
         return quoted.group(1)
@@ -112,6 +117,11 @@ def find_material(ask: ParsedPrompt) -> str:
     return ""
 
 
+def wants_json(ask: ParsedPrompt) -> bool:
+    """Return True if an instruction asks for an answer in JSON, not about it."""
+    return _JSON.search(ask.objective[:_MAX_READ]) is not None
+
+
 def find_fields(objective: str) -> list[str]:
     """Find the fields that an instruction wants in JSON.
 
@@ -120,7 +130,7 @@ def find_fields(objective: str) -> list[str]:
     """
     match = re.search(
         r"\bJSON\b.*?\bwith\s+(?:the\s+)?(?:(?:keys?|fields?|members?)\s+)?(.+?)"
-        r"(?=\s+(?:of|for|about)\b|[.;:?!]|$)", objective, re.I
+        r"(?=\s+(?:of|for|about)\b|[.;:?!]|$)", objective[:_MAX_READ], re.I
     )  # fmt: skip
     if match is None:
         return []
@@ -205,7 +215,7 @@ def _write_steps(ask: ParsedPrompt, match: re.Match[str]) -> str:
     topic = _find_topic(ask.objective[match.end() :], ask)
     steps = _fill("steps", topic)
     title = capitalize_first(topic)
-    if match.group().casefold() != "recipe":
+    if not match.group(1):
         return f"{title}:\n{_number_lines(steps)}"
     needs = _mark_lines(_list_needs(topic))
     return f"{title}\n\nIngredients:\n{needs}\n\nMethod:\n{_number_lines(steps)}"
@@ -226,15 +236,14 @@ def _summarize(ask: ParsedPrompt, _: re.Match[str]) -> str | None:
 
 
 def _write_verse(ask: ParsedPrompt, match: re.Match[str]) -> str | None:
-    kind, topic = (match.group(1) or "").casefold(), _name_topic(ask)
+    kind, topic = match.group(1).casefold(), _name_topic(ask)
     if kind == "haiku":
         return "\n".join(_fill("haiku", topic))
     if kind == "limerick":
         return "\n".join(_fill("limerick", topic))
     lines = _LINES.search(ask.objective)
     number = (read_number(lines, 1) if lines else None) or 4
-    is_verse = bool(kind) or re.search(r"line (?:poem|verse|rhyme|song)", ask.objective, re.I)
-    if ask.words or ask.sentences or not is_verse:
+    if ask.words or ask.sentences:
         return None
     return "\n".join(_fill("couplets", topic, number))
 

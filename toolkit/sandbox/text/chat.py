@@ -124,7 +124,7 @@ def generate_reply(
         text = ordered
     elif found is not None and node_planning.asks_for_plan(found):
         text = json.dumps(node_planning.write_plan(user, found), ensure_ascii=False)
-    elif found is None and not want_json and prompts.wants_json(ask.objective):
+    elif found is None and not want_json and answers.wants_json(ask):
         value = SchemaFiller(_make_schema(ask), ask, f"{system}\n{user}").fill_schema()
         text = json.dumps(value, ensure_ascii=False, indent=2)
     elif found is not None or want_json:

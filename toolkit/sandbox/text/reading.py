@@ -24,10 +24,10 @@ _DATE = re.compile(
     rf"\b(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}(?:st|nd|rd|th)? (?:{_MONTH})\.?(?: \d{{4}})?"
     rf"|(?:{_MONTH})\.? \d{{1,2}}(?:st|nd|rd|th)?(?:, \d{{4}})?)\b"
 )
-_EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_EMAIL = re.compile(r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,8}")
 _ADDRESS = re.compile(r"https?://[^\s<>\"')]+[^\s<>\"').,;]")
 _PRICE = re.compile(
-    r"[$€£]\s?\d[\d,.]*\d|[$€£]\s?\d|\b\d[\d,.]*\s?(?:USD|EUR|GBP|CHF|dollars|euros)"
+    r"[$€£]\s?\d[\d,.]{0,20}\d|[$€£]\s?\d|\b\d[\d,.]{0,20}\s?(?:USD|EUR|GBP|CHF|dollars|euros)"
 )
 _CAPITALIZED = re.compile(r"\b[A-Z][^\W\d_]+(?:[ -][A-Z][^\W\d_]+)*")
 _PATTERNS = (
