@@ -28,6 +28,8 @@ from toolkit.engine.routing.connection_health import Permit
 from toolkit.engine.routing.model_offers import find_billed_model
 from toolkit.plugins import Operation, ProviderError, Reply, TextRequest
 
+QUEUED_S = 0.1  # a call that took longer to be let in had to wait for its turn
+
 
 class AttemptLoop:
     """The loop over attempts of an operation that a capability asks vendors for."""
@@ -44,7 +46,8 @@ class AttemptLoop:
             WorkError: `CREDENTIALS_MISSING`, `BUDGET_EXCEEDED`.
             ShutdownInterrupt: the engine began to shut down before the next call.
         """
-        waiting = ShutdownWatch(self._core)
+        waiting, has_queued = ShutdownWatch(self._core), False
+        has_called = bool(job_run.job.attempts)
         search = CandidateSearch(self._core, job_run, operation)
         units = _count_limited_units(operation.units())
         while True:
@@ -53,9 +56,12 @@ class AttemptLoop:
             connection = chosen.connection
             gate = self._core.gates.get_gate(connection)
             while True:
+                has_queued |= gate.is_full
+                asked = time.monotonic()
                 try:
                     async with gate.acquire(job_run.lease.root_id, units) as permit:
-                        waiting.check()
+                        has_queued |= time.monotonic() - asked > QUEUED_S
+                        waiting.check_call(has_queued=has_queued, has_called=has_called)
                         return await self._call_once(
                             job_run, chosen, gate, permit, operation, units
                         )
@@ -67,6 +73,7 @@ class AttemptLoop:
                     search.note_unaffordable(chosen.candidate)
                     break
                 except ProviderError as error:
+                    has_queued = has_called = True
                     delay_s = search.find_retry_delay_s(error, connection, gate)
                     if delay_s is None:
                         if not search.should_fall_back(error, connection):

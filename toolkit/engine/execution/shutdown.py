@@ -29,3 +29,18 @@ class ShutdownWatch:
         """
         if self._core.is_draining and not self._was_draining:
             raise ShutdownInterrupt
+
+    def check_call(self, *, has_queued: bool, has_called: bool) -> None:
+        """Let a call begin whose turn has come.
+
+        Args:
+            has_queued: whether it had to wait for its turn; a call that did not is let go on.
+            has_called: whether its job has made a call, which would be paid again.
+
+        Raises:
+            ShutdownInterrupt: the engine shuts down, and the call waited for its turn.
+        """
+        if has_queued:
+            self.check()
+            if self._core.is_draining and not has_called:
+                raise ShutdownInterrupt

@@ -80,6 +80,11 @@ class ConnectionGate:
         """Return the state of the connection, for the operator."""
         return GateState(self._provider, self._health.state, self._semaphore.waiting_count)
 
+    @property
+    def is_full(self) -> bool:
+        """Return True if a call would have to wait for a place."""
+        return self._places.is_full
+
     @asynccontextmanager
     async def acquire(
         self, group: str, units: Mapping[str, float] | None = None
