@@ -169,6 +169,17 @@ def test_charts_go_where_they_are_told(shown: dict[str, Any]) -> None:
     assert shown["timeline"].plot()._repr_png_().startswith(b"\x89PNG")
 
 
+def test_a_legend_covers_no_bar(shown: dict[str, Any]) -> None:
+    """Given a chart of the costs of some providers, then its legend is beside the bars."""
+    figure = shown["usages"].plot()
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+    legend = axes.get_legend().get_window_extent()
+
+    assert axes.patches
+    assert not any(legend.overlaps(bar.get_window_extent()) for bar in axes.patches)
+
+
 def test_a_timeline_says_what_ran_when(shown: dict[str, Any]) -> None:
     """Given a finished workflow, then nodes run after what they depend on; one way is critical."""
     frame = shown["timeline"].to_frame().set_index("node")
