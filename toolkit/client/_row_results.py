@@ -92,14 +92,19 @@ class FailureLimit:
             if not code.retryable or code in _CODES_OF_A_CALL:
                 self._failures[reason] += 1
 
+    @property
+    def is_reached(self) -> bool:
+        """Return True once no more rows may begin."""
+        return self._count_most() >= self._limit
+
     def limit_concurrency(self, wanted: int) -> int:
-        """Limit how many rows may be under way; 0 once no more may begin."""
-        failures = max(self._failures.values(), default=0)
-        if failures >= self._limit:
-            return 0
-        if self._has_succeeded:
+        """Limit how many rows may be under way; rows that are not begun need no limit."""
+        if self._has_succeeded or self.is_reached:
             return wanted
-        return int(min(wanted, PILOT_ROWS, self._limit - failures))
+        return math.ceil(min(wanted, PILOT_ROWS, self._limit - self._count_most()))
+
+    def _count_most(self) -> int:
+        return max(self._failures.values(), default=0)
 
     def explain(self) -> str:
         """Return why no more rows are begun."""

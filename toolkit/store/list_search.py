@@ -34,13 +34,12 @@ from toolkit.store.work_lists import (
 # A status of most records excludes too few of them to look it up before anything else.
 _FREQUENT_STATUS: Final = "completed"
 _GROWTH: Final = 4
-_NEWEST_ROWS: Final = 200  # that are read before the index of texts
+_NEWEST_ROWS: Final = 200  # that a page or a count reads before the index of texts
 _COUNTED_ROWS: Final = 5_000  # that a count checks by their columns
 COUNTED_DOCUMENTS: Final = 100  # that a count reads
 _COUNTED_BRANCHES: Final = 100  # that a count reads in an index
 # A text that more of the newest rows have is not counted: PostgreSQL reads all entries of a term.
-_SAMPLED_ROWS: Final = 200
-_MAX_SAMPLED_MATCHES: Final = 50
+_MAX_NEWEST_MATCHES: Final = 50
 
 
 class WorkSearch:
@@ -117,13 +116,13 @@ class WorkSearch:
         most = COUNTED_DOCUMENTS if query.reads_documents else _COUNTED_ROWS
         total = checked = 0
         if self._wanted.text is not None and not self._wanted.tags and self._work.has_text_index:
-            sampled = await self._sample_newest(query)
-            total = await self._count_batch(query, sampled)
-            if len(sampled) < _SAMPLED_ROWS:
+            newest = await self._read_newest_ids(query)
+            total = await self._count_batch(query, newest)
+            if len(newest) < _NEWEST_ROWS:
                 return total
-            if total > _MAX_SAMPLED_MATCHES:
+            if total > _MAX_NEWEST_MATCHES:
                 return None
-            query = replace(query, highest=sampled[-1])
+            query = replace(query, highest=newest[-1])
         async for ids in self._iter_ids(query, SLICE_ROWS, is_count=True):
             for start in range(0, len(ids), SLICE_ROWS):
                 batch = ids[start : start + SLICE_ROWS]
@@ -133,10 +132,10 @@ class WorkSearch:
                 total += await self._count_batch(query, batch)
         return total
 
-    async def _sample_newest(self, query: WorkListQuery) -> list[str]:
+    async def _read_newest_ids(self, query: WorkListQuery) -> list[str]:
         """Read the ids of the newest rows of the list, whatever they have."""
         statement = build_ids(self._scope.kind, self._work)
-        bounds = {"lowest": query.lowest, "before": query.highest, "limit": _SAMPLED_ROWS}
+        bounds = {"lowest": query.lowest, "before": query.highest, "limit": _NEWEST_ROWS}
         rows = await self._connection.fetch_rows(statement, {**query.given, **bounds})
         return [row["value"] for row in rows]
 

@@ -146,7 +146,7 @@ class AsyncRowMapper:
         try:
             await self._take_up_runs()
             for row in range(len(self._inputs)):
-                while self._open and len(self._open) >= self._find_most_open():
+                while len(self._open) >= self._limit.limit_concurrency(self._concurrency):
                     await self._keep_ended()
                 if self._lacks_run(row):
                     await self._begin(row)
@@ -166,10 +166,6 @@ class AsyncRowMapper:
         if self._refusal is not None and all(not r.run_id for r in self._results.values()):
             raise self._refusal
         return [self._results[row] for row in range(len(self._inputs))]
-
-    def _find_most_open(self) -> int:
-        """Find how many rows may be under way: one more that is stopped ends at once."""
-        return self._limit.limit_concurrency(self._concurrency) or self._concurrency
 
     def _lacks_run(self, row: int) -> bool:
         """Return True if a row has no result, and no run under way."""
@@ -418,10 +414,9 @@ class AsyncRowMapper:
 
     def _leave_stopped(self, row: int) -> bool:
         """Leave a row if too many others have failed; return whether it is left."""
-        is_stopped = not self._limit.limit_concurrency(self._concurrency)
-        if is_stopped:
+        if self._limit.is_reached:
             self._leave(row, STOPPED, f"Not begun: {self._limit.explain()}")
-        return is_stopped
+        return self._limit.is_reached
 
     def _leave(self, row: int, reason: str, error: str) -> None:
         """Keep why a row is not begun."""
