@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine, Registry
 from toolkit.engine.infrastructure.drift import find_drift
 from toolkit.engine.observer import Observer
@@ -73,6 +74,12 @@ async def open_engine(
         from toolkit.cassettes import Cassette  # here and below: with YAML, which most never need
 
         tape = await asyncio.to_thread(Cassette.open, Path(cassette), mode)
+        if tape.answers and not settings.sandbox:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The cassette `{tape.path.name}` was made by hand: its answers are given in the"
+                " sandbox alone. Open it with sandbox=True, or leave it away.",
+            )
     transport: httpx.AsyncBaseTransport | None = None
     resolver: SecretResolver
     if settings.sandbox:
@@ -80,6 +87,9 @@ async def open_engine(
         from toolkit.sandbox.transport import AppTransport
 
         compatible = list_compatible_vendors(registry)
+        if tape is not None and tape.answers:
+            faults = _add_answers(faults, tape, compatible)
+            tape = None  # the simulated vendors give them, as they give texts of their own
         mounted = sandbox.VENDOR_PATHS | {one.id: one.path for one in compatible}
         settings = apply_sandbox(settings, registry, mounted)
         keys = {registry.vendors[one.id].variable: one.key for one in compatible}
@@ -158,6 +168,28 @@ async def check_drift(settings: Settings, kept: Mapping[str, Sequence[Row]]) -> 
         return await find_drift(reach, kept)
     finally:
         await driver.aclose()
+
+
+def _add_answers(
+    faults: "Faults | None", tape: "Cassette", compatible: "list[CompatibleVendor]"
+) -> "Faults":
+    """Have the simulated models give the answers of a cassette that was made by hand.
+
+    Raises:
+        ServiceError: `UNAVAILABLE` for an unknown vendor.
+    """
+    from toolkit.sandbox import Faults
+
+    faults = Faults() if faults is None else faults
+    faults.add_vendors(vendor.id for vendor in compatible)
+    try:
+        for one in tape.answers:
+            faults.answer(one.vendor, one.when, one.text)
+    except ValueError as error:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE, f"The cassette `{tape.path.name}`: {error}"
+        ) from None
+    return faults
 
 
 def _make_cassette_transport(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from toolkit import AsyncClient, Client, ServiceError, WorkError, Workflow
+from toolkit import AsyncClient, Client, Run, ServiceError, WorkError, Workflow
 from toolkit.sandbox import SANDBOX_KEYS, Fault, Faults
 from toolkit.settings import Settings
 
@@ -351,3 +351,46 @@ def test_what_calls_took_changes_no_route(tape: Path) -> None:
         run_capability(client, "llm.generate", before.provider, {"objective": "Tea"})
         after = client.route("llm.generate", {"objective": "Tea"}, optimize_for="latency")
     assert after.record == before.record
+
+
+HAND_MADE = """
+version: 1
+made_by: hand, for a test
+answers:
+- {when: a rude courier, text: '{"topic": "support"}'}
+- {when: tides, vendor: anthropic, text: Tides are a patient friend.}
+"""
+
+
+def test_answers_made_by_hand_are_given_in_the_sandbox(tape: Path) -> None:
+    """Given answers for words of a prompt, then requests with these words get them, every time.
+
+    Other requests, and other vendors, are answered by the simulated model; prices are the vendor's.
+    """
+    tape.write_text(HAND_MADE, encoding="utf-8")
+    with Client.local(tape.parent / "a", sandbox=True, cassette=tape) as client:
+
+        def ask(objective: str, provider: str) -> Run:
+            return client.runs.create(
+                "llm.generate", {"objective": objective}, provider=provider, cache=False
+            ).wait(progress=False)
+
+        for provider in ("openai", "google", "anthropic"):
+            assert ask("What about a rude courier?", provider).text == '{"topic": "support"}'
+        told = ask("Two lines on tides", "anthropic")
+        assert told.text == "Tides are a patient friend."
+        assert told.cost_usd > 0
+        assert ask("Two lines on tides", "openai").text != told.text
+        assert ask("Two lines on tea", "anthropic").text != told.text
+
+
+def test_answers_made_by_hand_are_for_the_sandbox_alone(tape: Path) -> None:
+    """Given a cassette made by hand, then no real vendor plays it, and nothing is recorded."""
+    tape.write_text(HAND_MADE, encoding="utf-8")
+    with pytest.raises(ServiceError, match="Open it with sandbox=True"):
+        Client.local(tape.parent / "a", cassette=tape)
+    with pytest.raises(ServiceError, match="nothing is recorded to it"):
+        Client.local(tape.parent / "a", sandbox=True, cassette=tape, mode="auto")
+    tape.write_text(HAND_MADE.replace("anthropic", "antropic"), encoding="utf-8")
+    with pytest.raises(ServiceError, match="Did you mean 'anthropic'"):
+        Client.local(tape.parent / "a", sandbox=True, cassette=tape)

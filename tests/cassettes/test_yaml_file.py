@@ -249,6 +249,12 @@ def test_record_begins_anew(tape: Path, monkeypatch: pytest.MonkeyPatch) -> None
         ("version: 1\nexchanges:\n- 7\n", "is damaged: exchange 1"),
         ("version: 1\nexchanges: !!python/object/apply:os.getcwd []\n", "is damaged"),
         ("version: 2\nexchanges: []\n", r"made by a later toolkit \(version 2\)"),
+        ("version: 1\nanswers:\n- {when: tea, text: Yes.}\n", "made by hand: say so"),
+        ("version: 1\nmade_by: hand\nanswers:\n- {when: tea}\n", "answer 1 has not `when`"),
+        (
+            "version: 1\nmade_by: hand\nanswers:\n- {when: ' ', text: Yes.}\n",
+            "answer 1 has an empty",
+        ),
         ("exchanges: []\n", "is no cassette"),
         ("tea\n", "is no cassette"),
     ],
@@ -295,9 +301,8 @@ def test_every_byte_of_an_answer_comes_back(body: bytes) -> None:
     """Given any body, when it was written and read, then it is the same to the byte."""
     key = RequestKey("POST", "https://a.example/x", body.decode("latin-1"))
     kept = yaml_file.RecordedExchange(key, 200, {"content-type": "text/plain"}, body)
-    assert yaml_file.parse_exchanges(
-        yaml_file.FILE_HEADER + "\n" + yaml_file.as_yaml(kept), Path("x")
-    ) == [kept]
+    text = f"{yaml_file.FILE_HEADER}\n{yaml_file.as_yaml(kept)}"
+    assert yaml_file.parse_cassette(text, Path("x")) == ([kept], [])
 
 
 @pytest.mark.parametrize("mode", ["record", "auto", "replay"])

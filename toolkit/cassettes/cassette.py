@@ -14,7 +14,7 @@ import httpx
 from toolkit.cassettes import outcomes, yaml_file
 from toolkit.cassettes.matching import RequestKey, compute_request_key
 from toolkit.cassettes.scrubbing import Scrubber
-from toolkit.cassettes.yaml_file import RecordedExchange
+from toolkit.cassettes.yaml_file import HandMadeAnswer, RecordedExchange
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.plugins import ProviderError
 
@@ -28,7 +28,8 @@ class Cassette:
     """The exchanges of one file; used on one event loop.
 
     The same request made several times is answered as it was the first time, the second, and so
-    on; when the answers are used up, the last one again.
+    on; when the answers are used up, the last one again. A cassette that was made by hand has no
+    exchanges: its `answers` are for the simulated models to give.
 
     >>> cassette = Cassette(Path("run.yaml"), "record", [])
     >>> request = httpx.Request("GET", "https://api.example/models")
@@ -39,6 +40,7 @@ class Cassette:
     def __init__(self, path: Path, mode: CassetteMode, exchanges: list[RecordedExchange]) -> None:
         self.path = path
         self.mode: CassetteMode = mode
+        self.answers: list[HandMadeAnswer] = []
         self._scrubber = Scrubber()
         self._exchanges: dict[RequestKey, list[RecordedExchange]] = defaultdict(list)
         for exchange in exchanges:
@@ -75,7 +77,16 @@ class Cassette:
         if mode == "record" or not there or path.is_dir():
             _check_writable(path)
             return cls(path, mode, [])
-        return cls(path, mode, yaml_file.read_exchanges(path))
+        exchanges, answers = yaml_file.read_cassette(path)
+        if answers and mode != "replay":
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                f"The cassette `{path.name}` was made by hand, and nothing is recorded to it:"
+                ' open it with mode="replay".',
+            )
+        cassette = cls(path, mode, exchanges)
+        cassette.answers = answers
+        return cassette
 
     def add_secret(self, secret: str) -> None:
         """Keep a secret out of the file from now on."""

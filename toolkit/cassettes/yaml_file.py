@@ -19,6 +19,7 @@ FORMAT_VERSION = 1
 FILE_HEADER = f"version: {FORMAT_VERSION}\nexchanges:"
 _EMPTY_FILE = f"{FILE_HEADER} []\n"
 # YAML takes these for line breaks of its own and would not give them back as they were.
+_ANSWER_KEYS = {"vendor", "when", "text"}
 _ODD_LINE_BREAKS = re.compile("[\x85\u2028\u2029\ufeff]")
 _CONTROL_BYTES = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # libyaml where it is installed, as bodies are megabytes. Both make plain values only.
@@ -46,6 +47,21 @@ class RecordedExchange:
         return httpx.Response(
             self.status, headers=self.headers, content=self.body, extensions=extensions
         )
+
+
+@dataclass(frozen=True, slots=True)
+class HandMadeAnswer:
+    """A text that a person wrote for the simulated models to answer with.
+
+    Attributes:
+        when: words of the requests that it answers.
+        text: the answer.
+        vendor: whose models give it; `*` for all.
+    """
+
+    when: str
+    text: str
+    vendor: str = "*"
 
 
 def as_yaml(exchange: RecordedExchange) -> str:
@@ -105,6 +121,15 @@ def read_exchanges(path: Path) -> list[RecordedExchange]:
     """Read a cassette's exchanges, in their order.
 
     Raises:
+        ServiceError: as `read_cassette`.
+    """
+    return read_cassette(path)[0]
+
+
+def read_cassette(path: Path) -> tuple[list[RecordedExchange], list[HandMadeAnswer]]:
+    """Read a cassette's exchanges, in their order, or the answers of one that was made by hand.
+
+    Raises:
         ServiceError: `UNAVAILABLE` for one that cannot be read, is damaged, or was made by a later
             version.
     """
@@ -113,18 +138,18 @@ def read_exchanges(path: Path) -> list[RecordedExchange]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise _make_error(path, f"cannot be read: {why}") from None
-    return parse_exchanges(text, path)
+    return parse_cassette(text, path)
 
 
-def parse_exchanges(text: str, path: Path) -> list[RecordedExchange]:
-    """Parse the text of a cassette into exchanges, in their order.
+def parse_cassette(text: str, path: Path) -> tuple[list[RecordedExchange], list[HandMadeAnswer]]:
+    """Parse the text of a cassette.
 
     Args:
         text: of the whole file.
         path: of the file, for messages.
 
     Raises:
-        ServiceError: as `read_exchanges`.
+        ServiceError: as `read_cassette`.
     """
     try:
         value = _load_yaml(text)
@@ -137,10 +162,25 @@ def parse_exchanges(text: str, path: Path) -> list[RecordedExchange]:
         raise _make_error(path, "is no cassette: it does not begin with a version")
     if version != FORMAT_VERSION:
         raise _make_error(path, f"was made by a later toolkit (version {version}): use that one")
-    exchanges = value.get("exchanges") or []
+    exchanges, answers = value.get("exchanges") or [], value.get("answers") or []
     if not isinstance(exchanges, list):
         raise _make_error(path, "is damaged: `exchanges` is no list")
-    return [_parse_exchange(path, number, item) for number, item in enumerate(exchanges, 1)]
+    if not isinstance(answers, list):
+        raise _make_error(path, "is damaged: `answers` is no list")
+    if answers and (exchanges or not isinstance(value.get("made_by"), str)):
+        raise _make_error(path, "has answers made by hand: say so with made_by, and no exchanges")
+    return (
+        [_parse_exchange(path, number, item) for number, item in enumerate(exchanges, 1)],
+        [_parse_answer(path, number, item) for number, item in enumerate(answers, 1)],
+    )
+
+
+def _parse_answer(path: Path, number: int, item: object) -> HandMadeAnswer:
+    if not isinstance(item, dict) or not {"when", "text"} <= item.keys() <= _ANSWER_KEYS:
+        raise _make_error(path, f"is damaged: answer {number} has not `when` and `text`")
+    if not all(isinstance(text, str) and text.strip() for text in item.values()):
+        raise _make_error(path, f"is damaged: answer {number} has an empty text, or no text")
+    return HandMadeAnswer(**item)
 
 
 def _load_yaml(text: str) -> object:

@@ -105,6 +105,22 @@ class Fault:
         return self.mangle or ("price" if self.price_factor is not None else "delay")
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedAnswer:
+    """A text that a vendor's models answer with.
+
+    Attributes:
+        wires: of the vendors that give it.
+        text: what is answered.
+        when: words of the request that it answers, each time; without any, it answers one request,
+            whatever that asks.
+    """
+
+    wires: frozenset[str]
+    text: str
+    when: str = ""
+
+
 @dataclass(slots=True)
 class CallEffects:
     """The effects of faults on one call: its delays, and what answers it or mangles the answer."""
@@ -154,7 +170,7 @@ class Faults:
         self._seed = seed
         self._compatible: tuple[str, ...] = tuple(vendors)
         self._script: list[tuple[Fault, Random]] = []
-        self._texts: list[tuple[frozenset[str], str]] = []  # that models answer next
+        self._answers: list[PreparedAnswer] = []
         self._buckets: dict[int, _TokenBucket] = {}
         self._added_count = 0
         self._lock = threading.Lock()  # a notebook's thread writes, the cloud's thread reads
@@ -250,15 +266,30 @@ class Faults:
         """
         wires = self._find_wires(vendor)
         with self._lock:
-            self._texts += [(wires, text) for text in texts]
+            self._answers += [PreparedAnswer(wires, text) for text in texts]
 
-    def take_text(self, vendor: str) -> str | None:
-        """Take the text that a model of this vendor answers next; none where it writes its own."""
+    def answer(self, vendor: str, when: str, text: str) -> None:
+        """Have the vendor's models answer each request that contains some words with a text.
+
+        Of several answers that fit a request, the first that was added is given.
+
+        Raises:
+            ValueError: for an unknown vendor, or no words.
+        """
+        if not when.strip():
+            raise ValueError("when is some words of the request")
+        wires = self._find_wires(vendor)
         with self._lock:
-            for place, (wires, text) in enumerate(self._texts):
-                if vendor in wires:
-                    del self._texts[place]
-                    return text
+            self._answers.append(PreparedAnswer(wires, text, when))
+
+    def take_text(self, vendor: str, prompt: str) -> str | None:
+        """Take the text that a model of this vendor answers; none where it writes its own."""
+        with self._lock:
+            for place, one in enumerate(self._answers):
+                if vendor in one.wires and one.when in prompt:
+                    if not one.when:
+                        del self._answers[place]
+                    return one.text
         return None
 
     def clear(self, vendor: str | None = None) -> None:
@@ -274,7 +305,9 @@ class Faults:
                 for one in self._script
                 if vendor is not None and not self._find_wires(one[0].vendor) <= wires
             ]
-            self._texts = [one for one in self._texts if vendor is not None and not one[0] <= wires]
+            self._answers = [
+                one for one in self._answers if vendor is not None and not one.wires <= wires
+            ]
             self._buckets.clear()
 
     def forget_calls(self) -> None:

@@ -22,9 +22,9 @@ _ASCII_TOKENS = re.compile(
 )
 _LONE_SPACE = re.compile(r"(?<!\s) (?!\s)")  # part of the token before it
 
-# Takes the text that is to be said in answer to the request at hand, if one was ordered.
-take_ordered_text: ContextVar[Callable[[], str | None]] = ContextVar(
-    "take_ordered_text", default=lambda: None
+# Takes the text that is to be said in answer to a prompt, if one was ordered.
+take_ordered_text: ContextVar[Callable[[str], str | None]] = ContextVar(
+    "take_ordered_text", default=lambda _prompt: None
 )
 
 
@@ -119,7 +119,7 @@ def generate_reply(
         if found is None:
             found, system = prompts.find_schema(system)
     ask = prompts.parse_prompt(system, user)
-    ordered = take_ordered_text.get()()
+    ordered = take_ordered_text.get()("\n\n".join(turn.text for turn in turns))
     if ordered is not None:
         text = ordered
     elif found is not None and node_planning.asks_for_plan(found):
