@@ -242,3 +242,16 @@ def test_another_provider_is_asked_where_one_fails_for_good(
     assert task.status == "completed"
     asked = {writer.workflows.get(one)["copy"].provider for one in pinned.workflow_ids}
     assert (pinned.status, asked) == ("failed", {"openai"})
+
+
+@pytest.mark.parametrize("text", ["Nope.", "N/A"])
+def test_a_card_says_something(writer: Client, script: AnswerScript, text: str) -> None:
+    """Given a card whose body is a word or two that nobody gave, then it is made again."""
+    flow = Workflow("A card about tea")
+    copy = flow.add("copy", "llm.generate", objective="Text for a card about tea")
+    flow.add("card", "composition.layout", title="Tea", depends_on=[copy])
+    script.say(text, GOOD)
+    task = writer.tasks.create(plan=flow).wait()
+    assert [get_review(task, n).decision for n in (1, 2)] == ["retry", "pass"]
+    assert any("says nothing" in issue for issue in get_review(task, 1).issues)
+    assert script.calls == 2

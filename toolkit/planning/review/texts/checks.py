@@ -6,6 +6,7 @@ from toolkit.planning.review.evidence import Inspection
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, TextCheck
 from toolkit.planning.review.texts.completeness_checks import (
+    check_card_body,
     check_emptiness,
     check_ending,
     check_numbering,
@@ -51,6 +52,7 @@ from toolkit.planning.review.texts.topic_checks import check_topic
 
 TEXT_CHECKS: tuple[TextCheck, ...] = (
     check_emptiness,
+    check_card_body,
     check_truncation,
     check_ending,
     check_numbering,

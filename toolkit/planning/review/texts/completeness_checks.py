@@ -12,6 +12,7 @@ from toolkit.planning.review.issues import Remedy, ReviewIssue
 from toolkit.planning.review.texts.case import TextCase, quote
 from toolkit.planning.review.texts.sentences import (
     LIST_MARK,
+    count_characters,
     count_words,
     is_finished,
     read_numbering,
@@ -39,6 +40,7 @@ _SIGNATURE_WORDS = 7  # of a line after a greeting
 _FRAGMENT_WORDS, _NOTICE_WORDS = 5, 15  # of last words that are no sentence, of their line
 _MIN_LAST_WORDS = 4  # of a last line that could be a sentence
 _MIN_LAST_CHARS = 12  # the same, where words are not set apart
+_MIN_BODY_WORDS, _MIN_BODY_CHARS = 3, 6  # of the body of a card
 
 
 def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
@@ -50,6 +52,29 @@ def check_emptiness(case: TextCase) -> Iterator[ReviewIssue]:
         return
     told = "The text is empty." if not case.text.strip() else "The text has no word."
     yield case.report(told, 1.0, criterion="output_completeness")
+
+
+def check_card_body(case: TextCase) -> Iterator[ReviewIssue]:
+    """Check that a text says something if a card shows it as its body."""
+    shown = any(
+        "text_boxes" in other.capability.output_model.model_fields
+        and "body" not in other.node.input
+        for other in case.look.dependents
+    )
+    words = count_words(case.text)
+    is_short = (
+        count_characters(case.text) < _MIN_BODY_CHARS
+        if words is None
+        else (words < _MIN_BODY_WORDS)
+    )
+    said = fold_phrase(case.text).strip(" .!…。！")
+    if shown and is_short and said not in fold_phrase(case.look.objective):
+        yield case.report(
+            f"The body of the card says nothing: {quote(case.text)}.",
+            0.9,
+            criterion="output_completeness",
+            instruction="Write at least one whole sentence.",
+        )
 
 
 def check_truncation(case: TextCase) -> Iterator[ReviewIssue]:
