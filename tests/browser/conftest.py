@@ -45,6 +45,23 @@ READY = """async () => {
     if (!fine || kernel.id !== known) { since = performance.now(); known = kernel?.id; }
   }
 }"""
+# Words of letters alone whose letters stand on more than one line.
+BROKEN_WORDS = """() => {
+  const broken = [];
+  for (const output of document.querySelectorAll(".jp-OutputArea-output")) {
+    const texts = document.createTreeWalker(output, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      for (const word of texts.currentNode.data.matchAll(/[A-Za-z]{2,24}/g)) {
+        const range = document.createRange();
+        range.setStart(texts.currentNode, word.index);
+        range.setEnd(texts.currentNode, word.index + word[0].length);
+        const lines = new Set([...range.getClientRects()].map((one) => Math.round(one.top)));
+        if (lines.size > 1) broken.push(word[0]);
+      }
+    }
+  }
+  return broken;
+}"""
 
 
 @dataclass
@@ -157,6 +174,11 @@ class Tab:
         self.page.wait_for_function("window.jupyterapp !== undefined")
         self.page.evaluate(READY)
         self.command("notebook:run-all-cells", wait=False)
+
+    def find_broken_words(self) -> list[str]:
+        """Find the words in outputs of which some letters stand on another line."""
+        found: list[str] = self.page.evaluate(BROKEN_WORDS)
+        return found
 
     def command(self, name: str, wait: bool = True, **arguments: object) -> None:
         """Carry out one of JupyterLab's own commands."""

@@ -40,7 +40,10 @@ def find_violations(page: Any) -> list[str]:
 
 @pytest.mark.parametrize("notebook", ["displays.ipynb", "widgets.ipynb"])
 def test_outputs_keep_the_rules_of_accessibility(tab: Tab, notebook: str) -> None:
-    """Given a notebook of displays or of widgets, then it can be read and used by everybody."""
+    """Given a notebook of displays or of widgets, then everybody can read and use it.
+
+    No word is broken between its letters.
+    """
     tab.run_all(notebook)
     wait_until_run(tab)
     for title in THEMES.values():
@@ -48,3 +51,4 @@ def test_outputs_keep_the_rules_of_accessibility(tab: Tab, notebook: str) -> Non
         expect(tab.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
         expect(tab.page.locator("#jupyterlab-splash")).to_have_count(0)
         assert find_violations(tab.page) == []
+    assert tab.find_broken_words() == []

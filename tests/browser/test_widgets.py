@@ -131,6 +131,7 @@ def test_a_person_judges_in_jupyterlab(tab: Tab) -> None:
         tab.command("apputils:change-theme", theme=title)
         expect(tab.page.locator("body")).to_have_attribute("data-jp-theme-name", title)
         tab.shoot(f"attempts-{theme}", review)
+    assert tab.find_broken_words() == []
     review.get_by_label("of attempt").select_option("Attempt 2")
     review.get_by_label("issues").fill("Nobody asked for its age.")
     review.get_by_role("button", name="Pass").click()
