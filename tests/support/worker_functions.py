@@ -1,5 +1,6 @@
 """Functions that worker processes call in tests; imports little, as each of them imports it."""
 
+import importlib
 import os
 import re
 import signal
@@ -68,6 +69,12 @@ def answer_oddly() -> object:
 
 class RefusedError(ValueError):
     """An error that only this module knows."""
+
+
+def import_from(folder: str, module: str, attribute: str) -> bool:
+    """Import a module from a folder, and tell whether it has an attribute."""
+    sys.path.insert(0, folder)
+    return hasattr(importlib.import_module(module), attribute)
 
 
 def has_loaded(module: str) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,21 @@ async def test_interrupts_a_step_at_its_own_deadline_and_keeps_its_worker(
     await wait_until_async(lambda: pool.pids)
     assert pool.pids == [await do(pool, os.getpid)]
     assert first in pool.pids
+
+
+async def test_an_interrupt_leaves_no_half_of_a_module(pool: WorkerPool, tmp_path: Path) -> None:
+    """Given a step that is interrupted amid an import, then the next one has the whole module."""
+    package = tmp_path / "slow_package"
+    package.mkdir()
+    busy = "import slow_package.part, time\nwhile time.process_time() < {}:\n    pass\n"
+    used_s = 0.5 + (await do(pool, time.process_time))
+    (package / "__init__.py").write_text(busy.format(used_s), encoding="utf-8")
+    (package / "part.py").write_text("import slow_package\nslow_package.helper = 1\n")
+    args = (str(tmp_path), "slow_package", "helper")
+    with pytest.raises(ProviderError) as caught:
+        await pool.dispatch(RunInProcess(worker_functions.import_from, args, timeout_s=0.1), "a")
+    assert caught.value.code is ErrorCode.PROVIDER_TIMEOUT
+    assert await do(pool, worker_functions.import_from, *args)
 
 
 async def test_a_deadline_counts_the_time_on_a_core(pool: WorkerPool, tmp_path: Path) -> None:

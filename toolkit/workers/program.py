@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from io import FileIO
+from types import FrameType
 from typing import Any
 
 try:
@@ -63,8 +64,16 @@ class _State:
     is_lowered = False
 
 
-def _interrupt_step(_number: int, _frame: object) -> None:
-    """End the step under way if it runs Python code: the process keeps its loaded modules."""
+def _interrupt_step(_number: int, frame: FrameType | None) -> None:
+    """End the step under way if it runs Python code: the process keeps its loaded modules.
+
+    An import is not cut off, as half a module would stay: the step ends after it, or the parent
+    ends the process.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return
+        frame = frame.f_back
     if _State.is_in_step:
         raise StepInterrupted
 

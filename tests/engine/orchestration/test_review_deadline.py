@@ -1,4 +1,4 @@
-"""The deadline of the checks that a task's results have to pass."""
+"""Checks of a task's results that never end, or fail themselves."""
 
 from pathlib import Path
 
@@ -24,5 +24,20 @@ def test_checks_that_take_too_long_fail_the_task(
         assert task.error is not None
         assert task.error.code == "PROVIDER_TIMEOUT"
         assert "task.submit_review" in task.error.message
+        task.submit_review("pass")
+        assert task.status == "completed"
+
+
+def test_checks_that_fail_themselves_fail_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a defect in the checks, then the task fails once, and a person decides."""
+    monkeypatch.setattr(steps, "check_results", worker_functions.refuse)
+    with Client.local(tmp_path, sandbox=True) as client:
+        task = client.tasks.create("A short written summary of tea")
+        task.wait(PATIENCE_S, check=False, progress=False)
+        assert task.status == "failed"
+        assert task.error is not None
+        assert task.error.code == "INTERNAL"
         task.submit_review("pass")
         assert task.status == "completed"

@@ -1,6 +1,7 @@
 """The CPU steps of planning and review, in worker processes: each with a deadline, in turns."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from toolkit.planning.review.judge import JudgeBrief, JudgeSample
 from toolkit.plugins import ProviderError, RunInProcess
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 # The most time on a core that one step of texts alone may use, in seconds.
 TEXT_DEADLINE_S = 5.0
@@ -137,11 +139,11 @@ class PlanningSteps:
             if error.code is ErrorCode.PROVIDER_TIMEOUT:
                 reason = f"took longer than {timeout_s:g} s and were ended"
             # It ends the task: the same checks would end the same way each time.
-            raise WorkError(
-                error.code,
-                f"The checks of the results {reason}. Look at the results, and pass or fail them"
-                " by `task.submit_review`.",
-            ) from None
+            raise _make_check_error(error.code, reason) from None
+        except Exception as error:  # a defect of a check
+            log.exception("the checks of the results failed")
+            reason = f"failed themselves ({type(error).__name__}), which is a defect of the toolkit"
+            raise _make_check_error(ErrorCode.INTERNAL, reason) from None
         return steps.ISSUES.validate_json(answer)
 
     async def read_judgement(self, account_id: str, text: str, brief: JudgeBrief) -> JudgeSample:
@@ -192,6 +194,15 @@ async def _run_until(running: Coroutine[object, object, T], hang_up: asyncio.Eve
         if not work.done():
             work.cancel()
             await asyncio.wait([work])
+
+
+def _make_check_error(code: ErrorCode, reason: str) -> WorkError:
+    """Make the error of results that could not be checked."""
+    return WorkError(
+        code,
+        f"The checks of the results {reason}. Look at the results, and pass or fail them by"
+        " `task.submit_review`.",
+    )
 
 
 def _explain_end(error: ProviderError) -> str:
