@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
+from tests.support.socket_server import stop_listening
+
 # Whether a commit passes, or is lost on its way there, or its answer on its way back; or whether it
 # is lost and nobody is told, as where a network is cut.
 CommitFate = Literal["passes", "lost", "unanswered", "stuck"]
@@ -39,9 +41,10 @@ class CuttingProxy:
     async def close(self) -> None:
         """Cut everything, and listen no more."""
         self._is_closing.set()
+        if self._listening is not None:
+            await stop_listening(self._listening)
         self.cut()
         if self._listening is not None:
-            self._listening.close()
             await self._listening.wait_closed()
 
     def cut(self) -> None:

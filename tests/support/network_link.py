@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, Literal
 
+from tests.support.socket_server import stop_listening
 from tests.support.timing import yield_turns
 
 CHUNK_BYTES = 64 * 1024
@@ -125,7 +126,7 @@ class NetworkLink:
 
     async def _close(self) -> None:
         await self._heal()
-        self._server.close()
+        await stop_listening(self._server)
         await self._cut()
         for task in self._tasks:
             task.cancel()

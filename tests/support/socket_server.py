@@ -10,6 +10,9 @@ from typing import cast
 
 import pytest
 
+from tests.support.timing import yield_turns
+
+ACCEPTING_TURNS = 5
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 
 
@@ -24,6 +27,17 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     except OSError:
         pytest.skip("openssl is not there")
     return certificate, key
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Close a server once each connection that it has accepted has its handler.
+
+    A server that is closed before that drops the connection without closing it.
+    """
+    for listener in server.sockets:
+        asyncio.get_running_loop().remove_reader(listener.fileno())
+    await yield_turns(ACCEPTING_TURNS)
+    server.close()
 
 
 @asynccontextmanager
@@ -49,7 +63,7 @@ async def serve_sockets(
     try:
         yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
     finally:
-        server.close()
+        await stop_listening(server)
         for handler in handlers:
             handler.cancel()
         await asyncio.gather(*handlers, return_exceptions=True)
