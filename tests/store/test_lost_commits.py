@@ -106,7 +106,7 @@ async def test_what_was_refused_and_is_there_is_found(
 
     proxy.decide = decide
     async with asyncio.timeout(PATIENCE_S):
-        with pytest.raises(ServiceError, match="ask again in a moment"):
+        with pytest.raises(ServiceError, match="cannot be reached"):
             await store.write([inserted, *pay("run_a")], lease=lease, max_wait_s=0.1)
         proxy.decide, proxy.is_down = lambda: "passes", False
         await store.write(pay("run_b"))
@@ -117,6 +117,17 @@ async def test_what_was_refused_and_is_there_is_found(
     assert [each.root_id for each in claimed] == (["run_a"] if is_made else [])
     assert await count(other, "run_a") == ([1] if is_made else [], 2 + is_made)
     await other.close()
+
+
+async def test_a_write_that_waits_for_nothing_names_the_lost_connection(
+    store: Store, proxy: CuttingProxy
+) -> None:
+    """Given a cut commit whose time is over by then, then the caller reads the right reason."""
+    inserted, lease = store.leases.build_root("run_a", "run", "acc")
+    fates: list[CommitFate] = ["lost"]
+    proxy.decide = lambda: fates.pop() if fates else "passes"
+    with pytest.raises(ServiceError, match="cannot be reached"):
+        await store.write([inserted], lease=lease, max_wait_s=0.0)
 
 
 async def test_a_claim_that_was_cut_is_no_root_of_nobody(

@@ -474,6 +474,7 @@ class ChangeWriter:
             took_s = self._write_or_drop_ballast(leases, group, part, wait_ms)
         except CommitInDoubt as in_doubt:
             self._doubt = Doubt(tuple(part), in_doubt.find_outcome)
+            self._hindrance = DatabaseUnreachable.message
             return DatabaseUnreachable()
         except Exception as error:
             if isinstance(error, DatabaseLocked):
