@@ -17,7 +17,8 @@ import uvicorn
 from tests.support.dask_cluster import DaskCluster
 from tests.support.reused_workers import ReusedWorker, end_spare_workers
 from tests.support.s3_server import BUCKET, VARIABLES, make_bucket, run_s3_server
-from tests.support.timing import PATIENCE_S, wait_until_async, yield_turns
+from tests.support.socket_server import stop_listening
+from tests.support.timing import PATIENCE_S, wait_until_async
 from toolkit import capabilities, vendors
 from toolkit.engine import Registry
 from toolkit.engine.transport import worker_pool
@@ -44,8 +45,6 @@ NEEDS_DEV = (
     "tests/browser/", "tests/sdk/", "tests/cli/test_login_keyring", "tests/notebooks/test_binder",
     "tests/test_dependency_lock", "tests/test_typing",
 )  # fmt: skip
-# So many turns of the loop later, a connection that was accepted is the server's.
-ACCEPTING_TURNS = 5
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("toolkit", deadline=None)
 # For `scripts/mutants.py`, to which any failing example will do.
@@ -188,12 +187,9 @@ class PromptServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Close what listens and what is connected."""
         for server in self.servers:
-            for one in server.sockets:
-                asyncio.get_running_loop().remove_reader(one)
-        # A server that was closed would drop what it has just accepted without closing it.
-        await yield_turns(ACCEPTING_TURNS)
-        for listens in (*self.servers, *(sockets or ())):
-            listens.close()
+            await stop_listening(server)
+        for listener in sockets or ():
+            listener.close()
 
         def is_idle() -> bool:
             for connection in list(self.server_state.connections):

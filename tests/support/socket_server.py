@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.timing import yield_turns
 
+# So many turns of the loop later, a connection that was accepted is the server's.
 ACCEPTING_TURNS = 5
 Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
 
