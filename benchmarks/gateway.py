@@ -7,7 +7,8 @@ are medians of rounds, in each of which everything is measured in turns.
 
 - `added_ms` is the median latency of one caller over that of the same caller at the vendor itself,
   with `durability` normal and full; the floor is what the bare proxy adds, and of full what the
-  disk takes for the syncs of a run. Its `cpu_ms` is the CPU time that the server takes meanwhile.
+  disk takes for the syncs of a run. Its `cpu_ms` is the CPU time that the server takes meanwhile
+  for a run, the least of the rounds.
 - `runs_per_s` is the throughput of 32 callers as a share of the bare proxy's.
 - `cpu_ms` is the CPU time that the server takes for a run at 32 callers; the floor is the proxy's.
 - The peer is LiteLLM's proxy, at the same vendor under the same load in the same rounds, where
@@ -247,8 +248,8 @@ def tell(party: Party, syncs_ms: list[float]) -> bool:
             limit=round(LIMITS["added_ms"] + statistics.median(syncs), 4),
             peers=party.list_added_ms(peer),
             peer=PEER,
-            cpu_ms=round(statistics.mean(each.alone_cpu_ms), 4),
-            proxy_cpu_ms=round(statistics.mean(proxy.alone_cpu_ms), 4),
+            cpu_ms=round(min(each.alone_cpu_ms), 4),
+            proxy_cpu_ms=round(min(proxy.alone_cpu_ms), 4),
         )
     shares, theirs = party.list_shares(service), party.list_shares(peer)
     kept &= report_share(

@@ -131,7 +131,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
     ("measure", "most"),
     [
         pytest.param(
-            lambda: read_ratios(lambda: asyncio.run(gateway.main(2, 0.3, 0.8))),
+            lambda: read_ratios(lambda: asyncio.run(gateway.main(4, 0.3, 0.8))),
             {
                 "gateway.added_ms.normal": 18,
                 "gateway.added_ms.full": 40,
@@ -244,7 +244,7 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
                 "startup.first_run": 9,
                 "startup.client": 1.6,
                 "startup.async_client": 1.6,
-                "startup.demo": 8,
+                "startup.demo": 9,
             },
             id="startup",
         ),
