@@ -118,6 +118,24 @@ class VendorSettings(BaseModel):
         return self.prices.get(model) or self.prices.get(EVERY_MODEL)
 
 
+class ModelUse(BaseModel):
+    """Settings of the language model that the engine itself asks, to plan or to judge.
+
+    Attributes:
+        provider: whom it asks, by a provider's id or a connection's (`prv_…`); by default the
+            provider that the router chooses for texts.
+        deadline_s: what takes longer is not waited for, in seconds.
+        max_tokens: the most that an answer may have, reasoning included; a planner's answer that is
+            cut off there is asked for once more with twice as many.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    provider: str | None = Field(default=None, min_length=1, max_length=64)
+    deadline_s: float = Field(default=60.0, gt=0, le=3_600)
+    max_tokens: int = Field(default=4_096, ge=256, le=16_384)
+
+
 class SettingsError(RequestError, ValueError):
     """An error that names each setting that cannot be used."""
 
@@ -281,10 +299,15 @@ class Settings(BaseSettings):
     )
 
     planner: Literal["rules", "auto", "llm"] = Field(
-        default="rules", description="who plans where a task's constraints do not say"
+        default="auto", description="who plans where a task's constraints do not say"
     )
-    reviewer: Literal["checks", "judge"] = Field(
-        default="checks", description="who reviews where a task's constraints do not say"
+    reviewer: Literal["checks", "auto", "judge"] = Field(
+        default="auto", description="who reviews where a task's constraints do not say"
+    )
+    planning: ModelUse = Field(default=ModelUse(), description="of the language model that plans")
+    judging: ModelUse = Field(
+        default=ModelUse(max_tokens=1_500),
+        description="of the language model that judges; its provider is the planner's by default",
     )
     max_nodes: int = Field(default=1_000, ge=1)
     max_edges: int = Field(default=10_000, ge=1)

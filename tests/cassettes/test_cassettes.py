@@ -259,7 +259,7 @@ def test_a_plan_by_a_model_replays(tape: Path, monkeypatch: pytest.MonkeyPatch) 
             plan = client.plans.create("A social card about tea", planner="llm").record
             client.close()
         assert plan.planner == "llm"
-        made.append((plan.nodes, plan.deliverables, plan.cost_usd))
+        made.append((plan.nodes, plan.deliverables, plan.cost_incurred_usd))
     assert made[0] == made[1]
 
 

@@ -109,15 +109,16 @@ def open_door(
 ) -> Iterator[RawCaller]:
     """A door without a key to a service that is embedded or served."""
     faults = Faults()
+    given = faults if settings.sandbox else None
     if how == "embedded":
-        client = Client.local(settings=settings, registry=registry, faults=faults)
+        client = Client.local(settings=settings, registry=registry, faults=given)
         transport = make_transport(client)
         url = "http://engine.invalid"
         with httpx.Client(transport=transport, base_url=url, timeout=PATIENCE_S) as http:
             yield RawCaller(http, faults, str(settings.data_dir))
         client.close()
         return
-    server = Server(settings, faults, registry)
+    server = Server(settings, given, registry)
     with httpx.Client(base_url=server.url, trust_env=False, timeout=PATIENCE_S) as http:
         yield RawCaller(http, faults, str(settings.data_dir))
     server.close()

@@ -2,7 +2,10 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
+import jsonschema
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,9 +14,11 @@ from toolkit.capabilities import load_capabilities
 from toolkit.contract.errors import Detail
 from toolkit.planning.llm_planner import (
     FailedTry,
+    ModelRequest,
     build_planner_input,
     build_reply_schema,
     list_plannable,
+    load_examples,
 )
 from toolkit.planning.model_reply import read_plan_reply
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
@@ -86,14 +91,14 @@ def test_any_reply_is_a_sound_plan_or_has_faults(text: str) -> None:
 def test_a_broken_node_hides_no_fault_of_the_others() -> None:
     """Given a reply that breaks its schema, then what is wrong elsewhere is found, too."""
     nodes = [
-        {**NODE, "depends_on": 3},
+        {**NODE, "input": 3},
         {**NODE, "id": "b", "capability": "x.y"},
         {**NODE, "id": "c", "quote": "coffee", "depends_on": ["ghost"]},
     ]
     reply = json.dumps({"nodes": nodes, "deliverables": ["a", "b", "c"]})
     paths = [fault.path for fault in read_plan_reply(reply, OBJECTIVE, build_view(), RULES).faults]
     assert set(paths) == {
-        "nodes.0.depends_on", "nodes.1.capability", "nodes.2.depends_on.0", "nodes.2.quote",
+        "nodes.0.input", "nodes.1.capability", "nodes.2.depends_on.0",
     }  # fmt: skip
 
 
@@ -102,7 +107,7 @@ def test_the_prompt_of_all_capabilities_is_an_input_that_is_taken() -> None:
     capabilities = load_capabilities()
     llm = next(c for c in capabilities if c.id == "llm.generate")
     failed = [FailedTry("tea " * 50_000, [Detail("p" * 300, "m" * 900)] * 60)]
-    given = build_planner_input("o" * 10_000, capabilities, frozenset(), failed)
+    given = build_planner_input(ModelRequest("o" * 10_000, capabilities, frozenset()), failed)
     llm.input_model.model_validate(given, strict=True)
     offered = [c.id for c in list_plannable(capabilities)]
     assert all(f'"id": "{one}"' in str(given["system"]) for one in offered)
@@ -111,7 +116,8 @@ def test_the_prompt_of_all_capabilities_is_an_input_that_is_taken() -> None:
 
 def test_a_prompt_says_the_same_of_the_same() -> None:
     """Given the same arguments, then the prompt is equal: a crash needs no other call."""
-    made = [build_planner_input(OBJECTIVE, EVERY, frozenset({"llm.generate"})) for _ in range(2)]
+    asked = ModelRequest(OBJECTIVE, EVERY, frozenset({"llm.generate"}))
+    made = [build_planner_input(asked) for _ in range(2)]
     assert made[0] == made[1]
 
 
@@ -120,9 +126,24 @@ def test_more_plugins_than_a_prompt_holds_are_still_asked_for() -> None:
     capabilities = load_capabilities()
     llm = next(c for c in capabilities if c.id == "llm.generate")
     many = [*capabilities, *(replace(llm, id=f"plugin.make{i}") for i in range(300))]
-    given = build_planner_input(OBJECTIVE, many, frozenset())
+    given = build_planner_input(ModelRequest(OBJECTIVE, many, frozenset()))
     llm.input_model.model_validate(given, strict=True)
     described = [one for one in list_plannable(many) if f'"id": "{one.id}"' in str(given["system"])]
     assert described[0].id == list_plannable(many)[0].id
     assert len(described) > len(capabilities)
-    assert build_reply_schema([one.id for one in described]) == given["output_schema"]
+    assert build_reply_schema(described) == given["output_schema"]
+
+
+@pytest.mark.parametrize("example", load_examples(), ids=lambda one: one["objective"][:20])
+def test_each_example_of_the_prompt_is_a_right_answer(example: dict[str, Any]) -> None:
+    """Given an example, then it keeps to the schema, is read without a fault, and quotes well."""
+    capabilities = load_capabilities()
+    given = build_planner_input(ModelRequest("Tea", capabilities, frozenset()))
+    jsonschema.validate(example["plan"], given["output_schema"])
+    rules = PlanRules({c.id: c for c in capabilities})
+    read = read_plan_reply(
+        json.dumps(example["plan"]), example["objective"], build_view(capabilities), rules
+    )
+    assert read.faults == []
+    quotes = [one["quote"] for one in (*example["plan"]["nodes"], *example["plan"]["missing"])]
+    assert all(quote in example["objective"] for quote in quotes)

@@ -57,11 +57,15 @@ OnEndpoint = Annotated[str | None, make_option("endpoint_id")]
 OnCompute = Annotated[str | None, make_option("compute_id")]
 Planner = Annotated[
     PlannerChoice | None,
-    typer.Option(help="Who plans: rules, a language model, or the model where rules do not do."),
+    typer.Option(
+        help="Who plans: a language model, keywords (rules), or the model where one is connected."
+    ),
 ]
 Review = Annotated[
     ReviewMode | None,
-    typer.Option(help="Who reviews: checks, or a language model as well, the judge."),
+    typer.Option(
+        help="Who reviews: checks, or a language model as well, the judge; auto, if there is one."
+    ),
 ]
 Tags = Annotated[
     list[str] | None, typer.Option("--tag", help="A word to find it by in lists; repeatable.")

@@ -8,7 +8,7 @@ from toolkit.contract.annotations import GivenNote, GivenTags
 from toolkit.contract.base import ErrorInfo, JsonObject, Record, Request, Timestamp, Usd
 from toolkit.contract.choices import Decision
 from toolkit.contract.jobs import Options
-from toolkit.contract.plans import Constraints, Missing, Plan, PlanCreate
+from toolkit.contract.plans import Constraints, Expect, Missing, Plan, PlanCreate
 from toolkit.contract.workflows import NodeCreate, NodeId
 
 TaskStatus = Literal["planning", "blocked", "executing", "reviewing", "completed", "failed"]
@@ -24,6 +24,7 @@ class PlanNodeCreate(NodeCreate):
     """One node of a plan to run, and why it is in the plan."""
 
     reason: str = Field(default="", max_length=2_000)
+    expect: Expect | None = None
 
 
 class PlanGiven(Request):

@@ -299,7 +299,7 @@ async def list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
 
 @handles(work.PLANS_CREATE)
 async def create_plan(call: ApiCall[PlanCreate]) -> Plan:
-    """Plan an objective, by rules or by a model."""
+    """Plan an objective, by a model or by keywords."""
     return await call.engine.planning.create(call.context, call.input)
 
 

@@ -26,6 +26,8 @@ _UNCLOSED_THOUGHTS = re.compile(r"\A\s*<think>(?!.*</think>).*", re.S)
 _FENCED = re.compile(r"\A\s*```[\w-]*\s*\n(.*?)\n?\s*```\s*\Z", re.S)
 # The words in which vendors and servers name the tier that their list prices are for.
 _STANDARD_TIER_WORDS = frozenset(("auto", "default", "on_demand", "standard", "unspecified"))
+# Braces that begin no JSON are tried, each of which may be read to the end of the answer.
+_MAX_FALSE_STARTS = 64
 _FINISH_REASONS = {"stop": "stop", "length": "length", "content_filter": "filtered"}
 
 
@@ -176,20 +178,26 @@ def build_reply(
 
 
 def extract_json(text: str, schema: Json) -> str:
-    """Cut the JSON out of an answer, without a fence or words around it; all of it if there is
-    none.
+    """Cut the longest JSON out of an answer, without what is around it; all of it if there is none.
 
-    >>> extract_json('Here it is: {"title": "Tides"} Enjoy!', {"type": "object"})
+    >>> extract_json('Of {"a": 1}: {"title": "Tides"} Enjoy!', {"type": "object"})
     '{"title": "Tides"}'
     """
     fenced = _FENCED.match(text)
     bare = fenced.group(1) if fenced else text
-    start = bare.find("[" if schema.get("type") == "array" else "{")
-    try:
-        _, end = json.JSONDecoder().raw_decode(bare, max(start, 0))
-    except (ValueError, RecursionError):
-        return bare
-    return bare[max(start, 0) : end]
+    mark = "[" if schema.get("type") == "array" else "{"
+    decoder, longest = json.JSONDecoder(), ""
+    start, false_starts = bare.find(mark), 0
+    while start >= 0 and false_starts < _MAX_FALSE_STARTS:
+        try:
+            _, end = decoder.raw_decode(bare, start)
+        except (ValueError, RecursionError):
+            false_starts += 1
+            end = start + 1
+        else:
+            longest = max(longest, bare[start:end], key=len)
+        start = bare.find(mark, end)
+    return longest or bare
 
 
 def _extract_text(content: object, finish: str) -> str:

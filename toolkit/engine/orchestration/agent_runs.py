@@ -95,7 +95,7 @@ class AgentRuns:
     async def _check_plan(self, account_id: str, asked: TaskCreate) -> None:
         """Refuse what could not be run, before anything is stored or spent."""
         await self._plans.check(account_id, asked)
-        if self._planning.choose_planner(asked) != "rules":
+        if await self._planning.is_by_model(account_id, asked):
             return  # nobody knows before a model is asked, which costs something
         plan = await self._plans.make(account_id, asked)
         if plan.missing_connections:

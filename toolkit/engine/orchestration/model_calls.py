@@ -9,10 +9,10 @@ from typing import Protocol
 
 from toolkit.capabilities.llm_generate import CAPABILITY, answer_unchecked
 from toolkit.contract.base import JsonObject, now
+from toolkit.contract.choices import OptimizeFor
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.jobs import FINAL_STATUSES, Options
 from toolkit.contract.money import ZERO_USD, from_wire_usd, to_wire_usd
-from toolkit.contract.plans import Constraints
 from toolkit.contract.tasks import Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
@@ -21,10 +21,11 @@ from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.money.budget import Budget
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
+from toolkit.settings import ModelUse
 from toolkit.store import Lease
 
-# A model that takes longer is not waited for: there is another way to plan, and to review.
-CALL_DEADLINE_S = 60.0
+# What a plan that is only previewed may cost to make, where its constraints set no limit.
+PREVIEW_LIMIT_USD = Decimal("0.05")
 # Its answer is held to the schema by whoever asked, who can say all that is wrong with it.
 ASKED_CAPABILITY = replace(CAPABILITY, flow=answer_unchecked)
 
@@ -34,7 +35,7 @@ class ModelCalls(Protocol):
 
     @property
     def left(self) -> Decimal | None:
-        """What the budget leaves; none without one."""
+        """What the limit that the caller set leaves; none without one."""
 
     async def ask(self, given: JsonObject) -> JobRecord:
         """Ask the model, and return the job as it ended.
@@ -60,7 +61,7 @@ class TaskModelCalls:
         executor: JobExecutor,
         task: Task,
         lease: Lease,
-        options: Options | None = None,
+        options: Options,
     ) -> None:
         """Prepare to make calls.
 
@@ -76,7 +77,7 @@ class TaskModelCalls:
         self._executor = executor
         self._task = task
         self._lease = lease
-        self._options = (options or Options()).model_copy(update={"deadline_s": CALL_DEADLINE_S})
+        self._options = options
         self._unused = list(task.llm_job_ids)
         self._budget = Budget(
             from_wire_usd(task.constraints.max_cost_usd), from_wire_usd(task.cost_incurred_usd)
@@ -150,28 +151,46 @@ class RunModelCalls:
 
     def __init__(
         self,
-        core: EngineContext,
         single_jobs: SingleJobs,
         context: RequestContext,
-        constraints: Constraints,
+        limit: float | None,
+        options: Options,
     ) -> None:
-        self._core = core
+        """Prepare to make calls.
+
+        Args:
+            single_jobs: runs the calls.
+            context: the request for the plan.
+            limit: the most US dollars of the plan and what it runs, where the caller set one.
+            options: the ways in which they may be carried out.
+        """
         self._single_jobs = single_jobs
         # The claim of the request is the plan's.
         self._context = replace(context, claim=None)
-        self._options = Options(optimize_for=constraints.optimize_for, deadline_s=CALL_DEADLINE_S)
-        self._budget = Budget(from_wire_usd(constraints.max_cost_usd))
+        self._options = options
+        self._limit = from_wire_usd(limit)
+        self._spent = ZERO_USD
 
     @property
     def left(self) -> Decimal | None:
-        """What the budget leaves; none without one."""
-        available = self._budget.available
-        return None if available is None else max(ZERO_USD, available)
+        """What the limit that the caller set leaves; none without one."""
+        return None if self._limit is None else max(ZERO_USD, self._limit - self._spent)
 
     async def ask(self, given: JsonObject) -> JobRecord:
         """Ask the model, and return the job as it ended."""
-        limit = None if self.left is None else to_wire_usd(self.left)
-        options = self._options.model_copy(update={"max_cost_usd": limit})
+        left = self.left
+        if left is None:
+            left = max(ZERO_USD, PREVIEW_LIMIT_USD - self._spent)
+        options = self._options.model_copy(update={"max_cost_usd": to_wire_usd(left)})
         job = await self._single_jobs.run(self._context, ASKED_CAPABILITY, given, options)
-        self._budget.spent += job.cost_incurred_usd
+        self._spent += job.cost_incurred_usd
         return job
+
+
+def choose_call_options(use: ModelUse, optimize_for: OptimizeFor | None) -> Options:
+    """Choose the options of the calls for a plan or a judgement, by the operator's settings."""
+    return Options(
+        provider=use.provider,
+        optimize_for=optimize_for,
+        deadline_s=use.deadline_s,
+    )

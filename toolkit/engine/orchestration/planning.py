@@ -1,23 +1,25 @@
-"""Planning by rules or by a language model, for `POST /v1/plans` and for tasks alike."""
+"""Planning by a language model or by keywords, for `POST /v1/plans` and for tasks alike."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
-from decimal import Decimal
+import re
+from collections.abc import Mapping, Sequence
 
 from toolkit.contract.choices import PlannerChoice
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
-from toolkit.contract.jobs import Options
-from toolkit.contract.money import ZERO_USD, to_wire_usd
-from toolkit.contract.plans import Plan, PlanCreate
+from toolkit.contract.money import ZERO_USD, format_usd, to_wire_usd
+from toolkit.contract.operations.work_queries import WorkFilter
+from toolkit.contract.plans import Missing, Plan, PlanCreate
 from toolkit.contract.tasks import PlanGiven, Task, TaskAnswer, TaskCreate
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
+from toolkit.engine.job_record import JobRecord, read_job
 from toolkit.engine.orchestration.model_calls import (
     ASKED_CAPABILITY,
+    PREVIEW_LIMIT_USD,
     ModelCalls,
     RunModelCalls,
     TaskModelCalls,
+    choose_call_options,
 )
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.plans import Plans, make_workflow_request
@@ -27,21 +29,26 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.planning.llm_planner import (
+    MAX_ANSWER_TOKENS,
     MAX_TRIES,
     FailedTry,
+    ModelRequest,
     build_planner_input,
-    is_understood,
     list_plannable,
-    write_question,
 )
-from toolkit.planning.model_reply import ReadPlan
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
-from toolkit.store import AccountScope, Lease
+from toolkit.store import RUN_LIST, AccountScope, Lease
+
+MAX_NAMED_ARTIFACTS = 20
+MAX_VOICES = 10
+_ARTIFACT_ID = re.compile(r"art_[0-7][0-9a-hjkmnp-tv-z]{25}")
+KEYWORDS_ASKED = "`rules` was asked for, which plans by keywords."
+KEYWORDS_IN_SANDBOX = "In the sandbox, `auto` plans by keywords."
 
 
 class Planning:
-    """The service that plans: by rules, and by a language model where that is asked for."""
+    """The service that plans: by a language model, and by keywords where there is none."""
 
     def __init__(
         self,
@@ -67,7 +74,11 @@ class Planning:
         """
         await self._plans.check(context.account_id, request)
         await self._core.quotas.check_storage(context.account_id, 1)
-        calls = RunModelCalls(self._core, self._single_jobs, context, request.constraints)
+        options = choose_call_options(
+            self._core.settings.planning, request.constraints.optimize_for
+        )
+        limit = request.constraints.max_cost_usd
+        calls = RunModelCalls(self._single_jobs, context, limit, options)
         plan = await self._plan(context.account_id, request, calls, context.hang_up)
         inserted = self._core.records.plans.make_insert(context.account_id, plan)
         await commit_accepted(self._core, context, [inserted], plan)
@@ -78,7 +89,10 @@ class Planning:
         request = await self.build_request(lease.account_id, task)
         if request.plan is not None:
             return await self._plans.make(lease.account_id, request)
-        calls = TaskModelCalls(self._core, self._executor, task, lease, _choose_options(request))
+        options = choose_call_options(
+            self._core.settings.planning, request.constraints.optimize_for
+        )
+        calls = TaskModelCalls(self._core, self._executor, task, lease, options)
         return await self._plan(lease.account_id, request, calls)
 
     async def build_request(
@@ -99,7 +113,21 @@ class Planning:
 
     def choose_planner(self, request: PlanCreate) -> PlannerChoice:
         """Choose who plans: as the constraints say, else as the operator does."""
-        return request.constraints.planner or self._core.settings.planner
+        wanted = request.constraints.planner or self._core.settings.planner
+        return "rules" if wanted == "auto" and self._core.settings.sandbox else wanted
+
+    async def is_by_model(self, account_id: str, request: PlanCreate) -> bool:
+        """Tell whether a language model is asked for the plan of an objective."""
+        choice = self.choose_planner(request)
+        return choice == "llm" or (choice == "auto" and await self._can_ask(account_id, request))
+
+    async def _can_ask(self, account_id: str, request: PlanCreate) -> bool:
+        """Tell whether the account has a connection to a language model that plans."""
+        options = choose_call_options(
+            self._core.settings.planning, request.constraints.optimize_for
+        )
+        pool = await self._core.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
+        return is_servable(ASKED_CAPABILITY, options, pool)
 
     async def _plan(
         self,
@@ -108,27 +136,77 @@ class Planning:
         calls: ModelCalls,
         hang_up: asyncio.Event | None = None,
     ) -> Plan:
-        """Plan by rules, and by a model where it is asked for or they did not understand."""
-        view = await self._plans.find_view(account_id, request.constraints)
-        draft = await self._plans.draft(account_id, request, view, hang_up)
+        """Plan by a model; by keywords where that is asked for, or `auto` and no model can."""
         choice = self.choose_planner(request)
-        is_clear = is_understood(draft)
-        if choice == "rules" or (choice == "auto" and is_clear):
-            plan, _ = await self._plans.complete(account_id, request, draft)
+        view = await self._plans.find_view(account_id, request.constraints)
+        if choice == "rules":
+            is_asked = (request.constraints.planner or self._core.settings.planner) == "rules"
+            plan = await self._plan_by_keywords(account_id, request, view, hang_up)
+            plan.planner_reason = KEYWORDS_ASKED if is_asked else KEYWORDS_IN_SANDBOX
             return plan
-        attempt = _ModelPlanning(
-            self._core, self._steps, self._plans, self._workflows, account_id, request
-        )
-        made = await attempt.plan(view, draft, calls)
+        attempt = _ModelPlanning(self._core, self._steps, self._plans, self._workflows, request)
+        obstacle = None
+        if not await self._can_ask(account_id, request):
+            obstacle = self._explain_unconnected()
+        made = None if obstacle else await attempt.plan(account_id, view, calls)
+        failure = obstacle or attempt.explain_failure()
+        if choice == "auto" and (made is None or attempt.only_asks(made)):
+            draft = await self._plans.draft(account_id, request, view, hang_up)
+            if made is None or is_placed(draft):
+                asked = f"The language model only asks: {made.question}" if made else failure
+                made, _ = await self._plans.complete(account_id, request, draft)
+                made.planner_reason = f"Planned by keywords. {asked}"
         if made is None:
-            if not is_clear:  # neither understood it, so a person is asked
-                asked = draft.question or write_question(draft.reading)
-                draft = replace(draft, question=asked)
-            made, _ = await self._plans.complete(account_id, request, draft)
-            if choice == "llm" or attempt.asked:
-                made.rationale = f"{made.rationale} {attempt.explain_failure()}".strip()
-        made.cost_usd = to_wire_usd(attempt.cost)
+            made = await self._make_failed_plan(account_id, request, failure, obstacle)
+        made.planner_reason = made.planner_reason or (
+            "`llm` was asked for, which plans by a language model."
+            if choice == "llm"
+            else "A language model is connected."
+        )
+        made.cost_incurred_usd = to_wire_usd(attempt.cost)
+        made.llm_job_ids = list(attempt.job_ids)
         return made
+
+    async def _plan_by_keywords(
+        self,
+        account_id: str,
+        request: PlanCreate,
+        view: PlannerView,
+        hang_up: asyncio.Event | None,
+    ) -> Plan:
+        draft = await self._plans.draft(account_id, request, view, hang_up)
+        plan, _ = await self._plans.complete(account_id, request, draft)
+        return plan
+
+    async def _make_failed_plan(
+        self,
+        account_id: str,
+        request: PlanCreate,
+        failure: str,
+        obstacle: str | None,
+    ) -> Plan:
+        """Make the plan of an objective that a model was to plan, and did not."""
+        if obstacle is None:
+            question = f'{failure} Say it in other words, or plan it by keywords: planner="rules".'
+            draft = PlanDraft([], question=question)
+        else:
+            vendors = self._core.registry.find_vendors(ASKED_CAPABILITY)
+            lacks = Missing(capability=ASKED_CAPABILITY.id, any_of=[one.id for one in vendors])
+            draft = PlanDraft([], missing=(lacks,))
+        plan, _ = await self._plans.complete(account_id, request, draft, "llm")
+        plan.planner_reason = failure
+        return plan
+
+    def _explain_unconnected(self) -> str:
+        provider = self._core.settings.planning.provider
+        if provider is None:
+            return "No text provider is connected."
+        return f"The planner's text provider, `{provider}`, is not connected."
+
+
+def is_placed(draft: PlanDraft) -> bool:
+    """Tell whether the keyword planner placed everything, so that its plan may run."""
+    return bool(draft.nodes) and draft.question is None and not draft.missing_capabilities
 
 
 class _ModelPlanning:
@@ -140,121 +218,177 @@ class _ModelPlanning:
         steps: PlanningSteps,
         plans: Plans,
         workflows: Workflows,
-        account_id: str,
         request: PlanCreate,
     ) -> None:
         self._core = core
         self._steps = steps
         self._plans = plans
         self._workflows = workflows
-        self._account_id = account_id
         self._request = request
         self._failed: list[FailedTry] = []
         self._stopped_by = ""
-        self.asked = 0
+        self._max_tokens = core.settings.planning.max_tokens
+        self.job_ids: list[str] = []
         self.cost = ZERO_USD
 
-    async def plan(self, view: PlannerView, draft: PlanDraft, calls: ModelCalls) -> Plan | None:
+    async def plan(self, account_id: str, view: PlannerView, calls: ModelCalls) -> Plan | None:
         """Have the model plan; nothing where it makes no plan that can be used.
 
         Args:
+            account_id: whose objective it is.
             view: what may be planned with.
-            draft: the plan by rules, which knows what the objective says not to use.
             calls: the ways to ask a model.
         """
-        if self._request.constraints.max_cost_usd == 0:
-            self._stopped_by = "nothing may be paid for"
+        if calls.left == 0:
+            self._stopped_by = "The budget leaves nothing for a language model."
             return None
-        if not await self._is_connected():
-            self._stopped_by = "no language model is connected"
-            return None
-        offered = [c for c in list_plannable(view.capabilities) if c.id not in draft.banned]
-        rules = PlanRules(
-            self._core.registry.by_name, frozenset(c.id for c in view.capabilities), draft.banned
+        artifacts, unknown = await self._find_artifacts(account_id)
+        if unknown and not artifacts:
+            asked = f"There is no artifact `{unknown[0]}`. Upload it, and give its id."
+            draft = PlanDraft([], question=asked)
+            asking, _ = await self._plans.complete(account_id, self._request, draft, "llm")
+            return asking
+        offered = list_plannable(view.capabilities)
+        asked_for = ModelRequest(
+            self._request.objective,
+            offered,
+            frozenset(
+                c.id
+                for c in offered
+                if not c.needs_connection or view.providers[c.id] & view.connected
+            ),
+            artifacts,
+            await self._find_voices(account_id),
         )
-        connected = frozenset(
-            c.id for c in offered if not c.needs_connection or view.providers[c.id] & view.connected
-        )
+        rules = PlanRules(self._core.registry.by_name, frozenset(c.id for c in view.capabilities))
         while offered and len(self._failed) < MAX_TRIES:
-            given = build_planner_input(self._request.objective, offered, connected, self._failed)
-            text = await self._ask(calls, given)
-            if text is None:
+            given = build_planner_input(asked_for, self._failed, self._max_tokens)
+            job = await self._ask(calls, given)
+            if job is None:
                 return None
-            if not text:
-                continue
-            try:
-                read = await self._read(text, view, rules)
-            except ValueError as error:  # another answer would be paid for, and end the same way
-                self._stopped_by = f"a language model answered, and {error}"
-                return None
-            plan, faults = await self._check(read, calls.left)
-            if plan is not None:
+            plan = await self._read_answer(account_id, job, view, rules, calls)
+            if plan is not None or self._stopped_by:
                 return plan
-            self._failed.append(FailedTry(text, faults))
         return None
 
+    def only_asks(self, plan: Plan) -> bool:
+        """Tell whether all that the model made is a question."""
+        return bool(self.job_ids and plan.question) and not (plan.nodes or plan.missing)
+
     def explain_failure(self) -> str:
-        """Say why the rules planned."""
-        if self._stopped_by:
-            reason = self._stopped_by
-        else:
-            first = self._failed[-1].faults[0] if self._failed else Detail("", "it was not asked")
-            fault = f"`{first.path}`: {first.message}" if first.path else first.message
-            reason = f"none of {len(self._failed)} answers of a language model is a plan ({fault})"
-        return f"Planned by rules: {reason}."
+        """Say why there is no plan of the model's."""
+        if self._stopped_by or not self._failed:
+            return self._stopped_by or "No capability is offered to plan with."
+        first = self._failed[-1].faults[0]
+        fault = f"`{first.path}`: {first.message}" if first.path else first.message
+        tries = len(self._failed)
+        return f"None of {tries} answers of a language model is a plan that can be run ({fault})."
 
-    async def _is_connected(self) -> bool:
-        options = _choose_options(self._request)
-        pool = await self._core.find_providers(
-            AccountScope(self._account_id), ASKED_CAPABILITY, options
+    async def _find_artifacts(self, account_id: str) -> tuple[Mapping[str, str], list[str]]:
+        """Find the artifacts that the objective names.
+
+        Returns:
+            the media types of those that are there by their ids, and the ids of all others.
+        """
+        found, unknown = {}, []
+        named = dict.fromkeys(_ARTIFACT_ID.findall(self._request.objective))
+        for artifact_id in list(named)[:MAX_NAMED_ARTIFACTS]:
+            try:
+                one = await self._core.records.artifacts.get(AccountScope(account_id), artifact_id)
+            except RequestError:
+                unknown.append(artifact_id)
+            else:
+                found[artifact_id] = one.media_type
+        return found, unknown
+
+    async def _find_voices(self, account_id: str) -> Mapping[str, str]:
+        """Find the voices that the account cloned last, by what it called them."""
+        wanted = WorkFilter(capability="voice.clone", status="completed")
+        rows = await self._core.store.list_work(
+            RUN_LIST, AccountScope(account_id), wanted, MAX_VOICES, None
         )
-        return is_servable(ASKED_CAPABILITY, options, pool)
+        outputs = (read_job(row).output or {} for row in reversed(rows))
+        return {str(one["name"]): str(one["voice"]) for one in outputs if one.get("voice")}
 
-    async def _ask(self, calls: ModelCalls, given: dict[str, object]) -> str | None:
-        """Ask once; nothing where it is of no use to go on, and no text where it may be."""
+    async def _ask(self, calls: ModelCalls, given: dict[str, object]) -> JobRecord | None:
+        """Ask once; nothing where it is of no use to go on."""
         try:
             job = await calls.ask(given)
         except RequestError as error:
-            self._stopped_by = f"a language model could not be asked ({error.message})"
+            if error.code is ErrorCode.BUDGET_EXCEEDED:
+                self._stopped_by = self._explain_budget(calls)
+            else:
+                self._stopped_by = f"The language model could not be asked ({error.message})"
             return None
-        self.asked += 1
+        self.job_ids.append(job.id)
         self.cost += job.cost_incurred_usd
-        if job.status == "completed" and job.output is not None:
-            return str(job.output["text"])
-        why = job.error.message if job.error else "it was not answered"
-        if job.error is not None and job.error.code == ErrorCode.INVALID_OUTPUT.name:
-            self._failed.append(FailedTry("", [Detail("", why)]))
-            return ""
-        self._stopped_by = f"a language model did not answer ({why})"
-        return None
+        return job
 
-    async def _read(self, text: str, view: PlannerView, rules: PlanRules) -> ReadPlan:
-        return await self._steps.read_reply(
-            self._account_id, text, self._request.objective, view, rules
-        )
+    def _explain_budget(self, calls: ModelCalls) -> str:
+        left = format_usd(PREVIEW_LIMIT_USD if calls.left is None else calls.left, exact=True)
+        return f"{left} does not cover what a language model may cost to plan it."
+
+    async def _read_answer(
+        self,
+        account_id: str,
+        job: JobRecord,
+        view: PlannerView,
+        rules: PlanRules,
+        calls: ModelCalls,
+    ) -> Plan | None:
+        """Read the plan in an answer; nothing if it has faults, or there is none."""
+        if job.status != "completed" or job.output is None:
+            why = job.error.message if job.error else "it was not answered"
+            if job.error is not None and job.error.code == ErrorCode.BUDGET_EXCEEDED.name:
+                self._stopped_by = self._explain_budget(calls)
+                return None
+            if job.error is None or job.error.code != ErrorCode.INVALID_OUTPUT.name:
+                self._stopped_by = f"The language model did not answer ({why})"
+                return None
+            # Nothing, or nothing but its reasoning.
+            self._refuse("", [Detail("", why)], is_cut_off="max_tokens" in why)
+            return None
+        text = str(job.output["text"])
+        is_cut_off = job.output["finish_reason"] == "length"
+        try:
+            read = await self._steps.read_reply(
+                account_id, text, self._request.objective, view, rules
+            )
+        except ValueError as error:  # another answer would be paid for, and end the same way
+            self._stopped_by = f"The language model answered, and {error}."
+            return None
+        plan: Plan | None = None
+        faults = read.faults
+        if not faults:
+            plan, faults = await self._check(account_id, read.draft, calls)
+        if plan is None:
+            self._refuse(text, faults, is_cut_off=is_cut_off)
+        return plan
+
+    def _refuse(self, text: str, faults: Sequence[Detail], *, is_cut_off: bool) -> None:
+        """Note an answer that is no plan; one that was cut off may be twice as long next time."""
+        if is_cut_off:
+            text, faults = "", [Detail("", f"it was cut off after {self._max_tokens} tokens")]
+            self._max_tokens = min(2 * self._max_tokens, MAX_ANSWER_TOKENS)
+        self._failed.append(FailedTry(text, faults))
 
     async def _check(
-        self, read: ReadPlan, left: Decimal | None
-    ) -> tuple[Plan | None, Sequence[Detail]]:
+        self, account_id: str, draft: PlanDraft, calls: ModelCalls
+    ) -> tuple[Plan | None, list[Detail]]:
         """Hold a plan to its budget, and to what `POST /v1/workflows` takes."""
-        if read.faults:
-            return None, read.faults
+        left = calls.left
         constraints = self._request.constraints.model_copy(
             update={"max_cost_usd": None if left is None else to_wire_usd(left)}
         )
         request = self._request.model_copy(update={"constraints": constraints})
-        plan, refusal = await self._plans.complete(self._account_id, request, read.draft, "llm")
+        plan, refusal = await self._plans.complete(account_id, request, draft, "llm")
         if refusal is not None:
             return None, [Detail("constraints.max_cost_usd", refusal)]
         if not plan.executable:
             return plan, []
         flow = make_workflow_request(plan.objective, request.constraints, plan.nodes)
         try:
-            await self._workflows.check(self._account_id, flow, limit=left)
+            await self._workflows.check(account_id, flow, limit=left)
         except RequestError as error:
-            return None, error.details or [Detail("nodes", error.message)]
+            return None, list(error.details) or [Detail("nodes", error.message)]
         return plan, []
-
-
-def _choose_options(request: PlanCreate) -> Options:
-    return Options(optimize_for=request.constraints.optimize_for)

@@ -109,6 +109,8 @@ class TaskManager:
         if await self._core.allowances.find_remaining(context) is None:
             return
         await self._core.allowances.check_bound(context, None)
+        if request.plan is None and await self._planning.is_by_model(context.account_id, request):
+            return  # nobody knows before a model is asked, which costs something
         plan = await self._plans.make(context.account_id, request)
         if plan.executable:
             flow = make_workflow_request(request.objective, request.constraints, plan.nodes)
@@ -136,7 +138,7 @@ class TaskManager:
             await self.set_status(task, lease, "failed" if task.agent else "blocked", [stored])
             return
         expected = plan.estimated_cost_usd.expected
-        task.estimated_cost_usd = None if expected is None else expected + plan.cost_usd
+        task.estimated_cost_usd = None if expected is None else expected + plan.cost_incurred_usd
         try:
             changes = await self._draft_workflow(task, lease, plan.nodes, {})
         except RequestError as error:

@@ -2,7 +2,7 @@
 
 import ipywidgets
 
-from toolkit.client import Client, Task
+from toolkit.client import Client, Plan, Task
 from toolkit.notebook.schema_form import guard_control
 from toolkit.notebook.widget_base import Panel, make_button, make_labelled, make_row
 from toolkit.notebook.widgets.task_review import TaskReview
@@ -27,6 +27,7 @@ class TaskDashboard(Panel):
     def __init__(self, client: Client, objective: str = EXAMPLE_OBJECTIVE) -> None:
         self._client = client
         self.task: Task | None = None
+        self._previewed: tuple[str, float, Plan] | None = None
         self.graph: WorkflowGraph | None = None
         self.review: TaskReview | None = None
         self.objective = make_labelled(ipywidgets.Textarea, "objective", value=objective)
@@ -43,7 +44,7 @@ class TaskDashboard(Panel):
             "Start", "Have the objective planned, run and reviewed", self._start_task, "primary"
         )
         self.preview = make_button(
-            "Preview", "Show what it would do, and spend nothing", self._start_preview
+            "Preview", "Show what it would do, without doing it", self._start_preview
         )
         self.planned = ipywidgets.HTML()
         self.shown = ipywidgets.VBox()
@@ -77,7 +78,8 @@ class TaskDashboard(Panel):
         self._background.start_action(lambda: self._create_plan(objective, limit))
 
     def _create_plan(self, objective: str, limit: float) -> None:
-        plan = self._client.plans.create(objective, max_cost_usd=limit, planner="rules")
+        plan = self._client.plans.create(objective, max_cost_usd=limit)
+        self._previewed = (objective, limit, plan)
         self.planned.value = plan.preview()
         self.show_message("", fault=False)
 
@@ -86,7 +88,11 @@ class TaskDashboard(Panel):
         self._background.start_action(lambda: self._create_task(objective, limit))
 
     def _create_task(self, objective: str, limit: float) -> None:
-        self.task = self._client.tasks.create(objective, max_cost_usd=limit)
+        given = None
+        if self._previewed is not None and self._previewed[:2] == (objective, limit):
+            plan = self._previewed[2]
+            given = plan if plan.executable else None  # what was paid for is not made again
+        self.task = self._client.tasks.create(objective, plan=given, max_cost_usd=limit)
         self.planned.value = ""
         self.show_message(f"{self.task.id} is under way.", fault=False)
         before = (self.graph, self.review)

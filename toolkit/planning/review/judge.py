@@ -138,7 +138,9 @@ class _Answer(BaseModel):
     issues: list[_Issue]
 
 
-def build_judge_input(brief: JudgeBrief, sample: int = 0) -> JsonObject:
+def build_judge_input(
+    brief: JudgeBrief, sample: int = 0, max_tokens: int = ANSWER_TOKENS
+) -> JsonObject:
     """Build the question to the judge, as an input of `llm.generate`.
 
     Whatever others wrote is its `context`, which that capability fences.
@@ -146,6 +148,7 @@ def build_judge_input(brief: JudgeBrief, sample: int = 0) -> JsonObject:
     Args:
         brief: what is judged.
         sample: how many answers there are already; a further one is asked for in other words.
+        max_tokens: the most that the answer may have.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn.")])
     >>> "Tides turn." in str(build_judge_input(brief)["context"])
@@ -158,7 +161,7 @@ def build_judge_input(brief: JudgeBrief, sample: int = 0) -> JsonObject:
         "objective": "Judge these texts.",
         "system": f"{RUBRIC}\n{SECOND_OPINION}" if sample else RUBRIC,
         "context": context[:MAX_MATERIAL_CHARACTERS],
-        "max_tokens": ANSWER_TOKENS,
+        "max_tokens": max_tokens,
         "output_schema": build_answer_schema(brief.texts),
     }
 

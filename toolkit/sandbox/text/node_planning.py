@@ -12,7 +12,7 @@ _IMAGE = re.compile(r"\b(?:image|picture|illustrat\w+|card|poster|photo|cover|vi
 _AUDIO = re.compile(r"\b(?:audio|speech|spoken|podcast|voice|narrat\w+|read aloud)\b", re.I)
 _PICTURE = re.compile(r"\b(?:image|picture|illustrat\w+|photo|drawing)s?\b", re.I)
 _FACTS = re.compile(r"\b(?:facts?|research\w*|sources?|history)\b", re.I)
-_MATERIAL = re.compile(r"<(material-[0-9a-f]+)>\n(.*?)\n</\1>", re.S)
+_FENCED = re.compile(r"<(objective-[0-9a-f]+)>\n(.*?)\n</\1>", re.S)
 _MAX_QUOTE = 300
 _CARD = re.compile(r"\b(?:card|layout|poster|cover|social)\b", re.I)
 
@@ -77,12 +77,12 @@ def asks_for_plan(schema: dict[str, Any]) -> bool:
 
 def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
     """Write a whole plan for the objective in a prompt's material, with what its schema offers."""
-    # A request to repair a plan shows that plan before the objective.
-    materials = _MATERIAL.findall(user)
-    objective = " ".join((materials[-1][1] if materials else user).split())
+    fenced = _FENCED.search(user)
+    objective = " ".join((fenced[2] if fenced else user).split())
     ask = parse_prompt("", objective)
-    node = schema["properties"]["nodes"].get("items", {}).get("properties", {})
-    offered = node.get("capability", {}).get("enum", [])
+    items = schema["properties"]["nodes"].get("items", {})
+    kinds = [kind.get("properties", {}) for kind in items.get("anyOf", [items])]
+    offered = [one for kind in kinds for one in kind.get("capability", {}).get("enum", [])]
     quote = objective[:_MAX_QUOTE].rpartition(" ")[0] if objective[_MAX_QUOTE:] else objective
     if ask.topic == UNKNOWN_TOPIC:
         return _make_plan([], [], [], "What is it to be about?")
@@ -91,9 +91,11 @@ def write_plan(user: str, schema: dict[str, Any]) -> dict[str, Any]:
         {
             "id": name,
             "capability": capability,
-            "input": json.dumps(given),
+            "input": [{"field": field, "value": value} for field, value in given.items()],
             "depends_on": [up for up in after if wanted.get(up, ("",))[0] in offered],
+            "optional": False,
             "quote": quote,
+            "expect": [],
         }
         for name, (capability, given, after) in wanted.items()
         if capability in offered

@@ -207,8 +207,10 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
             optimize_for: what providers are chosen by.
             endpoint_id, compute_id: where GPU work runs.
             capabilities: the only ones that may be used; all of them by default.
-            planner: `rules`, `llm`, or `auto`: a language model where the rules did not understand.
-            review: `checks`, or `judge`: a language model as well.
+            planner: `llm`, a language model; `rules`, by keywords; or `auto`, the model where one
+                is connected outside the sandbox.
+            review: `checks`; `judge`, a language model as well; or `auto`, the judge where one is
+                connected outside the sandbox and affordable.
             tags: words to find it by in lists; those of a workflow that is its plan, by default.
             note: a remark on it, in your own words; likewise.
             stream: have the texts of its nodes come as they are written, from the first on:

@@ -30,7 +30,7 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     )
     deliverables = Member[list[str]]("The nodes whose results were asked for.")
     planner = Member[Literal["rules", "llm"]](
-        "What planned it: `rules`, or `llm` for a language model."
+        "What planned it: `llm` for a language model, or `rules` for the keyword planner."
     )
     executable = Member[bool]("True if it can be run as it stands.")
     estimated_cost_usd = Member[plans.CostRange](
@@ -39,7 +39,11 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
     reading = Member[plans.PlanReading](
         "How much of the objective was understood, and the words that were not."
     )
-    cost_usd = Member[float]("The US dollars that planning it cost: a language model's tokens.")
+    planner_reason = Member[str]("Why it was planned by this planner.")
+    cost_incurred_usd = Member[float](
+        "The US dollars that planning it cost: a language model's tokens."
+    )
+    llm_job_ids = Member[list[str]]("The jobs by which a language model was asked for it.")
     rationale = Member[str]("The reasons for it, in a few sentences.")
 
     def __repr__(self) -> str:
@@ -61,7 +65,8 @@ class Plan(GraphView, Handle[plans.Plan], HasObjective[plans.Plan]):
         read = render_reading(self.objective, self.reading, self.question)
         graph = self.picture() if self.nodes else ""
         lacks = f"<p>{escape(format_missing(self.missing))}</p>" if self.missing else ""
-        return f"{read}{lacks}{graph}"
+        reason = f"<p>{escape(self.planner_reason)}</p>" if self.planner_reason else ""
+        return f"{read}{reason}{lacks}{graph}"
 
     def _repr_mimebundle_(self, **_: object) -> Any:
         if self.executable and self.reading.understood >= 1:
@@ -84,17 +89,19 @@ class Plans(Resource[Plan]):
         optimize_for: OptimizeFor | None = None,
         planner: PlannerChoice | None = None,
     ) -> Plan:
-        """Plan an objective without doing it.
+        """Plan an objective without doing it: `tasks.create(plan=…)` runs the plan as it is.
 
         Args:
             objective: what is wanted, in plain words.
-            max_cost_usd: what all of it may cost.
+            max_cost_usd: what all of it may cost, the planning included; without it, planning
+                alone may cost 0.05 USD.
             optimize_for: what the router favours.
-            planner: `rules`, which spend nothing; `llm`, a language model, whose tokens are paid
-                for; `auto`, the model where the rules did not understand all of it.
+            planner: `llm`, a language model, whose tokens are paid for; `rules`, which plan by
+                keywords and spend nothing; `auto` (the service's default), the model where one is
+                connected outside the sandbox.
         """
         constraints = drop_none(
             max_cost_usd=max_cost_usd, optimize_for=optimize_for, planner=planner
         )
-        hold_s = MODEL_PLANNING_S if planner in ("auto", "llm") else 0.0
+        hold_s = 0.0 if planner == "rules" else MODEL_PLANNING_S
         return self._create({"objective": objective, "constraints": constraints}, hold_s)

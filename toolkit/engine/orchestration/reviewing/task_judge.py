@@ -9,7 +9,12 @@ from toolkit.contract.plans import Plan
 from toolkit.contract.tasks import JUDGE_REVIEWER, Review, Task
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
-from toolkit.engine.orchestration.model_calls import ASKED_CAPABILITY, ModelCalls, TaskModelCalls
+from toolkit.engine.orchestration.model_calls import (
+    ASKED_CAPABILITY,
+    ModelCalls,
+    TaskModelCalls,
+    choose_call_options,
+)
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.routing.router import is_servable
 from toolkit.planning.review.evidence import Evidence
@@ -75,9 +80,12 @@ class TaskJudge:
             retries_left: how many times it may still be run again.
         """
         wanted = task.constraints.review or self._core.settings.reviewer
-        if wanted != JUDGE_REVIEWER or verdict.decision != "pass":
+        if wanted == "checks" or verdict.decision != "pass":
             return verdict
-        judgement = await self._judge(task, lease, build_brief(plan.objective, evidence))
+        brief = build_brief(plan.objective, evidence)
+        if wanted == "auto" and not await self._is_offered(task, lease.account_id, brief):
+            return verdict
+        judgement = await self._judge(task, lease, brief)
         if judgement.is_given:
             verdict = judge_issues(
                 [*issues, *judgement.issues],
@@ -90,14 +98,28 @@ class TaskJudge:
         verdict.issues += judgement.notes
         return verdict
 
+    async def _is_offered(self, task: Task, account_id: str, brief: JudgeBrief) -> bool:
+        """Tell whether `auto` asks the judge: where it can be asked outside the sandbox."""
+        if self._core.settings.sandbox:
+            return False
+        options = self._choose_options(task)
+        return await self._find_obstacle(task, account_id, brief, options) is None
+
+    def _choose_options(self, task: Task) -> Options:
+        settings = self._core.settings
+        use = settings.judging
+        use = use.model_copy(update={"provider": use.provider or settings.planning.provider})
+        return choose_call_options(use, task.constraints.optimize_for)
+
     async def _judge(self, task: Task, lease: Lease, brief: JudgeBrief) -> Judgement:
-        options = Options(optimize_for=task.constraints.optimize_for)
+        options = self._choose_options(task)
         obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
         if obstacle is not None:
             return _fall_back(obstacle)
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
         read = partial(self._steps.read_judgement, lease.account_id)
-        return await judge_texts(brief, calls, read, self._core.settings.review)
+        settings = self._core.settings
+        return await judge_texts(brief, calls, read, settings.review, settings.judging.max_tokens)
 
     async def _find_obstacle(
         self, task: Task, account_id: str, brief: JudgeBrief, options: Options
@@ -115,13 +137,17 @@ class TaskJudge:
 
 
 async def judge_texts(
-    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, thresholds: ReviewThresholds
+    brief: JudgeBrief,
+    calls: ModelCalls,
+    read: ReadAnswer,
+    thresholds: ReviewThresholds,
+    max_tokens: int,
 ) -> Judgement:
     """Have a model judge texts; where they score near what passes, a second time."""
     samples: list[JudgeSample] = []
     failure = ""
     while len(samples) < MAX_SAMPLES and not failure:
-        sample, failure = await _ask(brief, calls, read, len(samples))
+        sample, failure = await _ask(brief, calls, read, len(samples), max_tokens)
         samples += [] if sample is None else [sample]
         if samples and not is_near_line(merge_samples(samples), thresholds):
             break
@@ -135,10 +161,10 @@ async def judge_texts(
 
 
 async def _ask(
-    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, sample: int
+    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, sample: int, max_tokens: int
 ) -> tuple[JudgeSample | None, str]:
     """Ask once; without an answer that can be read, say why."""
-    job = await calls.ask(build_judge_input(brief, sample))
+    job = await calls.ask(build_judge_input(brief, sample, max_tokens))
     if job.output is None:
         return None, f"it did not answer ({job.error.code if job.error else job.status})"
     try:

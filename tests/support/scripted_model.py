@@ -1,0 +1,145 @@
+"""A language model whose answers a test writes: an OpenAI-compatible server on a real socket."""
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from tests.support.timing import PATIENCE_S
+
+MODEL = "scripted-1"
+PLAIN_TEXT = "Leaves steep in hot water. The kitchen fills with steam, and somebody hums."
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """An answer of the model.
+
+    Attributes:
+        text: what it says.
+        finish: why it ends.
+        status: other than 200 for a server that fails.
+        hangs: whether it never comes.
+    """
+
+    text: str = ""
+    finish: str = "stop"
+    status: int = 200
+    hangs: bool = False
+
+
+def get_kind(body: dict[str, Any]) -> str:
+    """Tell what a request asks for: a `plan`, a `verdict`, or `text`."""
+    wanted = json.dumps(body.get("response_format") or {})
+    if '"deliverables"' in wanted:
+        return "plan"
+    return "verdict" if '"issues"' in wanted or '"findings"' in wanted else "text"
+
+
+class ScriptedModel:
+    """The server; `asked` are the bodies that it was sent, in order, by their kind.
+
+    An answer that was scripted is given once, to a request of its kind. After the last of them, a
+    text is plain, a verdict finds nothing, and a plan is refused.
+    """
+
+    def __init__(self) -> None:
+        self.asked: dict[str, list[dict[str, Any]]] = {"plan": [], "verdict": [], "text": []}
+        self._scripts: dict[str, list[Say]] = {"plan": [], "verdict": [], "text": []}
+        self._closing = threading.Event()
+        model = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                """List the one model."""
+                self._send(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+
+            def do_POST(self) -> None:
+                """Answer a chat, whole or as a stream."""
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                say = model.take_answer(body)
+                if say.hangs:
+                    model.wait_for_close()
+                    self.close_connection = True
+                elif say.status != 200:
+                    self._send(say.status, {"error": {"message": "It is out of order."}})
+                elif body.get("stream"):
+                    self._stream(say)
+                else:
+                    message = {"role": "assistant", "content": say.text}
+                    choice = {"index": 0, "message": message, "finish_reason": say.finish}
+                    self._send(200, {**_HEAD, "choices": [choice], "usage": _USAGE})
+
+            def _stream(self, say: Say) -> None:
+                delta = {"role": "assistant", "content": say.text}
+                choices = [
+                    {"index": 0, "delta": delta, "finish_reason": None},
+                    {"index": 0, "delta": {}, "finish_reason": say.finish},
+                ]
+                chunks = [{**_HEAD, "choices": [one]} for one in choices]
+                chunks.append({**_HEAD, "choices": [], "usage": _USAGE})
+                events = [f"data: {json.dumps(one)}\n\n" for one in chunks]
+                content = "".join([*events, "data: [DONE]\n\n"]).encode()
+                self._send_bytes(200, content, "text/event-stream")
+
+            def _send(self, status: int, body: object) -> None:
+                self._send_bytes(status, json.dumps(body).encode(), "application/json")
+
+            def _send_bytes(self, status: int, content: bytes, media_type: str) -> None:
+                self.send_response(status)
+                self.send_header("content-type", media_type)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+        self._thread.start()
+
+    def script(self, *plans: Say | str, verdicts: Sequence[Say | str] = ()) -> None:
+        """Have the next answers be these, and forget what was asked."""
+        for kind, answers in (("plan", plans), ("verdict", verdicts), ("text", ())):
+            self._scripts[kind] = [Say(one) if isinstance(one, str) else one for one in answers]
+            self.asked[kind] = []
+
+    def take_answer(self, body: dict[str, Any]) -> Say:
+        """Take the answer to a request."""
+        kind = get_kind(body)
+        self.asked[kind].append(body)
+        if self._scripts[kind]:
+            return self._scripts[kind].pop(0)
+        return {
+            "plan": Say("I would rather not."),
+            "verdict": Say('{"issues": []}'),
+            "text": Say(PLAIN_TEXT),
+        }[kind]
+
+    def wait_for_close(self) -> None:
+        """Wait until the server is closed."""
+        self._closing.wait(PATIENCE_S)
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+_HEAD: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "created": 1,
+    "model": MODEL,
+}
+_USAGE = {"prompt_tokens": 900, "completion_tokens": 300, "total_tokens": 1200}
