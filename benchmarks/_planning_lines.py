@@ -103,12 +103,6 @@ def read_lines(languages: Sequence[str] = LANGUAGES, split: str | None = None) -
     ]
 
 
-def read_pairs() -> list[dict[str, str]]:
-    """Read the pairs of objectives of which one is the other, changed."""
-    rows = (SETS / "pairs.jsonl").read_text("utf-8").splitlines()
-    return [json.loads(row) for row in rows]
-
-
 def _read_graph(plan: dict[str, Any], lang: str) -> Graph:
     nodes = tuple(
         GraphNode(

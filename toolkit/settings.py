@@ -133,7 +133,7 @@ class ModelUse(BaseModel):
 
     provider: str | None = Field(default=None, min_length=1, max_length=64)
     deadline_s: float = Field(default=60.0, gt=0, le=3_600)
-    max_tokens: int = Field(default=4_096, ge=256, le=16_384)
+    max_tokens: int = Field(default=2_048, ge=256, le=16_384)
 
 
 class SettingsError(RequestError, ValueError):

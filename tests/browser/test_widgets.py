@@ -20,13 +20,14 @@ PLACES = pytest.mark.parametrize(
     [("lab/tree", ()), ("notebooks", NOTEBOOK_ITSELF)],
     ids=["jupyterlab", "notebook 7"],
 )
-SEEN = """(nodes) => {
+# Looks from the first moment on: what is short may be over before the page is at rest.
+SEEN = """(() => {
   window.seen = new Set();
   const look = () => document.querySelectorAll("g[data-node]").forEach(
     (g) => window.seen.add(`${g.dataset.node} ${g.dataset.status}`));
-  new MutationObserver(look).observe(document.body,
+  new MutationObserver(look).observe(document,
     { subtree: true, childList: true, attributes: true, attributeFilter: ["data-status"] });
-}"""
+})()"""
 
 
 def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
@@ -36,8 +37,8 @@ def test_a_workflow_in_jupyterlab(tab: Tab) -> None:
     key that is pasted is gone, from the page and from the saved file.
     """
     page = tab.page
+    page.add_init_script(SEEN)
     tab.run_all("widgets.ipynb")
-    page.evaluate(SEEN)
     graph = tab.panel(2)
     node = graph.locator("g[data-node=words]")
     expect(node).to_have_attribute("data-status", "completed")

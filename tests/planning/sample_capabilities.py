@@ -7,7 +7,8 @@ from pydantic import Field
 
 from toolkit.contract.base import JsonObject, Record, Request
 from toolkit.contract.plans import Constraints, PlanNode
-from toolkit.planning.planner import PlanDraft, PlannerView, make_plan
+from toolkit.planning.keywords.planner import make_plan
+from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.plugins import (
     Call,
     Capability,

@@ -11,9 +11,9 @@ from toolkit.contract.plans import Constraints
 from toolkit.engine import Registry
 from toolkit.planning import steps
 from toolkit.planning.capability_documents import describe_capabilities, rebuild_capabilities
+from toolkit.planning.keywords.planner import make_plan
 from toolkit.planning.plan_draft import PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
-from toolkit.planning.planner import make_plan
 from toolkit.plugins import Capability
 from toolkit.workers.process import WorkerProcess
 
@@ -78,7 +78,7 @@ def test_plans_the_same_in_a_worker_process(view: PlannerView) -> None:
 def test_finds_the_same_faults_in_a_worker_process(view: PlannerView) -> None:
     """Given a plan with faults, a worker process finds those that this process finds."""
     rules = PlanRules(
-        {one.id: one for one in view.capabilities}, banned=frozenset({"llm.generate"})
+        {one.id: one for one in view.capabilities}, allowed=frozenset({"speech.generate"})
     )
     draft = make_plan(OBJECTIVES[1], Constraints(), view)
     nodes = [node.model_copy(update={"input": {"width": 9_999}}) for node in draft.nodes]

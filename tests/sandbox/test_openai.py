@@ -280,7 +280,7 @@ async def test_a_whole_plan_is_of_the_material_alone(openai: httpx.AsyncClient) 
         },
     }
     said = "A social card about coral reefs, and a podcast of it"
-    prompt = f"Plan it.\n\n<material-0123456789ab>\n{said}\n</material-0123456789ab>"
+    prompt = f"Plan it.\n\n<objective-0123456789ab>\n{said}\n</objective-0123456789ab>"
     body = {
         "model": "gpt-6-luna",
         "messages": [{"role": "user", "content": prompt}],

@@ -1,6 +1,5 @@
 """The context of a request: who asks, with which key, and the claim of its idempotency key."""
 
-import asyncio
 from dataclasses import dataclass
 from typing import Self
 
@@ -53,7 +52,6 @@ class RequestContext:
         allowance_id: the id that the key's spending is counted under, for a key with an allowance.
         claim: the claim of the request's idempotency key, if it has one.
         watches_text: whether its caller will watch texts as they are written (`Prefer: stream`).
-        hang_up: an event that is set if the caller leaves; None if nobody watches for that.
         reads_all_accounts: True if it reads the records of all accounts, and writes nothing.
     """
 
@@ -63,7 +61,6 @@ class RequestContext:
     allowance_id: str | None = None
     claim: IdempotencyClaim | None = None
     watches_text: bool = False
-    hang_up: asyncio.Event | None = None
     reads_all_accounts: bool = False
 
     @property

@@ -104,7 +104,7 @@ class ModelRequest:
 
 
 def build_planner_input(
-    request: ModelRequest, failed: Sequence[FailedTry] = (), max_tokens: int = 4_096
+    request: ModelRequest, failed: Sequence[FailedTry] = (), max_tokens: int = 2_048
 ) -> JsonObject:
     """Build the input of `llm.generate` that asks for a plan; of equal arguments, an equal one.
 

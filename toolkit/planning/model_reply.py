@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import Detail
 from toolkit.contract.plans import Expect, Missing, PlanNode, PlanReading
-from toolkit.planning.capability_graph import CapabilityGraph
+from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.graph_faults import build_digraph
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
@@ -402,7 +402,7 @@ def _find_artifact_faults(
 
 def _make_draft(reply: PlanReply, objective: str, view: PlannerView, rules: PlanRules) -> PlanDraft:
     """Make the plan of a reply without faults."""
-    graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
+    graph = CapabilityIndex(view.capabilities, view.connected, view.providers)
     gaps = dict.fromkeys(gap.capability for gap in reply.gaps)
     missing = [
         *(Missing(capability=one) for one in gaps),

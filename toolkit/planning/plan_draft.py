@@ -36,7 +36,6 @@ class PlanDraft:
         deliverables: the requested nodes, in the order they were named.
         reading: how much of the objective was understood.
         question: what a person has to be asked first; none where nothing has.
-        banned: the ids of the capabilities that the objective says not to use.
     """
 
     nodes: list[PlanNode]
@@ -45,7 +44,6 @@ class PlanDraft:
     deliverables: tuple[str, ...] = ()
     reading: PlanReading = field(default_factory=PlanReading)
     question: str | None = None
-    banned: frozenset[str] = frozenset()
 
     @property
     def missing_capabilities(self) -> tuple[str, ...]:

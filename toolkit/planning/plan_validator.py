@@ -35,12 +35,10 @@ class PlanRules:
     Attributes:
         capabilities: each that there is, by its id (the newest version) and by `id@version`.
         allowed: the ids of those that may be used; all, by default.
-        banned: the ids of those that the objective says not to use.
     """
 
     capabilities: Mapping[str, Capability]
     allowed: frozenset[str] | None = None
-    banned: frozenset[str] = frozenset()
 
 
 def find_plan_faults(
@@ -113,8 +111,6 @@ def _explain_unusable(name: str, rules: PlanRules) -> str | None:
         return f"`{capability.name}` is planned, not available"
     if rules.allowed is not None and capability.id not in rules.allowed:
         return f"`{capability.id}` is not among the capabilities that the constraints allow"
-    if capability.id in rules.banned:
-        return f"the objective says not to use `{capability.id}`"
     return None
 
 

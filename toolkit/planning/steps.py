@@ -13,10 +13,10 @@ from pydantic import TypeAdapter
 
 from toolkit.contract.plans import Constraints, PlanNode
 from toolkit.planning.capability_documents import describe_capabilities, rebuild_capabilities
+from toolkit.planning.keywords.planner import make_plan
 from toolkit.planning.model_reply import ReadPlan, read_plan_reply
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
-from toolkit.planning.planner import make_plan
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.judge import JudgeBrief, JudgeSample, read_answer
@@ -70,7 +70,6 @@ def write_rules(rules: PlanRules) -> str:
             "capabilities": describe_capabilities(unique.values()),
             "names": {name: places[id(one)] for name, one in rules.capabilities.items()},
             "allowed": None if rules.allowed is None else sorted(rules.allowed),
-            "banned": sorted(rules.banned),
         }
     )
 
@@ -83,7 +82,6 @@ def _read_rules(text: str) -> PlanRules:
     return PlanRules(
         {name: capabilities[place] for name, place in document["names"].items()},
         None if allowed is None else frozenset(allowed),
-        frozenset(document["banned"]),
     )
 
 

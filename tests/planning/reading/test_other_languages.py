@@ -2,14 +2,9 @@
 
 import pytest
 
-from toolkit.capabilities import load_capabilities
-from toolkit.contract.plans import Constraints
-from toolkit.planning.planner import PlannerView, make_plan
 from toolkit.planning.reading.capability_names import CapabilityNames
 from toolkit.planning.reading.reader import read_objective
 from toolkit.planning.reading.words.lexicon import CODES, load_lexicon
-
-ARTIFACT = "art_01kzv35nbecpv00yfy3tp58d9a"
 
 
 @pytest.mark.parametrize(
@@ -60,24 +55,6 @@ def test_own_acts_are_not_asked_for(objective: str) -> None:
 def test_quoted_words_name_what_is_looked_up(objective: str, topic: str) -> None:
     """Quoted words are part of what is looked up, and where to look is not."""
     assert topic in read_objective(objective, CapabilityNames()).requests[0].topic
-
-
-@pytest.mark.parametrize(
-    ("objective", "field", "value"),
-    [
-        ("Karte: Titel „Fest“, Punkte „Tanz“, „Tombola“", "bullets", ["Tanz", "Tombola"]),
-        ("Un dibujo de un gato, 1024 de ancho por 768 de alto", "height", 768),
-        (f"Nimm die Stimme aus {ARTIFACT}, nenn sie „Opa“ und lass sie sagen: „Hallo!“", "name",
-         "Opa"),
-    ],
-)  # fmt: skip
-def test_fields_are_filled(objective: str, field: str, value: object) -> None:
-    """Fields are filled by the words that each language has for them."""
-    capabilities = load_capabilities()
-    every = frozenset({"every"})
-    view = PlannerView(capabilities, every, {one.id: every for one in capabilities})
-    nodes = make_plan(objective, Constraints(), view).nodes
-    assert value in [node.input.get(field) for node in nodes]
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -107,14 +107,19 @@ async def test_a_burst_is_refused_in_part(settings: Settings) -> None:
 
 
 async def test_what_is_accepted_stays_fast(settings: Settings) -> None:
-    """Given bursts, then the slowest of what is accepted waits for few, and not for all."""
-    worst: dict[int, float] = {}
-    for places in (PLACES, 100 * BURST):
-        engine, service = await open_service(settings, places)
-        try:
-            key = await service.sign_up("a@example.org")
-            await service.burst(key)  # warm
-            worst[places] = min([find_p99_s(await service.burst(key)) for _ in range(BURSTS)])
-        finally:
+    """Given bursts, then the slowest of what is accepted waits for few, and not for all.
+
+    Both are measured in turns, as others may have the cores for a while.
+    """
+    services = {n: await open_service(settings, n) for n in (PLACES, 100 * BURST)}
+    worst: dict[int, list[float]] = {places: [] for places in services}
+    try:
+        keys = {n: await one.sign_up("a@example.org") for n, (_, one) in services.items()}
+        for turn in range(1 + 2 * BURSTS):
+            for places, (_, service) in services.items():
+                took_s = find_p99_s(await service.burst(keys[places]))
+                worst[places] += [took_s] if turn else []  # the first one warms
+    finally:
+        for engine, _ in services.values():
             await engine.close(0)
-    assert worst[PLACES] < worst[100 * BURST] / 2
+    assert min(worst[PLACES]) < min(worst[100 * BURST]) / 2

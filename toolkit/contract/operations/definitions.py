@@ -55,7 +55,6 @@ class ApiOperation(Generic[In, Out]):
         replays: whether its answer is stored under the request's `Idempotency-Key`. Reading and
             deleting are idempotent anyway, and an answer that shows a key is never stored.
         uploads: whether the body is a file, as multipart.
-        ends_with_caller: True if a caller who leaves ends the work that nothing was paid for.
         needs_store: whether it cannot be answered without the store.
     """
 
@@ -76,7 +75,6 @@ class ApiOperation(Generic[In, Out]):
     holds: bool = False
     replays: bool = False
     uploads: bool = False
-    ends_with_caller: bool = False
     needs_store: bool = True
 
     @cached_property

@@ -113,7 +113,6 @@ PLANS_CREATE = replace(
     _PLANS.define_create(
         PlanCreate, Plan, "Plan an objective without doing it.", ErrorCode.NOT_FOUND, status=202
     ),
-    ends_with_caller=True,
 )
 PLANS_LIST = _PLANS.define_list(Plan)
 PLANS_READ = _PLANS.define_read(Plan)

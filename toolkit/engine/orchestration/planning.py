@@ -1,6 +1,5 @@
 """Planning by a language model or by keywords, for `POST /v1/plans` and for tasks alike."""
 
-import asyncio
 import re
 from collections.abc import Mapping, Sequence
 
@@ -79,7 +78,7 @@ class Planning:
         )
         limit = request.constraints.max_cost_usd
         calls = RunModelCalls(self._single_jobs, context, limit, options)
-        plan = await self._plan(context.account_id, request, calls, context.hang_up)
+        plan = await self._plan(context.account_id, request, calls)
         inserted = self._core.records.plans.make_insert(context.account_id, plan)
         await commit_accepted(self._core, context, [inserted], plan)
         return plan
@@ -93,7 +92,8 @@ class Planning:
             self._core.settings.planning, request.constraints.optimize_for
         )
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        return await self._plan(lease.account_id, request, calls)
+        said = task.answers[-1].answer if task.answers else None
+        return await self._plan(lease.account_id, request, calls, reworded=said)
 
     async def build_request(
         self, account_id: str, task: Task, answers: Sequence[TaskAnswer] = ()
@@ -134,14 +134,22 @@ class Planning:
         account_id: str,
         request: PlanCreate,
         calls: ModelCalls,
-        hang_up: asyncio.Event | None = None,
+        reworded: str | None = None,
     ) -> Plan:
-        """Plan by a model; by keywords where that is asked for, or `auto` and no model can."""
+        """Plan by a model; by keywords where that is asked for, or `auto` and no model can.
+
+        Args:
+            account_id: whose objective it is.
+            request: the objective and its constraints.
+            calls: the ways to ask a model.
+            reworded: the objective in other words, as a person answered the last question.
+        """
         choice = self.choose_planner(request)
         view = await self._plans.find_view(account_id, request.constraints)
         if choice == "rules":
             is_asked = (request.constraints.planner or self._core.settings.planner) == "rules"
-            plan = await self._plan_by_keywords(account_id, request, view, hang_up)
+            draft = await self._draft_by_keywords(account_id, request, view, reworded)
+            plan, _ = await self._plans.complete(account_id, request, draft)
             plan.planner_reason = KEYWORDS_ASKED if is_asked else KEYWORDS_IN_SANDBOX
             return plan
         attempt = _ModelPlanning(self._core, self._steps, self._plans, self._workflows, request)
@@ -151,7 +159,7 @@ class Planning:
         made = None if obstacle else await attempt.plan(account_id, view, calls)
         failure = obstacle or attempt.explain_failure()
         if choice == "auto" and (made is None or attempt.only_asks(made)):
-            draft = await self._plans.draft(account_id, request, view, hang_up)
+            draft = await self._draft_by_keywords(account_id, request, view, reworded)
             if made is None or is_placed(draft):
                 asked = f"The language model only asks: {made.question}" if made else failure
                 made, _ = await self._plans.complete(account_id, request, draft)
@@ -167,16 +175,19 @@ class Planning:
         made.llm_job_ids = list(attempt.job_ids)
         return made
 
-    async def _plan_by_keywords(
+    async def _draft_by_keywords(
         self,
         account_id: str,
         request: PlanCreate,
         view: PlannerView,
-        hang_up: asyncio.Event | None,
-    ) -> Plan:
-        draft = await self._plans.draft(account_id, request, view, hang_up)
-        plan, _ = await self._plans.complete(account_id, request, draft)
-        return plan
+        reworded: str | None,
+    ) -> PlanDraft:
+        draft = await self._plans.draft(account_id, request, view)
+        if draft.question is not None and reworded:
+            again = request.model_copy(update={"objective": reworded})
+            anew = await self._plans.draft(account_id, again, view)
+            draft = anew if is_placed(anew) or anew.missing else draft
+        return draft
 
     async def _make_failed_plan(
         self,

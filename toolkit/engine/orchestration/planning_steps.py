@@ -1,11 +1,10 @@
 """The CPU steps of planning and review, in worker processes: each with a deadline, in turns."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError, WorkError
+from toolkit.contract.errors import Detail, ErrorCode, WorkError
 from toolkit.contract.plans import Constraints, PlanNode
 from toolkit.engine.context import EngineContext
 from toolkit.planning import steps
@@ -49,7 +48,6 @@ class PlanningSteps:
         objective: str,
         constraints: Constraints,
         view: PlannerView,
-        hang_up: asyncio.Event | None = None,
     ) -> PlanDraft:
         """Plan an objective by keywords; one that takes too long is asked back.
 
@@ -58,15 +56,11 @@ class PlanningSteps:
             objective: the words to plan.
             constraints: the constraints of the plan.
             view: the capabilities and connections to plan with.
-            hang_up: an event that is set if the caller leaves, which ends the step.
-
-        Raises:
-            RequestError: `CANCELLED` if the caller left.
         """
         args = (objective, constraints.model_dump_json(), steps.write_view(view))
-        running = self._run(account_id, steps.plan_objective, *args)
         try:
-            return steps.DRAFT.validate_json(await _run_until(running, hang_up))
+            answer = await self._run(account_id, steps.plan_objective, *args)
+            return steps.DRAFT.validate_json(answer)
         except ProviderError as error:
             return PlanDraft(
                 [],
@@ -176,24 +170,6 @@ class PlanningSteps:
             else:
                 return answer
         raise AssertionError("the last try returns or raises")
-
-
-async def _run_until(running: Coroutine[object, object, T], hang_up: asyncio.Event | None) -> T:
-    """Run a coroutine, and cancel it if the caller leaves."""
-    if hang_up is None:
-        return await running
-    work = asyncio.ensure_future(running)
-    leaving = asyncio.ensure_future(hang_up.wait())
-    try:
-        await asyncio.wait([work, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            raise RequestError(ErrorCode.CANCELLED, "The caller left before the plan was made.")
-        return work.result()
-    finally:
-        leaving.cancel()
-        if not work.done():
-            work.cancel()
-            await asyncio.wait([work])
 
 
 def _make_check_error(code: ErrorCode, reason: str) -> WorkError:

@@ -1,6 +1,5 @@
 """The service of `/v1/plans`; a dry run and a task itself are planned alike, by `Planning`."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -26,7 +25,7 @@ from toolkit.engine.routing.estimates import (
     explain_unaffordable,
     sum_estimates,
 )
-from toolkit.planning.capability_graph import CapabilityGraph
+from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
@@ -112,15 +111,10 @@ class Plans:
         account_id: str,
         request: PlanCreate,
         view: PlannerView,
-        hang_up: asyncio.Event | None = None,
     ) -> PlanDraft:
-        """Plan an objective by rules.
-
-        Raises:
-            RequestError: `CANCELLED` if the caller left meanwhile, which `hang_up` tells.
-        """
+        """Plan an objective by keywords."""
         return await self._steps.plan_objective(
-            account_id, request.objective, request.constraints, view, hang_up
+            account_id, request.objective, request.constraints, view
         )
 
     async def complete(
@@ -173,7 +167,7 @@ class Plans:
                 "The plan cannot be run as it is.",
                 details=[Detail(f"plan.{fault.path}", fault.message) for fault in faults],
             )
-        graph = CapabilityGraph(view.capabilities, view.connected, view.providers)
+        graph = CapabilityIndex(view.capabilities, view.connected, view.providers)
         return PlanDraft(
             nodes=nodes,
             missing=tuple(graph.find_missing(by_name[node.capability] for node in nodes)),

@@ -4,12 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from toolkit.contract.tasks import Criteria, Review
-from toolkit.planning.capability_graph import CapabilityGraph
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, ReviewIssue
-from toolkit.plugins import Capability
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 CRITERION_WEIGHTS: dict[Criterion, float] = {
@@ -60,7 +58,7 @@ def find_issues(
     from toolkit.planning.review.objective_checks import check_deliverables, check_text_variety
     from toolkit.planning.review.picture_checks import check_variety
 
-    topic = _read_topic(objective, [item.capability for item in evidence])
+    topic = _read_topic(objective)
     issues: list[ReviewIssue] = []
     results = tuple(evidence)
     for item in evidence:
@@ -115,12 +113,11 @@ def _score_criterion(name: Criterion, issues: Sequence[ReviewIssue]) -> float:
     return round(max(0.0, 1.0 - max(lost.values(), default=0.0)), 3)
 
 
-def _read_topic(objective: str, capabilities: Sequence[Capability]) -> str:
+def _read_topic(objective: str) -> str:
+    from toolkit.planning.reading.capability_names import CapabilityNames
     from toolkit.planning.reading.reader import read_objective
 
-    unique = list({capability.id: capability for capability in capabilities}.values())
-    graph = CapabilityGraph(unique, frozenset(), {})
-    return read_objective(objective, graph.names).topic
+    return read_objective(objective, CapabilityNames()).topic
 
 
 def _choose_topic(item: Evidence, topic: str) -> str:
@@ -130,5 +127,5 @@ def _choose_topic(item: Evidence, topic: str) -> str:
         field = find_role_field(item.capability, role)
         told = given.get(field) if field is not None else None
         if isinstance(told, str):
-            return told if role == "topic" else _read_topic(told, [item.capability]) or topic
+            return told if role == "topic" else _read_topic(told) or topic
     return topic

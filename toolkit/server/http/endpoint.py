@@ -1,6 +1,5 @@
 """Operations over HTTP: a request is read, carried out and answered as the table says."""
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -18,7 +17,6 @@ from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
 from toolkit.server.errors import render_error
 from toolkit.server.handlers import count_records, dispatch, hold
 from toolkit.server.http.body import check_media_type, parse_body, read_bytes
-from toolkit.server.http.caller import watch_caller
 from toolkit.server.http.downloads import DownloadReader
 from toolkit.server.http.envelope import render_page, render_resource
 from toolkit.server.http.events import respond_events
@@ -120,15 +118,12 @@ class OperationResponder:
                 call = await self._make_call(operation, request, context, query, body)
                 accepted = await dispatch(call)
             return await self._answer_held(request, call, accepted.id, accepted)
-        if operation.ends_with_caller:
-            context = replace(context, hang_up=asyncio.Event())
         call = await self._make_call(operation, request, context, query, body)
         if operation.form == "events":
             return await respond_events(request, call)
         if operation.holds:
             return await self._answer_held(request, call, call.id)
-        async with watch_caller(request, context.hang_up):
-            result = await dispatch(call)
+        result = await dispatch(call)
         if operation.form == "bytes":
             return await self._downloads.respond(request, context, result)
         if operation.form == "page":
