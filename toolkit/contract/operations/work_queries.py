@@ -59,6 +59,12 @@ class WorkFilter:
 NO_FILTER: Final = WorkFilter()
 
 
+# Of each tag a part is no white space, by whichever of the readings of it that schemas and Python
+# have.
+_TAG_PART = r"[^,]*[^\s,\x1c-\x1f\x85][^,]*"
+_TAGS_PATTERN: Final = f"^{_TAG_PART}(,{_TAG_PART})*$"
+
+
 def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryParameter, ...]:
     """Make the parameters of a list of work.
 
@@ -85,7 +91,7 @@ def _make_parameters(statuses: tuple[str, ...], of_nodes: str) -> tuple[QueryPar
         QueryParameter(
             "tag",
             "only that with this tag; with all of several, by commas",
-            {**limits, "maxLength": MAX_TAGS * (MAX_TAG_LENGTH + 1)},
+            {**limits, "maxLength": MAX_TAGS * (MAX_TAG_LENGTH + 1), "pattern": _TAGS_PATTERN},
         ),
         QueryParameter(
             "since",
