@@ -1,13 +1,12 @@
 """A server of OpenAI's chat wire that bills by its own books, priced by a third party's table."""
 
-import json
-import threading
 from dataclasses import dataclass, field
 from decimal import Decimal
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
 from genai_prices import Usage, calc_price
+
+from tests.support.loopback_server import JsonHandler, LoopbackServer
 
 # OpenAI's price list: what each service tier takes of the standard price.
 TIER_SHARES = {"default": Decimal(1), "flex": Decimal("0.5"), "priority": Decimal(2)}
@@ -47,7 +46,7 @@ class BillingServer:
     asked: list[dict[str, Any]] = field(default_factory=list)
     answered: list[dict[str, Any]] = field(default_factory=list)
     url: str = ""
-    _server: ThreadingHTTPServer | None = None
+    _server: LoopbackServer | None = None
 
     @property
     def paid(self) -> Decimal:
@@ -86,35 +85,19 @@ class BillingServer:
         """Begin to serve."""
         books = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+        class Handler(JsonHandler):
+            def answer_get(self) -> None:
+                self.send_json(200, {"data": [{"id": "gpt-6-luna"}]})
 
-            def do_GET(self) -> None:
-                self._send(200, {"data": [{"id": "gpt-6-luna"}]})
+            def answer_post(self) -> None:
+                body = self.read_json()
+                self.send_json(*books.answer(body))
 
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-                self._send(*books.answer(body))
-
-            def _send(self, status: int, body: object) -> None:
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        serve = {"poll_interval": 0.01}
-        threading.Thread(target=self._server.serve_forever, kwargs=serve, daemon=True).start()
+        self._server = LoopbackServer(Handler)
+        self.url = self._server.url
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop serving."""
         assert self._server is not None
-        self._server.shutdown()
-        self._server.server_close()
+        self._server.close()

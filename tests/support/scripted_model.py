@@ -4,9 +4,9 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.loopback_server import JsonHandler, LoopbackServer
 from tests.support.timing import PATIENCE_S
 
 MODEL = "scripted-1"
@@ -38,7 +38,7 @@ def get_kind(body: dict[str, Any]) -> str:
     return "verdict" if '"issues"' in wanted or '"findings"' in wanted else "text"
 
 
-class ScriptedModel:
+class ScriptedModel(LoopbackServer):
     """The server; `asked` are the bodies that it was sent, in order, by their kind.
 
     An answer that was scripted is given once, to a request of its kind. After the last of them, a
@@ -51,28 +51,26 @@ class ScriptedModel:
         self._closing = threading.Event()
         model = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
+        class Handler(JsonHandler):
+            def answer_get(self) -> None:
                 """List the one model."""
-                self._send(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+                self.send_json(200, {"object": "list", "data": [{"id": MODEL, "object": "model"}]})
 
-            def do_POST(self) -> None:
+            def answer_post(self) -> None:
                 """Answer a chat, whole or as a stream."""
-                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                body = self.read_json()
                 say = model.take_answer(body)
                 if say.hangs:
                     model.wait_for_close()
                     self.close_connection = True
                 elif say.status != 200:
-                    self._send(say.status, {"error": {"message": "It is out of order."}})
+                    self.send_json(say.status, {"error": {"message": "It is out of order."}})
                 elif body.get("stream"):
                     self._stream(say)
                 else:
                     message = {"role": "assistant", "content": say.text}
                     choice = {"index": 0, "message": message, "finish_reason": say.finish}
-                    self._send(200, {**_HEAD, "choices": [choice], "usage": _USAGE})
+                    self.send_json(200, {**_HEAD, "choices": [choice], "usage": _USAGE})
 
             def _stream(self, say: Say) -> None:
                 delta = {"role": "assistant", "content": say.text}
@@ -84,27 +82,9 @@ class ScriptedModel:
                 chunks.append({**_HEAD, "choices": [], "usage": _USAGE})
                 events = [f"data: {json.dumps(one)}\n\n" for one in chunks]
                 content = "".join([*events, "data: [DONE]\n\n"]).encode()
-                self._send_bytes(200, content, "text/event-stream")
+                self.send_content(200, content, "text/event-stream")
 
-            def _send(self, status: int, body: object) -> None:
-                self._send_bytes(status, json.dumps(body).encode(), "application/json")
-
-            def _send_bytes(self, status: int, content: bytes, media_type: str) -> None:
-                self.send_response(status)
-                self.send_header("content-type", media_type)
-                self.send_header("content-length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_: object) -> None:
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        )
-        self._thread.start()
+        super().__init__(Handler)
 
     def script(self, *plans: Say | str, verdicts: Sequence[Say | str] = ()) -> None:
         """Have the next answers be these, and forget what was asked."""
@@ -131,9 +111,7 @@ class ScriptedModel:
     def close(self) -> None:
         """Stop serving."""
         self._closing.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().close()
 
 
 _HEAD: dict[str, Any] = {

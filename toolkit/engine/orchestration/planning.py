@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from toolkit.contract.choices import PlannerChoice
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, build_id_pattern
+from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD, format_usd, to_wire_usd
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.contract.plans import Missing, Plan, PlanCreate
@@ -41,7 +43,7 @@ from toolkit.store import RUN_LIST, AccountScope, Lease
 
 MAX_NAMED_ARTIFACTS = 20
 MAX_VOICES = 10
-_ARTIFACT_ID = re.compile(r"art_[0-7][0-9a-hjkmnp-tv-z]{25}")
+_ARTIFACT_ID = re.compile(build_id_pattern(Prefix.ARTIFACT).strip("^$"))
 KEYWORDS_ASKED = "`rules` was asked for, which plans by keywords."
 KEYWORDS_IN_SANDBOX = "In the sandbox, `auto` plans by keywords."
 
@@ -73,9 +75,7 @@ class Planning:
         """
         await self._plans.check(context.account_id, request)
         await self._core.quotas.check_storage(context.account_id, 1)
-        options = choose_call_options(
-            self._core.settings.planning, request.constraints.optimize_for
-        )
+        options = self._choose_options(request)
         limit = request.constraints.max_cost_usd
         calls = RunModelCalls(self._single_jobs, context, limit, options)
         plan = await self._plan(context.account_id, request, calls)
@@ -88,9 +88,7 @@ class Planning:
         request = await self.build_request(lease.account_id, task)
         if request.plan is not None:
             return await self._plans.make(lease.account_id, request)
-        options = choose_call_options(
-            self._core.settings.planning, request.constraints.optimize_for
-        )
+        options = self._choose_options(request)
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
         said = task.answers[-1].answer if task.answers else None
         return await self._plan(lease.account_id, request, calls, reworded=said)
@@ -116,6 +114,9 @@ class Planning:
         wanted = request.constraints.planner or self._core.settings.planner
         return "rules" if wanted == "auto" and self._core.settings.sandbox else wanted
 
+    def _choose_options(self, request: PlanCreate) -> Options:
+        return choose_call_options(self._core.settings.planning, request.constraints.optimize_for)
+
     async def is_by_model(self, account_id: str, request: PlanCreate) -> bool:
         """Tell whether a language model is asked for the plan of an objective."""
         choice = self.choose_planner(request)
@@ -123,9 +124,7 @@ class Planning:
 
     async def _can_ask(self, account_id: str, request: PlanCreate) -> bool:
         """Tell whether the account has a connection to a language model that plans."""
-        options = choose_call_options(
-            self._core.settings.planning, request.constraints.optimize_for
-        )
+        options = self._choose_options(request)
         pool = await self._core.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
         return is_servable(ASKED_CAPABILITY, options, pool)
 

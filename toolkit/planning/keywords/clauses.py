@@ -29,21 +29,18 @@ class Wish:
         kind: `text`, `image`, `speech`, `card`, `research` or `clone`.
         start, end: the place of its words in the objective.
         act: what is to be done, such as `rework`; empty if only the thing is named.
-        thing: the word that names the thing.
         literals: the quoted words that stand in its clause, each with the word before it.
         artifacts: the ids of the artifacts that stand in it.
         count: how many are asked for.
         topic: the words that say what it is about, if it has any.
         refers: whether it points at what was asked for before, such as by "it".
         joined: the meaning of the word that joins it to the wish before it.
-        is_shown: whether it is handed over.
     """
 
     kind: str
     start: int
     end: int
     act: str = ""
-    thing: str = ""
     literals: list[tuple[str, str]] = field(default_factory=list)
     artifacts: list[str] = field(default_factory=list)
     count: int = 1
@@ -52,11 +49,9 @@ class Wish:
     joined: str = ""
     is_each: bool = False
     is_measure: bool = False
-    is_plural: bool = False
     has_article: bool = False
     asks: bool = False
     lists: bool = False
-    is_shown: bool = True
 
 
 @dataclass
@@ -157,8 +152,10 @@ class _ClauseReader:
                 joint = "" if sentence[i + 1].has("thing") else joint  # "from this text"
             current = clauses[-1][1]
             if joint and any(not t.has("mark", "polite") for t in current):
-                find = self._opens_last if self._verb_last else self._opens
-                opened = find(sentence, i + 1, joint)
+                if self._verb_last:
+                    opened = self._opens_last(sentence, i + 1)
+                else:
+                    opened = self._opens(sentence, i + 1, joint)
                 refers = any(t.has("refer") for t in sentence[i + 1 : i + LOOK_AHEAD])
                 if opened == "thing:text" and has_topic and joint != "with" and not refers:
                     self.reading.unplaced.append((term.start, term.end))
@@ -181,8 +178,8 @@ class _ClauseReader:
             return "comma" if term.text in _COMMAS else ""
         return next((name for name in ("then", "and", "with") if term.has(name)), "")
 
-    def _opens_last(self, sentence: Sequence[Term], i: int, _joint: str) -> str:
-        """Tell the same where the verb comes last: what is before the joint must have ended."""
+    def _opens_last(self, sentence: Sequence[Term], i: int) -> str:
+        """Tell the same if the verb comes last: what is before the joint must have ended."""
         near = sentence[max(0, i - LOOK_AHEAD) : i - 1]
         before = [t for t in near if not t.has("mark", "polite")]
         if not before or not before[-1].has("act", "make", "thing", "not", "missing"):
@@ -312,7 +309,7 @@ class _ClauseReader:
                 if self._label_card(clause, i):
                     return True
                 if self._verb_last:
-                    return _ends_known(clause) and self._add_thing(clause, i, joint, True)
+                    return _ends_known(clause) and self._add_thing(clause, i, joint)
                 if term.has("missing") and not article:
                     self.reading.missing.append(term["missing"])
                     return True
@@ -324,7 +321,7 @@ class _ClauseReader:
                 if not (article or made or lead) and _is_verb(clause, i):
                     return False
                 limit = MAX_LEAD if article or made else MAX_BARE_LEAD
-                return lead <= limit and self._add_thing(clause, i, joint, article or made)
+                return lead <= limit and self._add_thing(clause, i, joint)
             if term.has("make") and not article and not lead:
                 made = True
             elif term.has("article", "number", "numbers"):
@@ -463,7 +460,7 @@ class _ClauseReader:
             self.reading.wishes.append(Wish("speech", start, end, "speak", literals=literals))
         return True
 
-    def _add_thing(self, clause: Sequence[Term], i: int, joint: str, _asked: bool) -> bool:
+    def _add_thing(self, clause: Sequence[Term], i: int, joint: str) -> bool:
         head = self._find_object(clause, i)
         head = i if head is None else head
         kind = clause[head]["thing"]
@@ -507,7 +504,6 @@ class _ClauseReader:
         numbers = [_read_number(t) for t in before if t.has("number", "numbers")]
         wish = Wish(
             kind, self._find_start(clause), clause[-1].end, act,
-            thing="" if head is None else clause[head].text,
             literals=[*self.reading.literals, *_list_literals(clause)],
             artifacts=[t.text for t in clause if t.has("artifact")],
             count=max([n for n in numbers if n], default=1),
@@ -520,7 +516,6 @@ class _ClauseReader:
             lists=sum(t.has("mark") and t.text in _COMMAS for t in rest) >= 2,
             asks=any(t.has("ask") and not t.has("about") for t in rest),
             has_article=any(t.has("article", "number", "numbers") for t in before),
-            is_plural=head is not None and clause[head].text.endswith("s"),
         )  # fmt: skip
         self.reading.literals = []
         if act != "research":

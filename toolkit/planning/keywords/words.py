@@ -15,7 +15,6 @@ from typing import Any
 
 CODES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
 UNSPACED = frozenset({"ja", "zh"})
-THINGS = ("text", "image", "speech", "card", "research", "clone")
 MAX_TAIL = 5  # letters after the stem of a word
 MAX_TELLING = 600  # characters by which the language is told
 MIN_COMPOUND = 4  # letters of the last part of a compound
