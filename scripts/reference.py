@@ -23,19 +23,28 @@ from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.planning.review.card_checks import CARD_CHECKS
+from toolkit.planning.review.deliverable_checks import (
+    check_deliverables,
+    check_media,
+    check_text_variety,
+)
+from toolkit.planning.review.expectation_checks import EXPECTATION_CHECKS
 from toolkit.planning.review.node_checks import check_shape
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
-from toolkit.planning.review.texts.checks import TEXT_CHECKS
+from toolkit.planning.review.text_checks import TEXT_CHECKS
+from toolkit.planning.review.text_hints import TEXT_HINTS
 from toolkit.review_thresholds import ReviewThresholds
 from toolkit.server.openapi.document import build_openapi
 from toolkit.settings import Settings, Timeouts, VendorSettings
 
 PAGES = Path(__file__).parent.parent / "docs" / "reference"
 CHECKS = {
-    "Any result": (check_shape,),
-    "Texts": TEXT_CHECKS,
+    "Any result": (check_shape, check_deliverables, check_media, check_text_variety),
+    "What a plan expects": EXPECTATION_CHECKS,
+    "Texts, for certain": TEXT_CHECKS,
+    "Texts, as hints to the judge": TEXT_HINTS,
     "Research": RESEARCH_CHECKS,
     "Sounds": SOUND_CHECKS,
     "Pictures": PICTURE_CHECKS,

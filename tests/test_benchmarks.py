@@ -335,7 +335,11 @@ def test_review(capsys: pytest.CaptureFixture[str]) -> None:
     review.main(["--kind", "research", "--split", "work"])
     out = capsys.readouterr().out
     told = {json.loads(line)["figure"] for line in out.splitlines() if line.startswith("{")}
-    assert {"review.all.spoiled_passed", "review.all.good_failed", "review.research.time"} <= told
+    assert {
+        "review.hard.spoiled_passed",
+        "review.judge.good_failed",
+        "review.research.time",
+    } <= told
     assert "| research |" in out
     assert "| disambiguation page |" in out
 
@@ -343,7 +347,9 @@ def test_review(capsys: pytest.CaptureFixture[str]) -> None:
 def test_review_shows_no_line_that_it_tells_figures_of(capsys: pytest.CaptureFixture[str]) -> None:
     """Given that failures are asked for, then those of the half to work on are all there is."""
     lines = [*review.read_lines("work", ["research"]), *review.read_lines("report", ["research"])]
-    failed = [replace(one, passed=bool(one.damage)) for one in review.review_lines(lines)]
+    failed = [
+        replace(one, passes={"checks": bool(one.damage)}) for one in review.review_lines(lines)
+    ]
     review.show_failures(failed)
     shown = capsys.readouterr().err
     assert not [one.id for one in failed if one.split == "report" and one.id in shown]

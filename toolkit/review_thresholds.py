@@ -21,7 +21,6 @@ class SoundThresholds(BaseModel):
         min_level_change_db: the least that loudness changes; a tune has 1, speech 2.5 to 10.
         clipped_peak: the highest value from which on clipping is looked for.
         max_clipped_share: the most that may be as high as that; speech has 0.02.
-        max_channel_gap_db: how much quieter one channel may be.
         min_repeated_s: the least that has to be heard for repeats to be told.
         cut_end_share: the share of the usual time that what ends at full loudness has to take.
     """
@@ -38,7 +37,6 @@ class SoundThresholds(BaseModel):
     min_level_change_db: float = Field(default=1.7, ge=0)
     clipped_peak: Share = 0.9
     max_clipped_share: Share = 0.05
-    max_channel_gap_db: float = Field(default=35.0, ge=0)
     min_repeated_s: float = Field(default=1.5, ge=0)
     cut_end_share: float = Field(default=0.7, ge=0)
 
@@ -55,7 +53,6 @@ class PictureThresholds(BaseModel):
         min_finest_detail: the least that the sharpest places lose when it is made half as large.
         min_turns: how often it has to turn from light to dark for detail to be missed.
         min_detailed_contrast: the contrast from which on detail is missed.
-        min_checkers: how many squares of two colours are no chess board any more.
         max_same_bits: by how many of 192 bits the fingerprints of equal pictures differ at most.
     """
 
@@ -69,7 +66,6 @@ class PictureThresholds(BaseModel):
     min_finest_detail: float = Field(default=2.5, ge=0)
     min_turns: float = Field(default=1.8, ge=0)
     min_detailed_contrast: float = Field(default=30.0, ge=0)
-    min_checkers: int = Field(default=100, ge=1)
     max_same_bits: int = Field(default=4, ge=0)
 
 
@@ -109,44 +105,20 @@ class TextThresholds(BaseModel):
     """The thresholds of the checks of texts; shares are from 0 to 1.
 
     Attributes:
-        script_share: the least share of letters in the script of the language that is asked for.
         foreign_share: the most of a text that may be sentences in other languages.
-        length_slack: how far a number of words may be from what was asked for.
-        limit_slack: the same for a limit, such as "at most 100 words".
-        parts_slack: the same for numbers of sentences and paragraphs.
-        one_line_words: the most words of a slogan or a headline.
         repeated_share: the most of a text that may have stood in it before.
-        repeated_share_of_verse: the same for what has a refrain.
-        packed_share: the least that a text may be packed to; less says nothing new.
         echo_share: the share of a brief that a text repeats to be an echo of it.
-        old_share: the share of a text's words in its brief from which on it says nothing else.
-        said_share: the share of a brief's words that a text of nothing else has to be an echo.
-        heading_characters: texts shorter than that need no headings.
         hidden_share: the most of a text that may be signs that are not seen.
-        material_share: the least share of a text's words that stand in its material.
-        topic_terms: words of a text, that has to name its topic by one of them.
-        min_facts: the names and numbers of a brief of which a text has one at least.
+        short_characters: in texts shorter than that, one garbled letter is too many.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    script_share: Share = 0.3
     foreign_share: Share = 0.3
-    length_slack: Share = 0.4
-    limit_slack: Share = 0.1
-    parts_slack: Share = 0.34
-    one_line_words: int = Field(default=30, ge=1)
-    repeated_share: Share = 0.25
-    repeated_share_of_verse: Share = 0.55
-    packed_share: Share = 0.15
+    repeated_share: Share = 0.3
     echo_share: Share = 0.6
-    old_share: Share = 0.8
-    said_share: Share = 0.8
-    heading_characters: int = Field(default=600, ge=0)
     hidden_share: Share = 0.02
-    material_share: Share = 0.15
-    topic_terms: int = Field(default=30, ge=1)
-    min_facts: int = Field(default=3, ge=1)
+    short_characters: int = Field(default=400, ge=0)
 
 
 class ResearchThresholds(BaseModel):
@@ -170,7 +142,6 @@ class ReviewThresholds(BaseModel):
 
     Attributes:
         pass_score: the least score that passes where nothing blocks.
-        judge_margin: so near to `pass_score`, one answer of the judge does not decide.
         text: of the checks of texts.
         sound: of the checks of sounds.
         picture: of the checks of pictures.
@@ -181,8 +152,6 @@ class ReviewThresholds(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pass_score: Share = 0.6
-    # One major finding alone, or two minor ones.
-    judge_margin: Share = 0.15
     text: TextThresholds = TextThresholds()
     sound: SoundThresholds = SoundThresholds()
     picture: PictureThresholds = PictureThresholds()

@@ -306,7 +306,7 @@ class Settings(BaseSettings):
     )
     planning: ModelUse = Field(default=ModelUse(), description="of the language model that plans")
     judging: ModelUse = Field(
-        default=ModelUse(max_tokens=1_500),
+        default=ModelUse(max_tokens=400),
         description="of the language model that judges; its provider is the planner's by default",
     )
     max_nodes: int = Field(default=1_000, ge=1)

@@ -189,3 +189,34 @@ def test_what_differs_is_told_apart() -> None:
 
 def _openai() -> Any:
     return load_vendors()["openai"]
+
+
+def test_planning_is_measured(tmp_path: Path) -> None:
+    """Given `--planning`, then a model plans so many objectives, and the report on it is saved."""
+    done = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "1")
+    assert done.exit_code == 0, done.output
+    report = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
+    assert [one["calls"] > 0 for one in report["results"]] == [True] * 4
+    assert 0 < report["cost_usd"] <= 1
+    assert report["cost_usd"] == pytest.approx(sum(one["cost_usd"] for one in report["results"]))
+    exact = sum(one["result"] == "exact" for one in report["results"])
+    assert f"{exact} of 4 plans exact" in done.stdout
+    assert report["model"] in done.stdout
+
+
+def test_planning_stops_at_its_budget(tmp_path: Path) -> None:
+    """Given a budget below the bound of one call, then nothing is asked, and it says why."""
+    done = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "0.000001")
+    assert done.exit_code == 1
+    report = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
+    assert (len(report["results"]), report["cost_usd"]) == (1, 0)
+    assert report["results"][0]["result"] == "not asked"
+    assert "does not cover" in report["results"][0]["error"]
+
+
+def test_planning_asks_nobody_without_live(own: ModelServer) -> None:
+    """Given no `--live`, then the objectives are shown, and the same seed shows the same."""
+    done = invoke("--planning", "3")
+    assert len(done.stdout.splitlines()) == 4
+    assert invoke("--planning", "3").stdout == done.stdout
+    assert own.asked == []

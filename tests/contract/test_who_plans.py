@@ -63,7 +63,8 @@ def door(
         settings = Settings(
             data_dir=tmp_path_factory.mktemp("who"), vendors={"openai": vendor}, retries=0,
             connection_test_s=0, breaker_failures=1_000_000,
-            planning=ModelUse(deadline_s=2.0, max_tokens=1_000), **SETTINGS,
+            planning=ModelUse(deadline_s=2.0, max_tokens=1_000),
+            judging=ModelUse(deadline_s=2.0, max_tokens=400), **SETTINGS,
         )  # fmt: skip
         with open_door(request.param, settings) as opened:
             yield opened

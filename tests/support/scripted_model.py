@@ -35,7 +35,7 @@ def get_kind(body: dict[str, Any]) -> str:
     wanted = json.dumps(body.get("response_format") or {})
     if '"deliverables"' in wanted:
         return "plan"
-    return "verdict" if '"issues"' in wanted or '"findings"' in wanted else "text"
+    return "verdict" if '"findings"' in wanted else "text"
 
 
 class ScriptedModel(LoopbackServer):
@@ -86,9 +86,14 @@ class ScriptedModel(LoopbackServer):
 
         super().__init__(Handler)
 
-    def script(self, *plans: Say | str, verdicts: Sequence[Say | str] = ()) -> None:
+    def script(
+        self,
+        *plans: Say | str,
+        verdicts: Sequence[Say | str] = (),
+        texts: Sequence[Say | str] = (),
+    ) -> None:
         """Have the next answers be these, and forget what was asked."""
-        for kind, answers in (("plan", plans), ("verdict", verdicts), ("text", ())):
+        for kind, answers in (("plan", plans), ("verdict", verdicts), ("text", texts)):
             self._scripts[kind] = [Say(one) if isinstance(one, str) else one for one in answers]
             self.asked[kind] = []
 
@@ -100,7 +105,7 @@ class ScriptedModel(LoopbackServer):
             return self._scripts[kind].pop(0)
         return {
             "plan": Say("I would rather not."),
-            "verdict": Say('{"issues": []}'),
+            "verdict": Say('{"findings": []}'),
             "text": Say(PLAIN_TEXT),
         }[kind]
 

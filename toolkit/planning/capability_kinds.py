@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from toolkit.contract.base import JsonObject
 from toolkit.plugins import Capability
 
 _ROLES = ("topic", "objective", "text", "prompt", "title")
@@ -68,6 +70,22 @@ def find_role_field(capability: Capability, role: str) -> str | None:
     """Return the field of a capability that has a role, if there is one."""
     fields = capability.input_model.model_fields.items()
     return next((name for name, info in fields if get_field_role(name, info) == role), None)
+
+
+def find_instructed_field(capability: Capability) -> str | None:
+    """Find the field that says what to make, to which words can be added."""
+    return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
+
+
+def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:
+    """Tell whether an input field has a value that the capability's schema accepts."""
+    if name not in capability.input_model.model_fields:
+        return False
+    try:
+        capability.input_model.model_validate(given, strict=True)
+    except ValidationError as error:
+        return all(not e["loc"] or e["loc"][0] != name for e in error.errors(include_url=False))
+    return True
 
 
 def is_caller_supplied(name: str, info: FieldInfo) -> bool:

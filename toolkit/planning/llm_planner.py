@@ -1,7 +1,7 @@
-"""The planner by language model, its pure part: what a model is asked; the engine asks.
+"""The planner by language model, its pure part: the prompt and the schema; the engine asks it.
 
-What it may use is data, the objective is fenced, and of the reply only ids of the catalogue, inputs
-that their schemas take, and edges come into a plan: no provider, address, secret or budget.
+The catalogue is data, the objective is fenced, and a plan takes from the reply only ids of the
+catalogue, valid inputs, and edges: no provider, address, secret or budget.
 """
 
 import json
@@ -19,8 +19,8 @@ from toolkit.plugins import Capability
 from toolkit.plugins.fencing import fence, fence_text
 
 MAX_TRIES: Final = 3  # the first answer, and at most two repairs
-MAX_ANSWER_TOKENS: Final = 16_384  # what `llm.generate` allows
-# In characters; with what stands around them, `llm.generate` takes them.
+MAX_ANSWER_TOKENS: Final = 16_384  # the limit of `llm.generate`
+# In characters; `llm.generate` takes parts of this length with the rest of the prompt.
 MAX_CATALOGUE: Final = 9_000
 MAX_FAULT_LIST: Final = 4_000
 MAX_SHOWN_REPLY: Final = 4_000
@@ -78,7 +78,7 @@ _NUMBER: JsonObject = {"type": "number"}
 
 @dataclass(frozen=True, slots=True)
 class FailedTry:
-    """An answer that was no plan, and everything that was wrong with it."""
+    """An answer that was no plan, and all its faults."""
 
     text: str
     faults: Sequence[Detail]
@@ -86,14 +86,14 @@ class FailedTry:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is asked to plan.
+    """The request to a model for a plan.
 
     Attributes:
-        objective: what is wanted.
-        capabilities: those that may be planned with.
-        connected: the ids of those that could run now.
-        artifacts: the media types of those that the objective names, by their ids.
-        voices: the account's own voices, by what it called them.
+        objective: the person's objective.
+        capabilities: the capabilities that a plan may use.
+        connected: the ids of the capabilities that could run now.
+        artifacts: the media types of the artifacts that the objective names, by artifact id.
+        voices: the ids of the account's own voices, by name.
     """
 
     objective: str
@@ -106,26 +106,26 @@ class ModelRequest:
 def build_planner_input(
     request: ModelRequest, failed: Sequence[FailedTry] = (), max_tokens: int = 2_048
 ) -> JsonObject:
-    """Build the input of `llm.generate` that asks for a plan; of equal arguments, an equal one.
+    """Build the input of `llm.generate` that asks for a plan; it is the same for equal arguments.
 
     Args:
-        request: what is to be planned.
-        failed: the answers so far, which the model is to repair.
-        max_tokens: the most that the answer may have, reasoning included.
+        request: the objective, with the capabilities to plan with.
+        failed: the answers so far, for the model to repair.
+        max_tokens: maximum length of the answer, reasoning included.
     """
     lines = _describe_plannable(request.capabilities, request.connected)
-    shown = [one for one in list_plannable(request.capabilities) if one.id in lines]
+    offered = [c for c in list_plannable(request.capabilities) if c.id in lines]
     parts = [_INSTRUCTIONS, "Catalogue:", *lines.values(), "", *_write_examples(frozenset(lines))]
     return {
         "system": "\n".join(parts),
         "objective": _write_request(request, failed),
         "max_tokens": max_tokens,
-        "output_schema": build_reply_schema(shown),
+        "output_schema": build_reply_schema(offered),
     }
 
 
 def list_plannable(capabilities: Sequence[Capability]) -> list[Capability]:
-    """List the capabilities that a model is offered: those that are here, each by one name."""
+    """List the capabilities to offer to a model: each that is available, under one name."""
     ids = {capability.id for capability in capabilities}
     return [c for c in capabilities if c.status == "available" and c.alias_of not in ids]
 
@@ -133,15 +133,15 @@ def list_plannable(capabilities: Sequence[Capability]) -> list[Capability]:
 def build_reply_schema(capabilities: Sequence[Capability]) -> JsonObject:
     """Build the schema of the reply.
 
-    It keeps to what the strict modes of OpenAI, Anthropic and Google have in common: closed
+    It has only the features that the strict modes of OpenAI, Anthropic and Google share: closed
     objects, all of whose members are required, and no limits. So an input is a list of fields with
-    values, each of the type that its field has.
+    values, each of its field's type.
     """
     if len(capabilities) <= MAX_TYPED_CAPABILITIES:
-        kinds = [_build_node_schema([one.id], _build_field_schemas(one)) for one in capabilities]
+        kinds = [_build_node_schema([c.id], _build_field_schemas(c)) for c in capabilities]
     else:
         untyped = [_close_object(field=_TEXT, value=_TEXT)]
-        kinds = [_build_node_schema([one.id for one in capabilities], untyped)]
+        kinds = [_build_node_schema([c.id for c in capabilities], untyped)]
     reply = _close_object(
         nodes=_list_of(kinds),
         deliverables=_list_of([_TEXT]),
@@ -153,11 +153,11 @@ def build_reply_schema(capabilities: Sequence[Capability]) -> JsonObject:
 
 def _build_expect_schema() -> JsonObject:
     amount: JsonObject = {"type": "string", "enum": list(AMOUNTS)}
-    named: JsonObject = {"type": "string", "enum": ["language", "format"]}
+    property_name: JsonObject = {"type": "string", "enum": ["language", "format"]}
     return _list_of(
         [
             _close_object(measure=amount, least=_NUMBER, most=_NUMBER),
-            _close_object(measure=named, value=_TEXT),
+            _close_object(measure=property_name, value=_TEXT),
         ]
     )
 
@@ -188,7 +188,7 @@ def _build_field_schemas(capability: Capability) -> list[JsonObject]:
 
 
 def _find_strict_type(part: Mapping[str, Any]) -> JsonObject:
-    """Find the type of a field in a strict schema; what has none there is written as JSON text."""
+    """Find the type of a field in a strict schema; a value of any other type is JSON text."""
     ways = [way for way in part.get("anyOf", [part]) if way.get("type") != "null"]
     way = ways[0] if len(ways) == 1 else {}
     kind = way.get("type")
@@ -216,17 +216,17 @@ def _close_object(**members: JsonObject) -> JsonObject:
 
 @cache
 def load_examples() -> tuple[dict[str, Any], ...]:
-    """Load the examples of the prompt: an `objective`, its `plan` and what that `uses` each."""
+    """Load the prompt's examples: each `objective` with its `plan` and the ids that it `uses`."""
     text = resources.files("toolkit.planning").joinpath("plan_examples.jsonl").read_text("utf-8")
     return tuple(json.loads(line) for line in text.splitlines())
 
 
 def _write_examples(offered: frozenset[str]) -> list[str]:
-    """Write the examples that use no capability but those that are offered."""
+    """Write the examples that use only capabilities that are offered."""
     return [
-        f"Example. {one['objective']}\n{json.dumps(one['plan'], ensure_ascii=False)}"
-        for one in load_examples()
-        if all(name in offered for name in one["uses"])
+        f"Example. {example['objective']}\n{json.dumps(example['plan'], ensure_ascii=False)}"
+        for example in load_examples()
+        if all(name in offered for name in example["uses"])
     ]
 
 
@@ -237,8 +237,8 @@ def _describe_plannable(
     lines: dict[str, str] = {}
     for is_full in (True, False):
         lines = {
-            one.id: json.dumps(describe_capability(one, one.id in connected, is_full=is_full))
-            for one in list_plannable(capabilities)
+            c.id: json.dumps(describe_capability(c, c.id in connected, is_full=is_full))
+            for c in list_plannable(capabilities)
         }
         if _measure_lines(lines) <= MAX_CATALOGUE:
             return lines
@@ -254,7 +254,7 @@ def _measure_lines(lines: Mapping[str, str]) -> int:
 def describe_capability(
     capability: Capability, is_connected: bool, *, is_full: bool = True
 ) -> JsonObject:
-    """Describe a capability as data: what it does, takes, makes and requires."""
+    """Describe a capability as data: its purpose, media, required fields and connection."""
     schema: dict[str, Any] = capability.input_model.model_json_schema()
     described: JsonObject = {
         "id": capability.id,
@@ -265,38 +265,38 @@ def describe_capability(
         "connected": is_connected,
     }
     if is_full:
-        shown = {**schema.get("properties", {})}
-        described["fields"] = {name: _shorten_schema(one, schema) for name, one in shown.items()}
+        fields = {**schema.get("properties", {})}
+        described["fields"] = {name: _shorten_schema(part, schema) for name, part in fields.items()}
     return described
 
 
 def _shorten_schema(part: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Leave of a field's schema what a value has to keep to."""
+    """Shorten a field's schema to the rules for its value."""
     reference = str(part.get("$ref", "")).rpartition("/")[2]
     target = root.get("$defs", {}).get(reference, {}) if reference else {}
-    kept = {key: value for key, value in {**target, **part}.items() if key in _SCHEMA_WORDS}
-    if kept.get("default") in (None, "", []):
-        kept.pop("default", None)
-    return kept
+    short = {key: value for key, value in {**target, **part}.items() if key in _SCHEMA_WORDS}
+    if short.get("default") in (None, "", []):
+        short.pop("default", None)
+    return short
 
 
 def _write_request(request: ModelRequest, failed: Sequence[FailedTry]) -> str:
-    """Write what the model is told to do: plan, or repair what it answered last."""
+    """Write the task of the model: to plan, or to repair its last answer."""
     _, objective = fence(request.objective, "objective")
     parts = [f"Plan this objective:\n{objective}"]
     if request.artifacts:
-        kinds = ", ".join(f"{one} is {kind}" for one, kind in request.artifacts.items())
+        kinds = ", ".join(f"{name} is {kind}" for name, kind in request.artifacts.items())
         parts.append(f"Its artifacts: {kinds}.")
     if request.voices:
         parts.append(f"Voices of this account, by name: {json.dumps(dict(request.voices))}.")
     if failed:
         last = failed[-1]
-        rule, shown = fence_text(last.text[:MAX_SHOWN_REPLY])
+        rule, reply = fence_text(last.text[:MAX_SHOWN_REPLY])
         parts.append(
             f"This is try {len(failed) + 1} of {MAX_TRIES}: your last answer cannot be used. Answer"
             f" with the whole plan, without these faults:\n{_list_faults(last.faults)}"
         )
-        parts.append(f"That answer was:\n{shown}\n{rule}")
+        parts.append(f"That answer was:\n{reply}\n{rule}")
     return "\n\n".join(parts)
 
 

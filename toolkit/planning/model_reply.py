@@ -1,8 +1,8 @@
-"""Replies of a language model that was asked for a plan: read, and all that is wrong found.
+"""Replies of a language model to a request for a plan: the plan in a reply, and all its faults.
 
 Models have habits: null in fields they leave out, numbers as text, words around the JSON, quotes
-that they tidy up. None of these changes the plan, so none of them is a fault. A fault is what a
-plan cannot be run with, and costs another call.
+that they tidy up. None of these changes the plan, so none of them is a fault. A plan with a fault
+cannot run, so a fault costs another call.
 """
 
 import json
@@ -25,7 +25,7 @@ from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.planning.quotes import QuotedText
 from toolkit.plugins import Capability
 
-# What a body of `POST /v1/workflows` may hold, and less.
+# The limits of a body of `POST /v1/workflows`, and lower limits.
 MAX_REPLY_CHARACTERS = 200_000
 MAX_DEPTH = 32
 MAX_MEMBERS = 500
@@ -38,7 +38,7 @@ MAX_GAP_NAME = 64
 MAX_FALSE_STARTS = 64
 PLAN_KEYS = frozenset(("nodes", "deliverables", "missing", "question"))
 
-Json: TypeAlias = Any  # a value of a reply, of which nothing is known yet
+Json: TypeAlias = Any  # a value of a reply, not validated yet
 _UNWRITABLE = re.compile("[\x00\ud800-\udfff]")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _PLACE = re.compile(r"nodes\.(\d+)(?:\.|$)")
@@ -61,11 +61,11 @@ class PlanReply:
     """A reply as it was read.
 
     Attributes:
-        nodes: its nodes, without an order.
-        quotes: the words that each node serves, or none.
-        deliverables: the ids of the nodes that were asked for, the main one first.
-        gaps: what nothing here can do.
-        question: what the person has to be asked; empty if nothing has.
+        nodes: its nodes, in the order of the reply.
+        quotes: the words of the objective that each node serves; may be empty.
+        deliverables: the ids of the requested nodes, the main deliverable first.
+        gaps: the parts of the objective that no capability can do.
+        question: the question to the person; empty if there is no question.
     """
 
     nodes: Sequence[PlanNode]
@@ -77,20 +77,20 @@ class PlanReply:
 
 @dataclass(frozen=True, slots=True)
 class ReadPlan:
-    """A plan as it was read from a reply, and all that is wrong with it."""
+    """A plan as it was read from a reply, and all its faults."""
 
     draft: PlanDraft
     faults: list[Detail]
 
 
 def read_plan_reply(text: str, objective: str, view: PlannerView, rules: PlanRules) -> ReadPlan:
-    """Read the plan in a reply; of whatever comes in, without an exception.
+    """Read the plan in a reply; an invalid reply gives faults, not an exception.
 
     Args:
         text: the reply.
-        objective: what was asked for, whose words each node quotes.
+        objective: the person's objective, whose words each node quotes.
         view: the capabilities and connections to plan with.
-        rules: what the plan is held to.
+        rules: the rules of a valid plan.
     """
     nothing = PlanDraft(nodes=[])
     try:
@@ -101,14 +101,14 @@ def read_plan_reply(text: str, objective: str, view: PlannerView, rules: PlanRul
     if not (reply.nodes or reply.gaps or reply.question or faults):
         reason = "it has no node, names nothing that is missing, and asks nothing"
         return ReadPlan(nothing, [Detail("", reason)])
-    found = [
+    plan_faults = [
         *(find_plan_faults(reply.nodes, reply.deliverables, rules) if reply.nodes else ()),
         *_find_gap_faults(reply.gaps, rules),
         *_find_artifact_faults(reply.nodes, objective, rules),
     ]
-    # What is wrong with a node that is no node says nothing more.
+    # Further faults of a node that could not be read would only repeat the first.
     broken = {match[1] for fault in faults if (match := _PLACE.match(fault.path))}
-    faults += [one for one in found if (m := _PLACE.match(one.path)) is None or m[1] not in broken]
+    faults += [f for f in plan_faults if (m := _PLACE.match(f.path)) is None or m[1] not in broken]
     draft = nothing if faults else _make_draft(reply, objective, view, rules)
     return ReadPlan(draft, faults)
 
@@ -118,44 +118,44 @@ def load_document(text: str, keys: frozenset[str] = frozenset()) -> JsonObject:
 
     Args:
         text: the text.
-        keys: of which the object has one at least, if any are given.
+        keys: names of members; the object has at least one of these, if any are given.
 
     Raises:
-        ValueError: there is none, or it holds what no request may.
+        ValueError: there is no object, or it breaks a limit of requests.
 
     >>> load_document('Here it is: {"nodes": []}. Enjoy!')
     {'nodes': []}
     """
     if len(text) > MAX_REPLY_CHARACTERS:
         raise ValueError(f"it is longer than {MAX_REPLY_CHARACTERS} characters")
-    found: JsonObject | None = None
+    document: JsonObject | None = None
     refusal = "it is no JSON object"
     try:
         for value in _iter_objects(text):
             refusal = f"no object in it has a member `{'` or `'.join(sorted(keys))}`"
-            for one in (value, *value.values()):
-                if isinstance(one, dict) and (not keys or keys & one.keys()):
-                    found = one
+            for part in (value, *value.values()):
+                if isinstance(part, dict) and (not keys or keys & part.keys()):
+                    document = part
                     break
     except ValueError as error:
         refusal = str(error)
-    if found is None:
+    if document is None:
         raise ValueError(refusal)
-    for part, depth in _iter_parts(found):
+    for part, depth in _iter_parts(document):
         if depth > MAX_DEPTH:
             raise ValueError("it is nested too deeply")
         if isinstance(part, str) and _UNWRITABLE.search(part):
             raise ValueError("a text in it holds a NUL character or half of a character")
         if isinstance(part, dict) and len(part) > MAX_MEMBERS:
             raise ValueError(f"an object in it has more than {MAX_MEMBERS} members")
-    return found
+    return document
 
 
 def _iter_objects(text: str) -> Iterator[JsonObject]:
     """Yield the JSON objects in a text, in order.
 
     Raises:
-        ValueError: after the last one, where something begins like one that is none.
+        ValueError: after the last object, if some text begins like an object and is invalid.
     """
     decoder = json.JSONDecoder(
         parse_constant=_refuse_number, parse_float=_parse_float, parse_int=_parse_integer
@@ -172,7 +172,7 @@ def _iter_objects(text: str) -> Iterator[JsonObject]:
             at += 1
         except RecursionError:
             raise ValueError("it is nested too deeply") from None
-        except ValueError as error:  # a number that is none
+        except ValueError as error:  # an invalid number
             refusal = refusal or error
             false_starts += 1
             at += 1
@@ -182,14 +182,14 @@ def _iter_objects(text: str) -> Iterator[JsonObject]:
 
 
 def _iter_parts(value: object) -> Iterator[tuple[object, int]]:
-    """Yield every value in a document with its depth, names of members among them."""
-    left = [(value, 1)]
-    while left:
-        part, depth = left.pop()
+    """Yield every value in a document and every name of a member, each with its depth."""
+    stack = [(value, 1)]
+    while stack:
+        part, depth = stack.pop()
         yield part, depth
         inner = list(chain(*part.items())) if isinstance(part, dict) else part
         if isinstance(inner, list):
-            left += [(one, depth + 1) for one in inner]
+            stack += [(child, depth + 1) for child in inner]
 
 
 def _refuse_number(name: str) -> float:
@@ -209,17 +209,17 @@ def _parse_integer(digits: str) -> int:
 
 
 class _ReplyReader:
-    """Reads the parts of a reply, each in whatever form a model gives it."""
+    """Reads the parts of a reply, in each of the forms that models give them."""
 
     def __init__(self, rules: PlanRules) -> None:
         self._rules = rules
         self._faults: list[Detail] = []
 
     def read(self, document: JsonObject) -> tuple[PlanReply, list[Detail]]:
-        """Read a reply; a part that cannot be read leaves an empty one in its place."""
+        """Read a reply; a part that cannot be read becomes empty."""
         raw_nodes = _read_list(document.get("nodes"))
         nodes = [self._read_node(raw, i) for i, raw in enumerate(raw_nodes)]
-        quotes = [_read_line(one.get("quote")) for one in raw_nodes if isinstance(one, dict)]
+        quotes = [_read_line(raw.get("quote")) for raw in raw_nodes if isinstance(raw, dict)]
         gaps = [
             self._read_gap(raw, i)
             for i, raw in enumerate(_read_list(document.get("missing"))[:MAX_GAPS])
@@ -241,15 +241,15 @@ class _ReplyReader:
         name = _read_line(raw.get("capability"))
         capability = self._rules.capabilities.get(name)
         try:
-            given = _read_input(raw.get("input"), capability)
+            fields = _read_input(raw.get("input"), capability)
         except ValueError as error:
             self._faults.append(Detail(f"nodes.{i}.input", str(error)))
-            given = {}
+            fields = {}
         quote = _read_line(raw.get("quote"))[:MAX_QUOTE]
         return PlanNode(
             id=str(raw.get("id") or f"node-{i + 1}"),
             capability=name,
-            input=given,
+            input=fields,
             depends_on=list(dict.fromkeys(map(str, _read_list(raw.get("depends_on"))))),
             reason=f"Serves “{quote}”." if quote else "",
             optional=raw.get("optional") in (True, "true"),
@@ -257,10 +257,10 @@ class _ReplyReader:
         )
 
     def _read_gap(self, raw: Json, i: int) -> Gap | None:
-        given = raw if isinstance(raw, dict) else {"capability": raw}
-        name = _name_capability(_read_line(given.get("capability")))
+        members = raw if isinstance(raw, dict) else {"capability": raw}
+        name = _name_capability(_read_line(members.get("capability")))
         if name:
-            return Gap(name, _read_line(given.get("quote"))[:MAX_QUOTE])
+            return Gap(name, _read_line(members.get("quote"))[:MAX_QUOTE])
         self._faults.append(Detail(f"missing.{i}.capability", "it has no name"))
         return None
 
@@ -279,15 +279,15 @@ def _read_line(raw: Json) -> str:
 
 
 def _read_deliverables(raw: Json, nodes: Sequence[PlanNode]) -> list[str]:
-    """Read what was asked for: the nodes that are named, and every other that feeds none."""
-    known = {node.id for node in nodes}
-    used = {up for node in nodes for up in node.depends_on}
-    named = [one for one in _read_list(raw) if isinstance(one, str) and one in known]
-    return list(dict.fromkeys([*named, *(node.id for node in nodes if node.id not in used)]))
+    """Read the ids of the deliverables, and add every node that feeds no other node."""
+    ids = {node.id for node in nodes}
+    feeders = {up for node in nodes for up in node.depends_on}
+    listed = [name for name in _read_list(raw) if isinstance(name, str) and name in ids]
+    return list(dict.fromkeys([*listed, *(node.id for node in nodes if node.id not in feeders)]))
 
 
 def _name_capability(name: str) -> str:
-    """Name what is missing as capabilities are named.
+    """Bring the name of a missing capability into the form of other capability ids.
 
     >>> _name_capability("sendEmail"), _name_capability("Video editing")
     ('send_email', 'video_editing')
@@ -301,34 +301,34 @@ def _read_input(raw: Json, capability: Capability | None) -> JsonObject:
     """Read a node's input: an object, the text of one, or a list of fields and their values.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the input has another form.
     """
     if isinstance(raw, str) and raw.strip():
         raw = load_document(raw)
     if isinstance(raw, list):
-        if not all(isinstance(one, dict) and isinstance(one.get("field"), str) for one in raw):
+        if not all(isinstance(row, dict) and isinstance(row.get("field"), str) for row in raw):
             raise ValueError("an input is a list of objects with a `field` and its `value`")
-        raw = {one["field"]: one.get("value") for one in raw}
+        raw = {row["field"]: row.get("value") for row in raw}
     if raw is not None and not isinstance(raw, str | dict):
         raise ValueError("an input is an object")
     schema = {} if capability is None else capability.input_model.model_json_schema()
     fields = schema.get("properties", {})
-    given = {}
+    values = {}
     for name, value in (raw or {}).items() if isinstance(raw, dict) else ():
         if not _is_left_out(value):
-            given[name] = _cast(value, _find_type(fields.get(name, {}), schema))
-    return given
+            values[name] = _cast(value, _find_type(fields.get(name, {}), schema))
+    return values
 
 
 def _is_left_out(value: Json) -> bool:
-    """Tell whether a value stands for none: empty, or the mark of what another node fills in."""
+    """Return whether a value is absent: empty, or a placeholder for the result of another node."""
     if isinstance(value, str):
         return not value.strip() or _PLACEHOLDER.fullmatch(value) is not None
     return value is None or value == [] or value == {}
 
 
 def _find_type(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
-    """Find the one type that a field takes beside null; empty if it takes several."""
+    """Find the single type that a field takes besides null; empty if it takes several types."""
     if "$ref" in part:
         name = str(part["$ref"]).rpartition("/")[2]
         part = root.get("$defs", {}).get(name, {})
@@ -339,7 +339,7 @@ def _find_type(part: Mapping[str, Any], root: Mapping[str, Any]) -> str:
 
 
 def _cast(value: Json, kind: str) -> Json:
-    """Cast what a model wrote as text to the type of its field, where it says the same."""
+    """Cast a value that a model wrote as text to its field's type, if the meaning is the same."""
     if kind == "integer" and isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, str) or kind in ("", "string"):
@@ -356,30 +356,30 @@ def _cast(value: Json, kind: str) -> Json:
 
 
 def _read_expect(raw: Json) -> Expect | None:
-    """Read what a result has to come to; a part that cannot be counted is left out."""
+    """Read the expectations of a result; an expectation that cannot be counted is left out."""
     members = dict(raw) if isinstance(raw, dict) else {}
-    for one in raw if isinstance(raw, list) else ():
-        if isinstance(one, dict) and isinstance(one.get("measure"), str):
-            members[one["measure"]] = one.get("value", one)
-    kept: JsonObject = {}
+    for row in raw if isinstance(raw, list) else ():
+        if isinstance(row, dict) and isinstance(row.get("measure"), str):
+            members[row["measure"]] = row.get("value", row)
+    valid: JsonObject = {}
     for name, value in members.items():
         if isinstance(value, dict):
-            least, most = value.get("least") or 0, value.get("most") or None
-            value = least if least == most else [least, most]
+            lower, upper = value.get("least") or 0, value.get("most") or None
+            value = lower if lower == upper else [lower, upper]
         try:
-            kept |= Expect.model_validate({name: value}).model_dump(exclude_none=True)
+            valid |= Expect.model_validate({name: value}).model_dump(exclude_none=True)
         except ValidationError:
             continue
-    return Expect.model_validate(kept) if kept else None
+    return Expect.model_validate(valid) if valid else None
 
 
 def _find_gap_faults(gaps: Sequence[Gap], rules: PlanRules) -> list[Detail]:
-    """Find what is called missing and is here."""
+    """Find capabilities that the reply calls missing and that are available."""
     faults = []
     for i, gap in enumerate(gaps):
-        found = rules.capabilities.get(gap.capability)
-        allowed = rules.allowed is None or gap.capability in rules.allowed
-        if found is not None and found.status == "available" and allowed:
+        capability = rules.capabilities.get(gap.capability)
+        is_allowed = rules.allowed is None or gap.capability in rules.allowed
+        if capability is not None and capability.status == "available" and is_allowed:
             reason = f"`{gap.capability}` is here: plan with it"
             faults.append(Detail(f"missing.{i}.capability", reason))
     return faults
@@ -388,13 +388,13 @@ def _find_gap_faults(gaps: Sequence[Gap], rules: PlanRules) -> list[Detail]:
 def _find_artifact_faults(
     nodes: Sequence[PlanNode], objective: str, rules: PlanRules
 ) -> list[Detail]:
-    """Find artifacts that no objective named: a model may not reach for others."""
+    """Find artifacts that the objective does not name, because a model may use no others."""
     faults = []
     for i, node in enumerate(nodes):
         capability = rules.capabilities.get(node.capability)
         for field, binding in capability.accepts.items() if capability else ():
-            named = node.input.get(field)
-            if binding.mode == "artifact" and isinstance(named, str) and named not in objective:
+            value = node.input.get(field)
+            if binding.mode == "artifact" and isinstance(value, str) and value not in objective:
                 reason = "an artifact is named here that the objective does not name"
                 faults.append(Detail(f"nodes.{i}.input.{field}", reason))
     return faults
@@ -405,17 +405,17 @@ def _make_draft(reply: PlanReply, objective: str, view: PlannerView, rules: Plan
     graph = CapabilityIndex(view.capabilities, view.connected, view.providers)
     gaps = dict.fromkeys(gap.capability for gap in reply.gaps)
     missing = [
-        *(Missing(capability=one) for one in gaps),
+        *(Missing(capability=name) for name in gaps),
         *graph.find_missing(rules.capabilities[node.capability] for node in reply.nodes),
     ]
-    # Beside a plan, a question is a courtesy.
-    asked, noted = ("", reply.question) if reply.nodes else (reply.question, "")
+    # A plan can run without an answer to its question, so the rationale has the question.
+    question, remark = ("", reply.question) if reply.nodes else (reply.question, "")
     return PlanDraft(
         nodes=_sort_nodes(reply.nodes, reply.deliverables),
         missing=tuple(missing),
-        rationale=_explain(reply.deliverables, missing, noted),
+        rationale=_explain(reply.deliverables, missing, remark),
         deliverables=tuple(reply.deliverables),
-        question=asked or None,
+        question=question or None,
         reading=_measure_reading(reply, objective),
     )
 
@@ -431,30 +431,30 @@ def _sort_nodes(nodes: Sequence[PlanNode], deliverables: Sequence[str]) -> list[
     return [by_id[node_id] for node_id in order]
 
 
-def _explain(deliverables: Sequence[str], missing: Sequence[Missing], noted: str) -> str:
-    made = f"Delivers {', '.join(deliverables)}, as a language model planned."
+def _explain(deliverables: Sequence[str], missing: Sequence[Missing], remark: str) -> str:
+    summary = f"Delivers {', '.join(deliverables)}, as a language model planned."
     return " ".join(
         [
-            *([made] if deliverables else []),
+            *([summary] if deliverables else []),
             *(
-                f"`{one.capability}` needs a connection: {' or '.join(one.any_of)}."
-                if one.any_of
-                else f"Nothing here makes `{one.capability}`."
-                for one in missing
+                f"`{gap.capability}` needs a connection: {' or '.join(gap.any_of)}."
+                if gap.any_of
+                else f"Nothing here makes `{gap.capability}`."
+                for gap in missing
             ),
-            *([f"The model also asks: {noted}"] if noted else []),
+            *([f"The model also asks: {remark}"] if remark else []),
         ]
     )
 
 
 def _measure_reading(reply: PlanReply, objective: str) -> PlanReading:
-    """Measure how much of an objective a reply's quotes cover, and list the words that none has."""
+    """Measure the share of an objective that a reply's quotes cover, and list the other words."""
     quoted = QuotedText(objective)
-    given = (value for node in reply.nodes for value in node.input.values())
-    copied = (value for value in given if isinstance(value, str))
+    values = (value for node in reply.nodes for value in node.input.values())
+    copied = (value for value in values if isinstance(value, str))
     for quote in chain(reply.quotes, (gap.quote for gap in reply.gaps), copied):
         quoted.mark(quote)
     words = quoted.list_words()
-    left = [word for word, is_marked in words if not is_marked]
-    share = 1 - len(left) / len(words) if words else 1.0
-    return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(left))[:100])
+    unread = [word for word, is_marked in words if not is_marked]
+    share = 1 - len(unread) / len(words) if words else 1.0
+    return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unread))[:100])

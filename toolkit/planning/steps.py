@@ -5,6 +5,7 @@ They take and return plain values: capabilities travel as documents, records as 
 """
 
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +20,7 @@ from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.judge import JudgeBrief, JudgeSample, read_answer
+from toolkit.planning.review.judge import JudgeBrief, Judgement, read_answer
 from toolkit.planning.review.reviewer import find_issues
 from toolkit.plugins import Blob, Capability
 from toolkit.review_thresholds import ReviewThresholds
@@ -28,15 +29,19 @@ DRAFT: TypeAdapter[PlanDraft] = TypeAdapter(PlanDraft)
 NODES: TypeAdapter[list[PlanNode]] = TypeAdapter(list[PlanNode])
 READ_PLAN: TypeAdapter[ReadPlan] = TypeAdapter(ReadPlan)
 ISSUES: TypeAdapter[list[ReviewIssue]] = TypeAdapter(list[ReviewIssue])
-SAMPLE: TypeAdapter[JudgeSample] = TypeAdapter(JudgeSample)
+SAMPLE: TypeAdapter[Judgement] = TypeAdapter(Judgement)
 BRIEF: TypeAdapter[JudgeBrief] = TypeAdapter(JudgeBrief)
 _CACHED_DOCUMENTS = 64
 
 
 def prepare_worker() -> None:
     """Import and compile everything that a first plan and a first review need."""
-    import toolkit.planning.review.node_checks  # noqa: F401 - slow to import, as is the lexicon
+    import toolkit.planning.review.node_checks  # noqa: F401 - slow to import
+    from toolkit.media.text_languages import detect_language
 
+    # A review needs its model, a plan does not: it is unpacked while that is made.
+    example = "Tides turn twice a day, and ships with them."
+    threading.Thread(target=detect_language, args=(example,), daemon=True).start()
     make_plan("A poem about tides", Constraints(), PlannerView((), frozenset(), {}))
 
 

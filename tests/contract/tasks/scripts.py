@@ -12,10 +12,7 @@ GOOD_TOO = (
     " air, those of the second are heated at once, which keeps the tea fresh and green."
 )
 WORSE = f"# About tea\n\n{GOOD}"  # a heading is worth a remark, and no reason to refuse it
-OFF_TOPIC = (
-    "Bricks are laid in courses, and mortar holds them. A good wall is straight, dry and plumb,"
-    " and whoever built it can be proud of it for a hundred years."
-)
+REFUSED = "I'm sorry, but I can't help with that request. Perhaps somebody else can."
 
 
 class AnswerScript:

@@ -5,7 +5,7 @@ import pytest
 from tests.contract.tasks.scripts import (
     GOOD,
     GOOD_TOO,
-    OFF_TOPIC,
+    REFUSED,
     WORSE,
     AnswerScript,
     plan_text,
@@ -24,6 +24,9 @@ def read_text(client: Client, artifact_id: str) -> str:
     return client.artifacts.get(artifact_id).content().decode()
 
 
+TOLD = "Write the text itself; nothing about it is forbidden."
+
+
 def get_review(task: Task, n: int) -> Review:
     """The last verdict on an attempt, counted from 1."""
     review = task.attempts[n - 1].review
@@ -33,13 +36,13 @@ def get_review(task: Task, n: int) -> Review:
 
 def test_every_workflow_is_an_attempt(writer: Client, script: AnswerScript) -> None:
     """Given a text that is refused and one that is good, then both are on record, each judged."""
-    script.say(OFF_TOPIC, GOOD)
+    script.say(REFUSED, GOOD)
     task = writer.tasks.create(plan=plan_text()).wait()
     assert [one.workflow_id for one in task.attempts] == task.workflow_ids
     assert [get_review(task, n).decision for n in (1, 2)] == ["retry", "pass"]
     assert [one.attempt for one in task.record.reviews] == [1, 2]
     assert [read_text(writer, one.artifact_ids["copy"]) for one in task.attempts] == [
-        OFF_TOPIC,
+        REFUSED,
         GOOD,
     ]
     assert task.final_attempt == 2
@@ -49,7 +52,7 @@ def test_every_workflow_is_an_attempt(writer: Client, script: AnswerScript) -> N
 
 def test_an_exhausted_task_names_its_best(writer: Client, script: AnswerScript) -> None:
     """Given texts that never pass, then the task has failed, and the best of them is named."""
-    script.say(OFF_TOPIC, times=None)
+    script.say(REFUSED, times=None)
     task = writer.tasks.create(plan=plan_text()).wait(check=False)
     assert (task.status, task.review_attempts) == ("failed", 2)
     assert task.error is not None
@@ -78,7 +81,7 @@ def test_a_retry_that_comes_out_worse_loses_nothing(writer: Client, script: Answ
 def test_a_retry_that_fails_loses_nothing(writer: Client, script: AnswerScript) -> None:
     """Given a person's retry and texts that do not pass, then the good one can be passed."""
     script.say(GOOD)
-    script.say(OFF_TOPIC, times=None)
+    script.say(REFUSED, times=None)
     first = writer.tasks.create(plan=plan_text()).wait()
     task = first.submit_review("retry", issues=["Say more of its history."]).wait(check=False)
     assert task.status == "failed"
@@ -91,9 +94,9 @@ def test_a_retry_that_fails_loses_nothing(writer: Client, script: AnswerScript) 
 
 def test_a_person_passes_any_attempt_that_completed(writer: Client, script: AnswerScript) -> None:
     """Given attempts that completed, then a person's pass delivers the one that it names."""
-    script.say(OFF_TOPIC, GOOD)
+    script.say(REFUSED, GOOD)
     task = writer.tasks.create(plan=plan_text()).wait()
-    for n, text in ((1, OFF_TOPIC), (2, GOOD)):
+    for n, text in ((1, REFUSED), (2, GOOD)):
         task = task.submit_review("pass", attempt=n)
         assert (task.status, task.final_attempt) == ("completed", n)
         assert read_text(writer, task.final_artifact_id) == text
@@ -162,12 +165,12 @@ def test_remarks_find_the_node_that_can_be_told(client: Client) -> None:
 def test_an_instruction_of_a_review_is_no_part_of_the_brief(
     writer: Client, script: AnswerScript
 ) -> None:
-    """Given an instruction that names the topic, then a text that echoes it does not pass."""
-    script.say(OFF_TOPIC, f"{OFF_TOPIC} Mention tea by name.", OFF_TOPIC)
+    """Given an instruction of a review, then a text that echoes it does not pass."""
+    script.say(REFUSED, f"{REFUSED} {TOLD}", REFUSED)
     task = writer.tasks.create(plan=plan_text()).wait(check=False)
     action = task.record.reviews[0].recommended_action
     assert action is not None
-    assert action.instructions
+    assert action.instructions == [TOLD]
     assert all(one in str(action.constraints["objective"]) for one in action.instructions)
     assert task.record.reviews[1].decision == "retry"
     (last,) = task.record.reviews[1].recommended_actions
@@ -175,11 +178,11 @@ def test_an_instruction_of_a_review_is_no_part_of_the_brief(
 
 
 def test_all_nodes_to_blame_run_again_at_once(writer: Client, script: AnswerScript) -> None:
-    """Given two texts that are off topic, then one retry runs both, and what depends on them."""
+    """Given two texts that are refusals, then one retry runs both, and what depends on them."""
     flow = Workflow("Two texts about tea")
     flow.add("one", "llm.generate", objective="A 30-word text about tea")
     flow.add("two", "llm.generate", objective="A 30-word text about tea for children")
-    script.say(OFF_TOPIC, OFF_TOPIC)
+    script.say(REFUSED, REFUSED)
     script.say(GOOD, GOOD_TOO)
     task = writer.tasks.create(plan=flow).wait(check=False)
     review = task.record.reviews[0]
@@ -193,7 +196,7 @@ def test_what_is_kept_is_listed_in_each_attempt(writer: Client, script: AnswerSc
     flow = Workflow("Two texts")
     flow.add("tea", "llm.generate", objective="A 30-word text about tea")
     flow.add("salt", "llm.generate", objective="A 30-word text about tea", temperature=0.3)
-    script.say(GOOD, OFF_TOPIC)
+    script.say(GOOD, REFUSED)
     script.say(GOOD_TOO)
     task = writer.tasks.create(plan=flow).wait(check=False)
     first, second = (one.artifact_ids for one in task.attempts)

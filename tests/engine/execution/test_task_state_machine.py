@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from tests.contract.tasks.scripts import GOOD, OFF_TOPIC, WORSE, AnswerScript
+from tests.contract.tasks.scripts import GOOD, REFUSED, WORSE, AnswerScript
 from tests.support.process_kill import kill_engine
 from tests.support.timing import PATIENCE_S, yield_turns
 from toolkit.engine import Engine
@@ -36,7 +36,7 @@ BY_ITSELF = {
     ("blocked", "planning"), ("blocked", "failed"),
 }  # fmt: skip
 RERUNS = {(before, "executing") for before in ("reviewing", *FINAL)}
-ANSWERS = {"good": GOOD, "long": WORSE, "off topic": OFF_TOPIC, "blank": " "}
+ANSWERS = {"good": GOOD, "long": WORSE, "refused": REFUSED, "blank": " "}
 TEXT = {"id": "text", "capability": "llm.generate", "input": {"objective": "30 words about tea"}}
 PLANS: dict[str, list[Json]] = {
     "text": [TEXT],

@@ -353,10 +353,3 @@ def make_enlarged(image: Image.Image, width: int, way: Image.Resampling) -> Imag
     """Make a picture small, and then as large as it was."""
     tiny = (width, max(1, width * image.height // image.width))
     return image.convert("RGB").resize(tiny, Image.Resampling.BOX).resize(image.size, way)
-
-
-def make_checkers(size: Size, side: int, light: int = 255, dark: int = 204) -> Image.Image:
-    """Make the pattern that stands for transparency in drawing programs."""
-    rows, columns = np.arange(size[1]) // side, np.arange(size[0]) // side
-    even = (rows[:, None] + columns[None]) % 2 == 0
-    return _to_image(np.repeat(np.where(even, light, dark)[..., None], 3, axis=2).astype(float))

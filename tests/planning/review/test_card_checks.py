@@ -32,7 +32,7 @@ NATURE = pictures.paint_nature(np.random.default_rng(3), (512, 512))
 
 def find_issues(made: Evidence) -> list[ReviewIssue]:
     """Find what is wrong with a card."""
-    return check_node(Inspection(made, "", "a card"))
+    return check_node(Inspection(made, "a card"))
 
 
 def replace_item(old: PlacedItem, new: PlacedItem | None) -> PlainCard:
@@ -64,8 +64,6 @@ SPOILED: dict[str, tuple[PlainCard, str]] = {
             facts={"missing_glyphs": ["R", "e"]},
         ),
         "glyphs"),
-    "boxes that the record does not tell": (
-        replace_item(TEXT, replace(TEXT, text=LINES.replace("e", "\ue000"), told=LINES)), "glyphs"),
     "words that nobody gave": (
         replace(GOOD, items=(*GOOD.items, PlacedItem("footer", "Lorem ipsum dolor sit amet "
                 "consectetur adipiscing elit sed", 80, 500, 24))), "card_texts"),

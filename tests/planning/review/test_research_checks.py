@@ -22,7 +22,7 @@ TEA = next(article for article in list_articles() if article.title == "Tea")
 
 def find_issues(made: Evidence) -> list[ReviewIssue]:
     """Find what is wrong with research."""
-    return check_node(Inspection(made, "", "facts"))
+    return check_node(Inspection(made, "facts"))
 
 
 def change(language: str | None = None, topic: str = "tea", **changes: object) -> Evidence:
@@ -32,7 +32,7 @@ def change(language: str | None = None, topic: str = "tea", **changes: object) -
 
 
 def list_meanings(language: str, title: str, summary: str) -> Evidence:
-    """Gather a page that only lists what a word may mean."""
+    """Gather a page that only lists meanings of a word."""
     return build_evidence(title, write_output(title, title, summary, (), language), language)
 
 

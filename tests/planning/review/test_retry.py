@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from tests.planning.sample_capabilities import CARD, DRAWING, LLM, SPEECH
 from toolkit.contract.plans import PlanNode
-from toolkit.planning.review.decision import decide
-from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.retry import (
+from toolkit.planning.retry import (
     ASKED,
     add_instructions,
     make_action,
     make_asked_actions,
     tell_remarks,
 )
+from toolkit.planning.review.decision import decide
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
 from toolkit.plugins import Capability
 
 BRIEF = "A text about tea."

@@ -10,10 +10,10 @@ import pytest
 from tests.planning.review import sounds
 from tests.planning.sample_capabilities import SPEECH
 from toolkit.contract.plans import PlanNode
+from toolkit.media.speaking_time import estimate_speaking_time
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.node_checks import check_node
-from toolkit.planning.review.speaking_time import estimate_speaking_time
 from toolkit.plugins import Blob
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
 
@@ -51,7 +51,7 @@ def find_issues(
     }  # fmt: skip
     node = PlanNode(id="made", capability=SPEECH.id, input={"text": text, "speed": speed})
     made = Evidence(node, SPEECH, "completed", output, Blob(data, media_type), None, None)
-    return check_node(Inspection(made, "", "read it aloud"))
+    return check_node(Inspection(made, "read it aloud"))
 
 
 mp3 = sounds.encode_mp3
@@ -78,7 +78,6 @@ SPOILED: dict[str, tuple[Callable[[], bytes], str]] = {
     "one second again and again": (lambda: mp3(np.tile(SPOKEN[: sounds.RATE], 8)), "repeats"),
     "the same twice": (lambda: mp3(np.tile(sounds.speak(1, 4), 2)), "repeats"),
     "clipped": (lambda: mp3(np.clip(10 * SPOKEN, -1, 1)), "clipping"),
-    "one channel": (lambda: mp3(np.stack([SPOKEN, 0 * SPOKEN])), "channels"),
     "the first third": (lambda: mp3(SPOKEN[: 5 * sounds.RATE // 2]), "end"),
     "the first seconds, then nothing": (
         lambda: mp3(sounds.add_silence(sounds.speak(1, 1.5), 0, 6)), "duration"),

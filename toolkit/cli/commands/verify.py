@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from toolkit.settings import Settings
     from toolkit.verify import Check, Report
 
 DATA_DIR = Path(".toolkit")
@@ -25,7 +26,7 @@ _MARKS = {"ok": "✓", "differs": "✗", "failed": "✗", "skipped": "·", "plan
 
 def verify(
     live: Annotated[
-        bool, typer.Option("--live", help="Ask the vendors; without it, only say what would be.")
+        bool, typer.Option("--live", help="Call the vendors; without it, only list the calls.")
     ] = False,
     max_cost: Annotated[
         float, typer.Option(min=0, help="Spend at most this in all, in US dollars.")
@@ -36,8 +37,8 @@ def verify(
             exists=True,
             dir_okay=False,
             readable=True,
-            help="Clone a voice of this audio file, too: that makes something,"
-            " and comes on top of --max-cost where its price is not known.",
+            help="Clone a voice of this audio file, too: this makes a voice,"
+            " and its cost is not part of --max-cost if its price is not known.",
         ),
     ] = None,
     cassette: Annotated[
@@ -47,11 +48,22 @@ def verify(
     sandbox: Annotated[bool, typer.Option("--sandbox", help="Verify the simulated vendors.")] = (
         False
     ),
+    planning: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=60, help="Have the connected model plan this number of objectives instead."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the draw of these objectives.")] = 0,
+    report_file: Annotated[
+        Path, typer.Option("--report", help="The file to save the report on them in.")
+    ] = Path("planning-report.json"),
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
 ) -> None:
     """Find out whether each connected vendor answers as expected: one cheapest call of each kind.
 
-    Exit code 1 where one failed or answers otherwise, and where nothing is connected.
+    With --planning, measure how often the connected language model plans correctly. Exit code 1 if
+    a vendor fails or answers otherwise, or if nothing is connected.
     """
     from toolkit.cli.output import escape_controls, print_json
     from toolkit.settings import Settings
@@ -59,13 +71,16 @@ def verify(
     from toolkit.verify import verify as ask
 
     def tell(check: "Check") -> None:
-        what = f"{_MARKS[check.result]} {check.provider} {check.kind}: {check.result}"
-        typer.echo(escape_controls("; ".join([what, *check.notes])), err=True)
+        line = f"{_MARKS[check.result]} {check.provider} {check.kind}: {check.result}"
+        typer.echo(escape_controls("; ".join([line, *check.notes])), err=True)
 
     settings = Settings(data_dir=data_dir)
     if data_dir != DATA_DIR:
         find_database(data_dir)
     settings = settings.model_copy(update={"sandbox": sandbox or settings.sandbox})
+    if planning is not None:
+        _verify_planning(settings, planning, seed, max_cost if live else None, report_file)
+        return
     report = ask(
         settings,
         live=live,
@@ -79,6 +94,43 @@ def verify(
     else:
         _print_report(report)
     if not report.sound:
+        raise typer.Exit(1)
+
+
+def _verify_planning(
+    settings: "Settings", number: int, seed: int, max_cost: float | None, report_file: Path
+) -> None:
+    """Measure how a model plans; without a budget, only list the objectives."""
+    import json
+
+    from toolkit.cli.output import escape_controls
+    from toolkit.display.text import format_money
+    from toolkit.verify.planning import PlannedObjective, load_objectives, measure_planning
+
+    if max_cost is None:
+        for row in load_objectives(number, seed):
+            typer.echo(escape_controls(f"· {row['objective']}"))
+        typer.echo("Nothing was asked. With --live these objectives are planned.")
+        return
+
+    def tell(planned: PlannedObjective) -> None:
+        mark = "✓" if planned.result == "exact" else "✗"
+        line = f"{mark} {planned.result}: {planned.objective} {planned.error}".strip()
+        typer.echo(escape_controls(line), err=True)
+
+    report = measure_planning(settings, number, max_cost_usd=max_cost, seed=seed, tell=tell)
+    text = json.dumps(report.to_dict(), ensure_ascii=False, indent=1)
+    report_file.write_text(text + "\n", encoding="utf-8")
+    low, high = report.interval
+    exact = sum(row.result == "exact" for row in report.results)
+    typer.echo(
+        f"{report.provider} {report.model}: {exact} of {len(report.results)} plans exact"
+        f" (95 % interval {low:.2f} to {high:.2f})."
+    )
+    typer.echo(
+        f"Paid {format_money(report.cost_usd)} of {format_money(max_cost)}. Saved: {report_file}"
+    )
+    if not report.model:
         raise typer.Exit(1)
 
 
@@ -109,7 +161,7 @@ def _summarize_report(report: "Report") -> list[str]:
         bounds = [check.bound_usd or 0 for check in report.checks if check.result == "planned"]
         lines.append(
             f"Nothing was asked. With --live these {len(bounds)} calls may come to"
-            f" {format_money(sum(bounds))}; none is made that could pass {limit}."
+            f" {format_money(sum(bounds))}; no call is made that could pass {limit}."
         )
     return lines
 

@@ -13,7 +13,7 @@ from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.judge import JudgeBrief, JudgeSample
+from toolkit.planning.review.judge import JudgeBrief, Judgement
 from toolkit.plugins import ProviderError, RunInProcess
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ class PlanningSteps:
             raise _make_check_error(ErrorCode.INTERNAL, reason) from None
         return steps.ISSUES.validate_json(answer)
 
-    async def read_judgement(self, account_id: str, text: str, brief: JudgeBrief) -> JudgeSample:
+    async def read_judgement(self, account_id: str, text: str, brief: JudgeBrief) -> Judgement:
         """Read a judge's answer, and keep the findings that are proven.
 
         Raises:

@@ -1,7 +1,7 @@
 """The keyword planner: plans an objective of which it knows every clause; `Plans` calls it.
 
-It serves the sandbox, the demo, and accounts without a language model. What it does not know it
-asks about, and it never runs a guess.
+It serves the sandbox, the demo, and accounts without a language model. The planner asks about
+words that it does not know, and it never runs a guess.
 """
 
 import re
@@ -13,6 +13,7 @@ from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
 from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.capability_kinds import KINDS, find_role_field, is_caller_supplied
 from toolkit.planning.keywords.clauses import Reading, Wish, read_clauses
+from toolkit.planning.keywords.measures import read_expect
 from toolkit.planning.keywords.words import (
     Term,
     Vocabulary,
@@ -29,7 +30,7 @@ from toolkit.plugins import Capability
 MAX_COPIES: Final = 8  # of one picture
 MAX_TITLE: Final = 80
 MAX_NAMED_FIELDS: Final = 20
-MAX_TOLD: Final = 80  # characters of a clause that is not understood
+MAX_QUOTED: Final = 80  # characters of a clause that is not understood
 _NODE_IDS: Final = {
     "research": "facts", "text": "copy", "speech": "narration", "image": "illustration",
     "card": "card", "clone": "voice",
@@ -45,9 +46,9 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     """Plan an objective; the same arguments always give the same plan.
 
     Args:
-        objective: what is wanted, in a person's words.
-        constraints: with a `max_cost_usd` of 0, nothing is planned that a vendor bills for if this
-            machine's CPU can stand in.
+        objective: the wishes of a person, in their own words.
+        constraints: with a `max_cost_usd` of 0, no vendor's capability is planned if this machine's
+            CPU can stand in.
         view: the capabilities and connections to plan with.
 
     >>> draft = make_plan("a video about tides", Constraints(), PlannerView((), frozenset(), {}))
@@ -61,71 +62,63 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     terms = read_terms(objective, language)
     reading = read_clauses(objective, terms, language)
     wishes = _merge_wishes(reading.wishes)
-    used = {artifact for wish in wishes for artifact in wish.artifacts}
-    unused = [(t.start, t.end) for t in terms if t.has("artifact") and t.text not in used]
-    unplaced = [*reading.unplaced, *unused]
+    artifacts = {artifact for wish in wishes for artifact in wish.artifacts}
+    unplaced = [(t.start, t.end) for t in terms if t.has("artifact") and t.text not in artifacts]
+    unplaced += reading.unplaced
     if not unplaced and not reading.missing:
         unplaced = _find_unclear(wishes, reading, graph)
-        if not wishes and not (
-            reading.questions and (reading.needs_facts or reading.is_answerable)
-        ):
+        is_answered = reading.questions and (reading.needs_facts or reading.is_answerable)
+        if not wishes and not is_answered:
             unplaced = [(0, len(objective))]
-    told = _tell_reading(objective, unplaced)
+    summary = _summarize_reading(objective, unplaced)
     if unplaced:
         start, end = min(unplaced)
         words = objective[start:end].strip(_EDGES)
-        return _ask(f"“{words[:MAX_TOLD]}” is not understood", told)
-    lacking = dict.fromkeys(name for name in reading.missing if graph.find_maker(name) is None)
-    if lacking:
-        return _lack(lacking, told)
-    return _PlanWriter(objective, language, terms, graph, told).write(wishes, reading)
+        return _ask(f"“{words[:MAX_QUOTED]}” is not understood", summary)
+    missing = dict.fromkeys(name for name in reading.missing if graph.find_maker(name) is None)
+    if missing:
+        return _report_missing(missing, summary)
+    return _PlanWriter(objective, language, terms, graph, wishes, reading).write(summary)
 
 
-def _lack(names: Iterable[str], reading: PlanReading) -> PlanDraft:
-    missing = tuple(Missing(capability=one) for one in names)
-    rationale = " ".join(f"Nothing here makes `{one.capability}`." for one in missing)
-    return PlanDraft([], missing=missing, rationale=rationale, reading=reading)
+def _report_missing(names: Iterable[str], summary: PlanReading) -> PlanDraft:
+    missing = tuple(Missing(capability=name) for name in names)
+    rationale = " ".join(f"Nothing here makes `{name.capability}`." for name in missing)
+    return PlanDraft([], missing=missing, rationale=rationale, reading=summary)
 
 
-def _ask(reason: str, reading: PlanReading) -> PlanDraft:
+def _ask(reason: str, summary: PlanReading) -> PlanDraft:
     question = (
         f"Planned by keywords, and {reason}. Connect a text provider to have it planned by a"
         " language model, or say it in other words."
     )
-    return PlanDraft([], question=question, reading=reading)
+    return PlanDraft([], question=question, reading=summary)
 
 
-def _tell_reading(objective: str, unplaced: list[tuple[int, int]]) -> PlanReading:
-    is_left = bytearray(len(objective))
+def _summarize_reading(objective: str, unplaced: list[tuple[int, int]]) -> PlanReading:
+    is_unplaced = bytearray(len(objective))
     for start, end in unplaced:
-        is_left[start:end] = b"\1" * (end - start)
+        is_unplaced[start:end] = b"\1" * (end - start)
     words = list(_WORD.finditer(objective))
-    left = [word[0] for word in words if is_left[word.start()]]
-    share = 1 - len(left) / len(words) if words else 1.0
-    return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(left))[:100])
+    unknown = [word[0] for word in words if is_unplaced[word.start()]]
+    share = 1 - len(unknown) / len(words) if words else 1.0
+    return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unknown))[:100])
 
 
 def _merge_wishes(wishes: list[Wish]) -> list[Wish]:
-    """Merge the wishes that say more of the one before them, such as "140 words"."""
+    """Merge the wishes that only describe the previous wish, such as "140 words"."""
     merged: list[Wish] = []
     for wish in wishes:
-        last = merged[-1] if merged else None
-        if last is not None and last.kind == wish.kind:
-            if last.act == "draw" and wish.joined == "with":
-                last.count = wish.count
-                continue
-            if wish.kind == "text" and wish.joined == "comma" and wish.act == "write":
-                last.end = wish.end
-                continue
+        alike = [previous for previous in merged if previous.kind == wish.kind]
+        is_more = wish.kind == "text" and wish.joined == "comma" and wish.act == "write"
         is_bare = wish.joined == "comma" and not wish.act and not wish.has_article
         is_bare |= wish.refers and not (wish.act or wish.topic or wish.literals)
-        if not (is_bare and any(one.kind == wish.kind for one in merged)):
+        if not alike or not (is_bare or (is_more and alike[-1] is merged[-1])):
             merged.append(wish)
-        elif last is not None:
-            last.end = max(last.end, wish.end)
-            last.is_each |= wish.is_each
-    texts = [wish for wish in merged if wish.kind == "text"]
-    if any(not wish.is_measure for wish in texts):
+        else:
+            merged[-1].end = max(merged[-1].end, wish.end)
+            merged[-1].is_each |= wish.is_each
+    if any(wish.kind == "text" and not wish.is_measure for wish in merged):
         merged = [wish for wish in merged if wish.kind != "text" or not wish.is_measure]
     return merged
 
@@ -133,12 +126,13 @@ def _merge_wishes(wishes: list[Wish]) -> list[Wish]:
 def _find_unclear(
     wishes: list[Wish], reading: Reading, graph: CapabilityIndex
 ) -> list[tuple[int, int]]:
-    """Find the wishes of which it is not known which nodes they stand for."""
-    texts = [wish for wish in wishes if wish.kind == "text"]
-    pictures = [wish for wish in wishes if wish.kind == "image"]
-    written = [wish for wish in texts if not (wish.act == "rework" and wish.refers)]
-    cards = [wish for wish in wishes if wish.kind == "card"]
-    single = [cards, [wish for wish in wishes if wish.kind == "speech"]]
+    """Find the wishes whose nodes are not clear."""
+    by_kind = {
+        kind: [wish for wish in wishes if wish.kind == kind]
+        for kind in ("text", "image", "card", "speech")
+    }
+    pictures, cards = by_kind["image"], by_kind["card"]
+    texts = [wish for wish in by_kind["text"] if not (wish.act == "rework" and wish.refers)]
     unclear = [
         wish
         for wish in wishes
@@ -146,18 +140,14 @@ def _find_unclear(
         or wish.is_each
         or (wish.kind == "speech" and len(wish.literals) > 1)
         or (wish.artifacts and not _takes_artifact(graph.find_maker(wish.kind)))
-        or (
-            wish.count > 1
-            and (wish.kind in {"speech", "card"} or wish.lists)
-            and wish not in pictures
-        )
+        or (wish.count > 1 and wish.kind in {"speech", "card"})
+        or (wish.count > 1 and wish.lists and wish.kind != "image")
     ]
-    unclear += written[1:]
-    unclear += [same[1] for same in single if len(same) > 1]
+    unclear += [*texts[1:], *cards[1:], *by_kind["speech"][1:]]
     if len(pictures) > 1:
         unclear += [wish for wish in pictures if not wish.topic]
-    # Whether a lone quotation is all that stands on a card with a picture.
-    unclear += [one for one in cards if pictures and any(not label for _, label in one.literals)]
+    if pictures:  # it is not clear if a card with a picture has other words than a quotation
+        unclear += [card for card in cards if any(not label for _, label in card.literals)]
     return [(wish.start, wish.end) for wish in unclear]
 
 
@@ -167,7 +157,7 @@ def _takes_artifact(maker: Capability | None) -> bool:
 
 
 class _PlanWriter:
-    """Writes a node for each wish of an objective, and for what it is made of."""
+    """Writes the nodes of each wish of an objective, and the nodes that they depend on."""
 
     def __init__(
         self,
@@ -175,84 +165,80 @@ class _PlanWriter:
         language: Vocabulary,
         terms: Sequence[Term],
         graph: CapabilityIndex,
-        told: PlanReading,
+        wishes: Sequence[Wish],
+        reading: Reading,
     ) -> None:
-        self._objective = objective.strip()
         self._text = objective
         self._language = language
         self._terms = terms
         self._graph = graph
-        self._told = told
+        self._wishes = wishes
+        self._reading = reading
+        self._kinds = {wish.kind for wish in wishes}
+        self._main = next((wish for wish in wishes if wish.topic), wishes[0] if wishes else None)
+        details = [objective[start:end].strip(_EDGES) for start, end in reading.details]
+        self._details = ", ".join(words for words in details if not _SIZE.search(words))
         self._nodes: dict[str, PlanNode] = {}
         self._makers: dict[str, Capability] = {}
-        self._ids: dict[str, list[str]] = {}  # by kind, in the order in which they were made
-        self._lacking: dict[str, None] = {}
-        self._main: Wish | None = None
-        self._details = ""
-        self._has_card = False
+        self._ids: dict[str, list[str]] = {}  # by kind, in the order of their making
+        self._missing: dict[str, None] = {}
 
-    def write(self, wishes: Sequence[Wish], reading: Reading) -> PlanDraft:
-        """Write the plan, or ask for what it needs."""
-        self._main = next((one for one in wishes if one.topic), wishes[0] if wishes else None)
-        spans = [self._text[start:end].strip(_EDGES) for start, end in reading.details]
-        self._details = ", ".join(one for one in spans if not _SIZE.search(one))
-        kinds = {wish.kind for wish in wishes}
-        self._has_card = "card" in kinds
+    def write(self, summary: PlanReading) -> PlanDraft:
+        """Write the plan, or ask for a field that it needs."""
+        reading, kinds, deliverables = self._reading, self._kinds, list[str]()
+        objective = self._text.strip()
         is_asked = bool(reading.questions or reading.mentions_text) or any(
-            w.kind == "research" and (w.asks or w.count > 1) for w in wishes
+            wish.kind == "research" and (wish.asks or wish.count > 1) for wish in self._wishes
         )
-        delivered: list[str] = []
         if (reading.needs_facts or "research" in kinds) and "research" not in reading.banned:
-            topic = self._get_topic(self._main)
-            facts = self._add("research", topic, {}, [])
+            facts = self._add("research", self._get_topic(self._main))
             if "text" not in kinds and is_asked | bool(kinds & {"speech", "card"}):
-                text = self._add("text", self._objective, {}, [facts])
-                delivered += [text] if is_asked else []
+                text = self._add("text", objective, upstream=[facts])
+                deliverables += [text] if is_asked else []
             elif not kinds - {"research"}:
-                delivered.append(facts)
-        elif not wishes:
-            delivered.append(self._add("text", self._objective, {}, []))
-        # Whatever is made can stand on a card.
-        ordered = sorted(wishes, key=lambda wish: (wish.kind == "card", wish.kind != "clone"))
-        made = {id(one): self._add_wish(one, reading, is_alone=len(wishes) == 1) for one in ordered}
-        delivered += [node_id for wish in wishes for node_id in made[id(wish)]]
-        return self._finish(list(dict.fromkeys(filter(None, delivered))))
+                deliverables.append(facts)
+        elif not self._wishes:
+            deliverables.append(self._add("text", objective))
+        # A card comes last, because the results of all other nodes can stand on it.
+        ordered = sorted(self._wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
+        node_ids = {id(wish): self._add_wish(wish) for wish in ordered}
+        deliverables += [node_id for wish in self._wishes for node_id in node_ids[id(wish)]]
+        return self._finish(list(dict.fromkeys(filter(None, deliverables))), summary)
 
-    def _add_wish(self, wish: Wish, reading: Reading, *, is_alone: bool) -> list[str]:
-        """Add the nodes of a wish, and return the ids of those that it asks for."""
+    def _add_wish(self, wish: Wish) -> list[str]:
+        """Add the nodes of a wish, and return the ids of its deliverables."""
         texts, facts = self._ids.get("text", []), self._ids.get("research", [])
-        words = self._objective if is_alone else self._write_brief(wish)
+        words = self._text.strip() if len(self._wishes) == 1 else self._write_brief(wish)
+        quotation = " ".join(text for text, _ in wish.literals)
         if wish.kind == "research":
             return []
         if wish.kind == "text":
             before = texts[-1:] if wish.act == "rework" and not wish.literals else []
-            return [self._add("text", words, {}, before or facts)]
+            return [self._add("text", words, upstream=before or facts)]
         if wish.kind == "image":
-            unwanted: JsonObject = {}
-            if reading.unwanted:
-                unwanted["negative_prompt"] = ", ".join(reading.unwanted)
+            unwanted = ", ".join(self._reading.unwanted)
+            fields: JsonObject = {"negative_prompt": unwanted} if unwanted else {}
             copies = wish.count if wish.count <= MAX_COPIES else 1
-            return [self._add("image", words, dict(unwanted), []) for _ in range(copies)]
+            return [self._add("image", words, fields) for _ in range(copies)]
         if wish.kind == "clone":
-            return [self._add("clone", wish.topic or "voice", {}, [], artifacts=wish.artifacts)]
-        said = " ".join(text for text, _ in wish.literals)
+            return [self._add("clone", wish.topic or "voice", artifacts=wish.artifacts)]
+        needs_text = wish.kind == "speech" or (wish.kind == "card" and not self._graph.free_only)
+        if needs_text and not quotation and not texts:
+            texts = [self._add("text", words, upstream=facts)]
         if wish.kind == "speech":
-            if not said and not texts:
-                texts = [self._add("text", words, {}, facts)]
             voices = self._ids.get("clone", [])
-            return [self._add("speech", said, {}, [*([] if said else texts[-1:]), *voices])]
+            upstream = [*([] if quotation else texts[-1:]), *voices]
+            return [self._add("speech", quotation, upstream=upstream)]
         if wish.kind == "card":
-            if not said and not texts and not self._graph.free_only:
-                texts = [self._add("text", words, {}, facts)]
-            labelled: JsonObject = {label: text for text, label in wish.literals if label}
-            title = str(labelled.pop("title", "")) or said or _make_title(self._get_topic(wish))
-            pictures = self._ids.get("image", [])
-            return [self._add("card", title, labelled, [*texts[-1:], *pictures[-1:]])]
+            labels: JsonObject = {label: text for text, label in wish.literals if label}
+            title = str(labels.pop("title", "")) or quotation or _make_title(self._get_topic(wish))
+            upstream = [*texts[-1:], *self._ids.get("image", [])[-1:]]
+            return [self._add("card", title, labels, upstream)]
         before = list(self._nodes)[-1:] if wish.refers or not wish.topic else []
-        return [self._add(wish.kind, said or words, {}, before, topic=wish.topic)]
+        return [self._add(wish.kind, quotation or words, upstream=before, topic=wish.topic)]
 
     def _write_brief(self, wish: Wish) -> str:
-        """Write what is asked of a node, in the person's own words and with the topic."""
+        """Write the prompt of a wish, in the person's own words and with the topic."""
         words = self._get_words(wish)
         if not (wish.topic or wish.literals) and self._main not in (None, wish):
             joint = self._language.grammar.get("for", "for")
@@ -264,140 +250,150 @@ class _PlanWriter:
         return "" if wish is None else self._text[wish.start : wish.end].strip(_EDGES)
 
     def _get_topic(self, wish: Wish | None) -> str:
-        own = wish.topic if wish is not None else ""
-        return own or (self._main.topic if self._main else "") or self._get_words(wish)
+        topics = [wanted.topic for wanted in (wish, self._main) if wanted is not None]
+        return next(filter(None, topics), "") or self._get_words(wish)
 
     def _add(
         self,
         kind: str,
         value: str,
-        given: JsonObject,
-        upstream: Sequence[str],
+        fields: JsonObject | None = None,
+        upstream: Sequence[str] = (),
         *,
         artifacts: Sequence[str] = (),
         topic: str = "",
     ) -> str:
-        """Add a node for a kind, and return its id; none where nothing makes it.
+        """Add a node for a kind, and return its id; the id is empty if no capability makes it.
 
         Args:
-            kind: of the node.
-            value: what is given to the field of the kind's role, unless an upstream node fills it.
-            given: its other fields.
-            upstream: the nodes whose results it takes, if it can.
-            artifacts: the ids of those that it is given.
-            topic: what a plugin's capability is given that takes a topic.
+            kind: kind of the node.
+            value: value of the field for the kind's role, unless an upstream node fills it.
+            fields: values of other fields.
+            upstream: ids of nodes whose results it takes, if it can.
+            artifacts: ids of artifacts for its input.
+            topic: value of a plugin's field for a topic.
         """
         maker = self._graph.find_maker(kind)
         if maker is None:
-            self._lacking[KINDS[kind].conventional_id if kind in KINDS else kind] = None
+            self._missing[KINDS[kind].conventional_id if kind in KINDS else kind] = None
             return ""
-        fields = maker.input_model.model_fields
-        given = {name: one for name, one in given.items() if name in fields}
-        given |= self._read_fields(maker)
-        supplied = [name for name, info in fields.items() if is_caller_supplied(name, info)]
-        given |= dict(zip(supplied, artifacts, strict=False))
+        model = maker.input_model.model_fields
+        values = {name: entry for name, entry in (fields or {}).items() if name in model}
+        values |= self._read_fields(maker)
+        supplied = [name for name, info in model.items() if is_caller_supplied(name, info)]
+        values |= dict(zip(supplied, artifacts, strict=False))
         roles: Sequence[str] = ("text", "topic", "objective", "prompt", "title")
         roles = (KINDS[kind].role, "title") if kind in KINDS else roles
-        role = next((one for one in roles if find_role_field(maker, one)), "")
+        role = next((name for name in roles if find_role_field(maker, name)), "")
         name = find_role_field(maker, role) or ""
-        used = [up for up in upstream if self._feeds(up, maker, given)]
+        inputs = [up for up in upstream if self._feeds(up, maker, values)]
         is_filled = name in maker.accepts and any(
-            self._makers[up].can_fill(maker, name) for up in used
+            self._makers[up].can_fill(maker, name) for up in inputs
         )
         if name and value and not is_filled:
-            given[name] = topic if role == "topic" and topic else value
+            values[name] = topic if role == "topic" and topic else value
         node_id = self._choose_id(kind)
-        reason = f"For “{value[:MAX_TOLD]}”." if value else ""
+        reason = f"For “{value[:MAX_QUOTED]}”." if value else ""
         self._nodes[node_id] = PlanNode(
-            id=node_id, capability=maker.id, input=given, depends_on=used, reason=reason
-        )
+            id=node_id, capability=maker.id, input=values, depends_on=inputs, reason=reason,
+            expect=read_expect(self._select_terms(value)) if kind == "text" else None,
+        )  # fmt: skip
         self._makers[node_id] = maker
         produced = "text" if maker.produces.startswith("text/") else kind
         self._ids.setdefault(produced, []).append(node_id)
         return node_id
 
-    def _feeds(self, up: str, maker: Capability, given: JsonObject) -> bool:
+    def _select_terms(self, value: str) -> list[Term]:
+        """Select the terms that measure a text: all, unless the plan has several texts."""
+        has_several = sum(wish.kind == "text" for wish in self._wishes) > 1
+        start = self._text.find(value) if has_several else 0
+        end = start + len(value) if has_several else len(self._text)
+        return [term for term in self._terms if start <= term.start < end]
+
+    def _feeds(self, up: str, maker: Capability, values: JsonObject) -> bool:
         producer = self._makers.get(up)
-        free = (name for name in maker.accepts if name not in given)
+        free = (name for name in maker.accepts if name not in values)
         return producer is not None and any(producer.can_fill(maker, name) for name in free)
 
     def _choose_id(self, kind: str) -> str:
         base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
         alike = [f"{base}-{n}" for n in range(2, len(self._nodes) + 2)]
-        return next(one for one in (base, *alike) if one not in self._nodes)
+        return next(name for name in (base, *alike) if name not in self._nodes)
 
     def _read_fields(self, maker: Capability) -> JsonObject:
         """Read the numbers and choices that an objective gives for fields of a capability."""
         schema = maker.input_model.model_json_schema()["properties"]
-        found: JsonObject = {}
+        values: JsonObject = {}
         size = _SIZE.search(self._text)
-        is_card = maker is self._graph.find_maker("card")
-        if size is not None and {"width", "height"} <= schema.keys() and is_card == self._has_card:
-            found |= {"width": int(size[1]), "height": int(size[2])}
-        named = [i for i, term in enumerate(self._terms) if term["fields"] in schema]
-        for i in named[:MAX_NAMED_FIELDS]:
+        is_sized = (maker is self._graph.find_maker("card")) == ("card" in self._kinds)
+        if size is not None and {"width", "height"} <= schema.keys() and is_sized:
+            values |= {"width": int(size[1]), "height": int(size[2])}
+        places = [i for i, term in enumerate(self._terms) if term["fields"] in schema]
+        for i in places[:MAX_NAMED_FIELDS]:
             name = self._terms[i]["fields"]
             described = schema[name]
             kinds = {way.get("type") for way in (described, *described.get("anyOf", ()))}
             for term in self._terms[max(0, i - 2) : i + 3]:
                 if term.has("number") and kinds & {"integer", "number"}:
                     number = _read_decimal(term["number"])
-                    found.setdefault(name, int(number) if number.is_integer() else number)
+                    values.setdefault(name, int(number) if number.is_integer() else number)
                 elif fold(term.text) in described.get("enum", ()):
-                    found.setdefault(name, fold(term.text))
+                    values.setdefault(name, fold(term.text))
         if "language" in schema and self._language.code != "en":
-            found["language"] = self._language.code
-        return found
+            values["language"] = self._language.code
+        return values
 
-    def _finish(self, delivered: list[str]) -> PlanDraft:
-        """Order the nodes, the first deliverable last, and hold the plan to the validator."""
-        if self._lacking:
-            return _lack(self._lacking, self._told)
+    def _finish(self, deliverables: list[str], summary: PlanReading) -> PlanDraft:
+        """Order the nodes, the first deliverable last, and validate the plan."""
+        if self._missing:
+            return _report_missing(self._missing, summary)
         for node in self._nodes.values():
-            wanting = _find_wanting(self._makers[node.id], node)
-            if wanting:
-                field_name = f"`{wanting}`, the id of an artifact"
-                return _ask(f"`{node.capability}` needs {field_name}", self._told)
+            empty = _find_empty_field(self._makers[node.id], node)
+            if empty:
+                return _ask(f"`{node.capability}` needs `{empty}`, the id of an artifact", summary)
         ordered: dict[str, PlanNode] = {}
-        for node_id in [*reversed(delivered), *self._nodes]:
+        for node_id in [*reversed(deliverables), *self._nodes]:
             for up in (*self._nodes[node_id].depends_on, node_id):
-                for one in (*self._nodes[up].depends_on, up):
-                    ordered.setdefault(one, self._nodes[one])
-        nodes = [self._mark_optional(node, delivered) for node in ordered.values()]
+                for source in (*self._nodes[up].depends_on, up):
+                    ordered.setdefault(source, self._nodes[source])
+        nodes = [self._mark_optional(node, deliverables) for node in ordered.values()]
         rules = PlanRules({maker.id: maker for maker in self._makers.values()})
-        faults = find_plan_faults(nodes, delivered, rules)
+        faults = find_plan_faults(nodes, deliverables, rules)
         if faults:
-            return _ask(f"{faults[0].path} would be wrong ({faults[0].message})", self._told)
+            return _ask(f"{faults[0].path} would be wrong ({faults[0].message})", summary)
         about = f" about {self._main.topic}" if self._main and self._main.topic else ""
         return PlanDraft(
             nodes=nodes,
             missing=tuple(self._graph.find_missing(self._makers.values())),
-            rationale=f"Delivers {', '.join(delivered)}{about}.",
-            deliverables=tuple(delivered),
-            reading=self._told,
+            rationale=f"Delivers {', '.join(deliverables)}{about}.",
+            deliverables=tuple(deliverables),
+            reading=summary,
         )
 
-    def _mark_optional(self, node: PlanNode, delivered: Sequence[str]) -> PlanNode:
+    def _mark_optional(self, node: PlanNode, deliverables: Sequence[str]) -> PlanNode:
         """Mark facts as optional that texts could do without."""
-        users = [one for one in self._nodes.values() if node.id in one.depends_on]
-        spared = all(find_role_field(self._makers[one.id], "objective") for one in users)
-        is_spared = node.id in self._ids.get("research", ()) and bool(users) and spared
-        return node.model_copy(update={"optional": is_spared and node.id not in delivered})
+        users = [user for user in self._nodes.values() if node.id in user.depends_on]
+        is_spared = node.id in self._ids.get("research", ()) and bool(users)
+        is_spared &= all(find_role_field(self._makers[user.id], "objective") for user in users)
+        return node.model_copy(update={"optional": is_spared and node.id not in deliverables})
 
 
-def _find_wanting(maker: Capability, node: PlanNode) -> str:
-    """Find a field that only a person can fill, and that nobody filled."""
-    fields = maker.input_model.model_fields.items()
-    wanting = (name for name, info in fields if info.is_required() and name not in node.input)
+def _find_empty_field(maker: Capability, node: PlanNode) -> str:
+    """Find a required field that only a person can fill, and that is empty."""
     return next(
-        (n for n in wanting if is_caller_supplied(n, maker.input_model.model_fields[n])), ""
+        (
+            name
+            for name, info in maker.input_model.model_fields.items()
+            if info.is_required() and name not in node.input and is_caller_supplied(name, info)
+        ),
+        "",
     )
 
 
 def _read_decimal(digits: str) -> float:
-    """Read a number as people write it; the first part of what is none, such as a time."""
-    found = re.match(r"\d+(?:[.,]\d+)?", digits)
-    return float(found[0].replace(",", ".")) if found else 0.0
+    """Read a number as people write it, or the first part of a time or a version."""
+    decimal = re.match(r"\d+(?:[.,]\d+)?", digits)
+    return float(decimal[0].replace(",", ".")) if decimal else 0.0
 
 
 def _make_title(topic: str) -> str:
@@ -408,3 +404,22 @@ def _make_title(topic: str) -> str:
     """
     title = topic[:1].upper() + topic[1:]
     return title if len(title) <= MAX_TITLE else title[:MAX_TITLE].rpartition(" ")[0] + "…"
+
+
+def read_kinds(objective: str) -> frozenset[str]:
+    """Read the kinds of things that an objective names, and cannot be a text.
+
+    Returns:
+        kinds such as `image`; none where a clause is not understood, or a text is named as well:
+        "a caption for a picture" is no picture.
+
+    >>> sorted(read_kinds("a picture of a flea market")), sorted(read_kinds("Frobnicate the gate."))
+    (['image'], [])
+    """
+    language = load_vocabulary(find_language(objective))
+    terms = read_terms(objective, language)
+    reading = read_clauses(objective, terms, language)
+    named = {term["thing"] for term in terms}
+    if reading.unplaced or reading.missing or reading.banned or "text" in named:
+        return frozenset()
+    return frozenset(named & {wish.kind for wish in _merge_wishes(reading.wishes)})

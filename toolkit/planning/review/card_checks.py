@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from toolkit.media.svg_measures import SVG, read_svg_texts
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.svg_measures import SVG, read_svg_texts
 
 _ROLES = ("title", "subtitle", "kicker", "footer", "body")
 _WORD = re.compile(r"[^\W_]+")
@@ -65,7 +65,7 @@ def check_glyphs(look: Inspection) -> Iterator[ReviewIssue]:
     # What an earlier node wrote is not among the texts of the input, and is drawn without them.
     lost = max(sum(char in lacked for char in letters), sum(map(_is_letter, lacked)))
     replaced = sum(map(_is_replaced, drawn))
-    share = (lost + max(replaced, _count_drawn_boxes(item))) / max(1, len(letters))
+    share = (lost + replaced) / max(1, len(letters))
     if share > look.thresholds.card.max_lost_share:
         message = f"{share:.0%} of the letters have no glyph here."
         yield block_result(item, 0.8, message)
@@ -160,7 +160,7 @@ def check_contrast(look: Inspection) -> Iterator[ReviewIssue]:
     if blob.media_type == SVG:
         contrasts = _measure_svg_contrasts(blob.data, drawn)
     else:
-        from toolkit.planning.review.card_measures import measure_text_contrasts
+        from toolkit.media.card_measures import measure_text_contrasts
 
         boxes = [(box.x, box.y, box.width, box.height) for box in drawn]
         contrasts = measure_text_contrasts(blob.data, boxes) or []
@@ -192,14 +192,9 @@ def check_card_picture(look: Inspection) -> Iterator[ReviewIssue]:
         if item.pictures and b"<image" not in blob.data:
             yield block_result(item, 0.8, "The picture that was given is not on the card.")
         return
-    from toolkit.planning.review.card_measures import is_bare, measure_shown_share
+    from toolkit.media.card_measures import measure_shown_share
 
     for picture in item.pictures.values():
-        if is_bare(blob.data, picture.data):
-            yield block_result(
-                item, 0.8, "The picture is not on the card, which is of few plain colours."
-            )
-            continue
         if item.node.input.get("template") == "cover":
             continue  # it lies in the shade there
         share = measure_shown_share(blob.data, picture.data)
@@ -248,17 +243,6 @@ def _split_words(text: str) -> list[str]:
 def _is_replaced(char: str) -> bool:
     """Tell whether a character stands for another, or is of no script at all."""
     return char in _REPLACED or unicodedata.category(char) in ("Co", "Cn")
-
-
-def _count_drawn_boxes(item: Evidence) -> int:
-    """Count the empty boxes that are drawn where letters should be."""
-    if item.blob is None or item.blob.media_type == SVG or item.picture is None:
-        return 0
-    from toolkit.planning.review.card_measures import count_empty_boxes
-
-    plain = [box for box in _read_drawn(item) if not _DENSE.search(box.text)]
-    boxes = [(box.x, box.y, box.width, box.height) for box in plain]
-    return count_empty_boxes(item.blob.data, boxes)
 
 
 def _is_letter(char: str) -> bool:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from toolkit.contract.choices import Decision
 from toolkit.contract.tasks import RecommendedAction
+from toolkit.planning.retry import REGENERATE, make_action
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import Remedy, ReviewIssue
-from toolkit.planning.review.retry import REGENERATE, make_action
 
 
 class Verdict(NamedTuple):

@@ -1,23 +1,21 @@
-"""The evidence that a review goes by: each node's request and its result."""
+"""The evidence of a review: each node's request and its result."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from pydantic import ValidationError
-
 from toolkit.contract.base import JsonObject
 from toolkit.contract.plans import PlanNode
-from toolkit.planning.capability_kinds import find_role_field
+from toolkit.media.svg_measures import SVG, read_svg_size
+from toolkit.planning.capability_kinds import find_instructed_field
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.svg_measures import SVG, read_svg_size
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
 if TYPE_CHECKING:
-    from toolkit.planning.review.picture_measures import PictureMeasures
-    from toolkit.planning.review.sound_measures import SoundMeasures
+    from toolkit.media.picture_measures import PictureMeasures
+    from toolkit.media.sound_measures import SoundMeasures
 
 
 @dataclass(frozen=True)
@@ -25,16 +23,16 @@ class Evidence:
     """One node's request and its result.
 
     Attributes:
-        node: as it ran, with what earlier reviews changed of its input.
+        node: the node as it ran, with the changes of earlier reviews to its input.
         output: the job's output, if it completed.
         blob: its artifact, loaded.
-        error_code: the name of the error it ended with.
+        error_code: the name of the error that it ended with.
         upstream_text: the text of the nodes before it, as it received it.
-        error_message: what that error says.
-        planned_input: its input as planned, before any review; that of the node where not given.
-        instructions: what earlier reviews added to what it was asked.
-        remarks: what a person said of earlier results of it.
-        other_providers: who else could do it and has not been asked yet, the first choice first.
+        error_message: the message of that error.
+        planned_input: its input as planned, before any review; the node's input by default.
+        instructions: sentences that earlier reviews added to its input.
+        remarks: a person's remarks on its earlier results.
+        other_providers: providers that could do it and were not asked yet, the best choice first.
         has_failed_before: whether an earlier attempt at it ended with the very same error.
         pictures: the bytes of pictures that its input names, by the field.
     """
@@ -56,36 +54,36 @@ class Evidence:
 
     @property
     def brief(self) -> str:
-        """The instruction that the plan gave it to write or paint by; empty if it has none."""
-        told = self.node.input if self.planned_input is None else self.planned_input
+        """The plan's instruction to write or paint by; empty if the node has no such field."""
+        fields = self.node.input if self.planned_input is None else self.planned_input
         name = find_instructed_field(self.capability)
-        return str(told.get(name, "")) if name is not None else ""
+        return str(fields.get(name, "")) if name is not None else ""
 
     @cached_property
     def sound(self) -> "SoundMeasures | None":
-        """The measures of its artifact as a sound; none where it does not play."""
-        from toolkit.planning.review.sound_measures import measure_samples
+        """The measures of its artifact as a sound, or None if it does not play."""
+        from toolkit.media.sound_measures import measure_samples
 
         return measure_samples(self.blob.data) if self.blob is not None else None
 
     @cached_property
     def picture(self) -> "PictureMeasures | None":
-        """The measures of its artifact as a picture; none where it does not open."""
-        from toolkit.planning.review.picture_measures import measure_picture
+        """The measures of its artifact as a picture, or None if it does not open."""
+        from toolkit.media.picture_measures import measure_picture
 
         is_picture = self.blob is not None and self.blob.media_type.startswith("image/")
         return measure_picture(self.blob.data) if self.blob is not None and is_picture else None
 
     @property
     def size(self) -> tuple[int, int] | None:
-        """The width and height of its artifact as a picture; none where it does not open."""
+        """The width and height of its artifact as a picture, or None if it does not open."""
         if self.blob is not None and self.blob.media_type == SVG:
             return read_svg_size(self.blob.data)
         return (self.picture.width, self.picture.height) if self.picture is not None else None
 
     @cached_property
     def text(self) -> str | None:
-        """The text of its artifact; none where it is of another kind."""
+        """The text of its artifact, or None if the artifact is of another kind."""
         if self.blob is None:
             return None
         try:
@@ -99,14 +97,12 @@ class Inspection:
     """A node's evidence as a check takes it.
 
     Attributes:
-        topic: what the result should be about.
-        objective: that of the task.
-        attempt: how many reviews there were before; seeds follow from it.
+        objective: the task's objective.
+        attempt: number of earlier reviews; seeds follow from it.
         results: the evidence of all nodes of the task.
     """
 
     item: Evidence
-    topic: str
     objective: str
     attempt: int = 0
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
@@ -114,16 +110,13 @@ class Inspection:
 
     @property
     def dependents(self) -> tuple[Evidence, ...]:
-        """The nodes that its result was handed to."""
-        return tuple(one for one in self.results if self.item.node.id in one.node.depends_on)
+        """The evidence of the nodes that received its result."""
+        return tuple(later for later in self.results if self.item.node.id in later.node.depends_on)
 
     @property
-    def is_only_text(self) -> bool:
-        """True if no other node of the task writes a text."""
-        return not any(
-            one.node.id != self.item.node.id and one.capability.produces.startswith("text/")
-            for one in self.results
-        )
+    def sources(self) -> tuple[Evidence, ...]:
+        """The evidence of the nodes whose results it received."""
+        return tuple(up for up in self.results if up.node.id in self.item.node.depends_on)
 
 
 NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]
@@ -132,23 +125,7 @@ NodeCheck: TypeAlias = Callable[[Inspection], Iterable[ReviewIssue]]
 def block_result(
     item: Evidence, weight: float, message: str, changes: JsonObject | None = None
 ) -> ReviewIssue:
-    """Block a result that cannot be used as what it is: make the issue that says so."""
+    """Make the blocking issue of a result that cannot be used."""
     return ReviewIssue(
         item.node.id, "technical_success", weight, message, is_blocking=True, changes=changes or {}
     )
-
-
-def find_instructed_field(capability: Capability) -> str | None:
-    """Find the field that says what to make, to which words can be added."""
-    return find_role_field(capability, "objective") or find_role_field(capability, "prompt")
-
-
-def is_field_valid(capability: Capability, given: JsonObject, name: str) -> bool:
-    """Tell whether an input field has a value that the capability's schema accepts."""
-    if name not in capability.input_model.model_fields:
-        return False
-    try:
-        capability.input_model.model_validate(given, strict=True)
-    except ValidationError as error:
-        return all(not e["loc"] or e["loc"][0] != name for e in error.errors(include_url=False))
-    return True

@@ -13,7 +13,7 @@ class Remedy(Enum):
     """The effect that running a node again would have on an issue."""
 
     RERUN = "running it again may help"
-    FIX_UPSTREAM = "it follows from what is wrong with an earlier node"
+    FIX_UPSTREAM = "it follows from an issue of an earlier node"
     NONE = "running it again gives the same"
 
 
@@ -22,11 +22,12 @@ class ReviewIssue:
     """An issue with a node's result.
 
     Attributes:
-        weight: how much it lowers the criterion's score, of 1.
+        weight: deduction from the criterion's score, from 0 to 1.
         is_blocking: whether it prevents the result from passing.
         changes: fields of the node's input to set before it runs again.
         instruction: a sentence to add to the node's objective before it runs again.
         check: the name of the check that found it, such as `language`.
+        is_hint: whether a judge may overrule it, as programs see too little of it.
     """
 
     node_id: str
@@ -38,3 +39,4 @@ class ReviewIssue:
     changes: JsonObject = field(default_factory=dict)
     instruction: str = ""
     check: str = ""
+    is_hint: bool = False

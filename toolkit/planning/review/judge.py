@@ -1,62 +1,61 @@
-"""The judge by language model: its prompt, and of its answer what can be proven; the engine asks.
+"""The judge by language model: its prompt, and the proof of its findings; the engine asks it.
 
-It looks for what checks cannot see. It is asked for findings and not for a score: the score follows
-from those whose quotes stand where it says, so that no text can talk its way to a better one.
+The judge reports defects, not a score: the code of a defect fixes the consequences. So no text can
+talk its way to a better score. A finding counts only if the words that it quotes are in the text
+or, if something is missing, in the brief or the material that asks for it.
 """
 
 import json
 import re
-import unicodedata
+import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias, get_args
-
-from pydantic import BaseModel, ConfigDict
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any, get_args
 
 from toolkit.contract.base import JsonObject
+from toolkit.media.text_counts import measure_text
 from toolkit.planning.model_reply import load_document
+from toolkit.planning.quotes import QuotedText
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import Criterion, ReviewIssue
-from toolkit.review_thresholds import DEFAULT_THRESHOLDS, ReviewThresholds
 
-FindingKind: TypeAlias = Literal["contradiction", "motif", "quality"]
-Severity: TypeAlias = Literal["minor", "major", "critical"]
+MAX_FINDINGS = 10  # of one answer
+ANSWER_TOKENS = 400
+MAX_TEXT_CHARACTERS = 12_000  # of each text, brief and source
+MAX_MATERIAL_CHARACTERS = 50_000  # of all texts, briefs and sources
+MAX_QUOTED_CHARACTERS = 300  # of a quote or an explanation, in issues and instructions
+BLOCKING_WEIGHT, OTHER_WEIGHT = 0.7, 0.1
 
-SEVERITY_WEIGHTS: Mapping[Severity, float] = {"minor": 0.15, "major": 0.45, "critical": 0.9}
-KIND_CRITERIA: Mapping[FindingKind, Criterion] = {
-    "contradiction": "objective_alignment",
-    "motif": "objective_alignment",
-    "quality": "technical_success",
-}
-MAX_SAMPLES = 2
-MAX_ISSUES = 10  # of one answer
-ANSWER_TOKENS = 1_500
-MAX_TEXT_CHARACTERS = 12_000  # of each text, each brief, and what each was made from
-MAX_MATERIAL_CHARACTERS = 50_000  # of all of them
-MAX_TOLD_CHARACTERS = 300  # of a quote or an explanation, in issues and instructions
-# Shorter quotes stand in any text; a sign of a script without spaces is half a word.
-MIN_QUOTE_CHARACTERS, MIN_DENSE_QUOTE_CHARACTERS = 8, 4
 
-RUBRIC = """\
-You judge texts that were written for an objective. Programs have already checked their form,
-length, language, spelling and completeness: say nothing of those. Look only for these issues.
-contradiction: the text says otherwise than its brief, its sources, another of the texts or itself.
-That its sources do not mention something is no contradiction.
-motif: the text is about something else than its brief asks for: another subject, place, person or
-occasion.
-quality: a reader would stumble, as it is incoherent, does not follow, or has the wrong tone for
-those whom the objective names.
-Each issue names its text by `node`, and quotes in `quote` three words or more of that text, letter
-by letter. A contradiction or a motif also quotes in `against`, letter by letter, what it is at odds
-with: other words of the objective, the brief, the sources or a text. For quality it is empty. An
-issue whose quotes are not found is dropped.
-severity: minor, a reader would hardly notice; major, a reader would be misled or disappointed;
-critical, nobody may be given this text. `explanation` says in one sentence what is wrong.
-A text that ends in [...] was cut for you, and not by its writer.
-Where nothing is wrong, `issues` is empty. Answer with the JSON alone."""
-SECOND_OPINION = "Another judge has answered before you. Judge for yourself, the last text first."
+@dataclass(frozen=True, slots=True)
+class Rubric:
+    """The instructions of the judge, and the consequences of its findings.
 
-_QUOTE_MARKS = str.maketrans({"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "‑": "-"})
+    Attributes:
+        text: the instructions of the judge.
+        criteria: the criterion that each defect lowers, by its code.
+        instructions: the sentence for the writer, by the code of the defect.
+        missing: the codes of defects that have no words to quote.
+    """
+
+    text: str
+    criteria: Mapping[str, Criterion]
+    instructions: Mapping[str, str]
+    missing: frozenset[str]
+
+
+@cache
+def load_rubric() -> Rubric:
+    """Load the rubric from `judge.toml`."""
+    source = resources.files(__package__) / "judge.toml"
+    data: dict[str, Any] = tomllib.loads(source.read_text(encoding="utf-8"))
+    groups = {name: data[name] for name in get_args(Criterion)}
+    criteria = {code: name for name, defects in groups.items() for code in defects}
+    instructions = {code: text for defects in groups.values() for code, text in defects.items()}
+    text = data["rubric"].replace("{codes}", ", ".join(criteria))
+    return Rubric(text, criteria, instructions, frozenset(data["missing"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,41 +64,48 @@ class JudgedText:
 
     Attributes:
         node_id: the node that wrote it.
-        brief: what that node was asked for.
-        sources: the texts that it was made from.
+        brief: the request to that node, with its system text and its material.
+        text: the text itself.
+        sources: the texts of the nodes before it.
+        remarks: a person's remarks on earlier versions.
+        measured: counts by a program, such as words.
+        suspected: issues that the checks suspect.
     """
 
     node_id: str
     brief: str
     text: str
     sources: str = ""
+    remarks: Sequence[str] = ()
+    measured: Mapping[str, object] = field(default_factory=dict)
+    suspected: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeFinding:
-    """What the judge found, its quotes proven.
+    """A finding of the judge whose quotes are proven.
 
     Attributes:
-        quote: the words of the text.
-        against: the words that they are at odds with; none for quality.
-        weight: how much it lowers the score of its text, of 1.
+        quote: the words of the text; empty if something is missing.
+        against: the words that they break; empty if they break none.
+        blocks: whether the text must not be delivered with it.
     """
 
     node_id: str
-    kind: FindingKind
+    code: str
     quote: str
     against: str
     explanation: str
-    weight: float
+    blocks: bool
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeSample:
-    """One answer of the judge.
+class Judgement:
+    """The proven findings of the judge's answer.
 
     Attributes:
-        findings: those that are proven.
-        dropped: how many were not.
+        findings: the proven findings.
+        dropped: number of findings that are not proven.
     """
 
     findings: Sequence[JudgeFinding] = ()
@@ -108,78 +114,61 @@ class JudgeSample:
 
 @dataclass(frozen=True, slots=True)
 class JudgeBrief:
-    """What the judge is given.
+    """The material for the judge.
 
     Attributes:
-        objective: of the task.
-        texts: those to judge.
-        media: what is known of pictures and sounds, a line each: their measures, not themselves.
+        objective: the task's objective.
+        texts: the texts to judge.
+        media: a line of measures for each picture and sound; the judge gets no pixels or samples.
     """
 
     objective: str
     texts: Sequence[JudgedText]
-    media: Sequence[str] = field(default=())
+    media: Sequence[str] = ()
 
 
-class _Issue(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    node: str
-    kind: FindingKind
-    severity: Severity
-    quote: str
-    against: str
-    explanation: str
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    issues: list[_Issue]
-
-
-def build_judge_input(
-    brief: JudgeBrief, sample: int = 0, max_tokens: int = ANSWER_TOKENS
-) -> JsonObject:
+def build_judge_input(brief: JudgeBrief, max_tokens: int = ANSWER_TOKENS) -> JsonObject:
     """Build the question to the judge, as an input of `llm.generate`.
 
-    Whatever others wrote is its `context`, which that capability fences.
+    Text of other authors goes into `context`, because that capability fences it.
 
     Args:
-        brief: what is judged.
-        sample: how many answers there are already; a further one is asked for in other words.
-        max_tokens: the most that the answer may have.
+        brief: the material to judge.
+        max_tokens: maximum length of the answer.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn.")])
     >>> "Tides turn." in str(build_judge_input(brief)["context"])
     True
     """
     room = MAX_TEXT_CHARACTERS
-    while len(context := _format_material(brief, room, sample)) > MAX_MATERIAL_CHARACTERS and room:
+    while len(context := _format_material(brief, room)) > MAX_MATERIAL_CHARACTERS and room:
         room = room * 2 // 3
     return {
         "objective": "Judge these texts.",
-        "system": f"{RUBRIC}\n{SECOND_OPINION}" if sample else RUBRIC,
+        "system": load_rubric().text,
         "context": context[:MAX_MATERIAL_CHARACTERS],
         "max_tokens": max_tokens,
         "output_schema": build_answer_schema(brief.texts),
     }
 
 
-def _format_material(brief: JudgeBrief, room: int, sample: int) -> str:
-    """Write the material as JSON, so that no text can end itself and begin another."""
+def _format_material(brief: JudgeBrief, room: int) -> str:
+    """Write the material as JSON, so that no text can close its string and begin another."""
     texts = [
         {
-            "node": one.node_id,
-            "brief": _cut_text(one.brief, room),
-            "sources": _cut_text(one.sources, room),
-            "text": _cut_text(one.text, room),
+            "node": judged.node_id,
+            "brief": _cut_text(judged.brief, room),
+            "sources": _cut_text(judged.sources, room),
+            "remarks": [*judged.remarks],
+            "measured": dict(judged.measured),
+            "suspected": [*judged.suspected],
+            "text": _cut_text(judged.text, room),
         }
-        for one in brief.texts
+        for judged in brief.texts
     ]
     material = {
         "objective": brief.objective,
-        "texts": texts[::-1] if sample else texts,
+        "texts": [{name: value for name, value in entry.items() if value} for entry in texts],
         "pictures and sounds": [*brief.media],
     }
     return json.dumps(material, ensure_ascii=False, indent=1)
@@ -190,16 +179,17 @@ def _cut_text(text: str, room: int) -> str:
 
 
 def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
-    """Build the JSON schema of an answer, with the nodes that there are."""
+    """Build the JSON schema of an answer about these texts."""
+    text: JsonObject = {"type": "string"}
     properties: JsonObject = {
-        "node": {"type": "string", "enum": [one.node_id for one in texts]},
-        "kind": {"type": "string", "enum": [*get_args(FindingKind)]},
-        "severity": {"type": "string", "enum": [*get_args(Severity)]},
-        "quote": {"type": "string"},
-        "against": {"type": "string"},
-        "explanation": {"type": "string"},
+        "node": {"type": "string", "enum": [judged.node_id for judged in texts]},
+        "code": {"type": "string", "enum": [*load_rubric().criteria]},
+        "quote": text,
+        "against": text,
+        "explanation": text,
+        "blocks": {"type": "boolean"},
     }
-    issue: JsonObject = {
+    finding: JsonObject = {
         "type": "object",
         "properties": properties,
         "required": [*properties],
@@ -207,150 +197,137 @@ def build_answer_schema(texts: Sequence[JudgedText]) -> JsonObject:
     }
     return {
         "type": "object",
-        "properties": {"issues": {"type": "array", "items": issue}},
-        "required": ["issues"],
+        "properties": {"findings": {"type": "array", "items": finding}},
+        "required": ["findings"],
         "additionalProperties": False,
     }
 
 
-def read_answer(text: str, brief: JudgeBrief) -> JudgeSample:
-    """Read an answer, and keep of its issues those that are proven.
+def read_answer(text: str, brief: JudgeBrief) -> Judgement:
+    """Read an answer, and keep each finding that is proven.
 
     Raises:
-        ValueError: it is not the JSON that was asked for.
+        ValueError: the answer is no JSON with findings.
 
     >>> brief = JudgeBrief("On tides", [JudgedText("copy", "Write on tides", "Tides turn daily.")])
-    >>> issue = {"node": "copy", "kind": "quality", "severity": "minor", "quote": "turn weekly",
-    ...          "against": "", "explanation": "It is odd."}
-    >>> read_answer(json.dumps({"issues": [issue]}), brief)
-    JudgeSample(findings=[], dropped=1)
+    >>> finding = {"code": "incoherent", "quote": "turn weekly", "explanation": "It is odd."}
+    >>> read_answer(json.dumps({"findings": [finding]}), brief)
+    Judgement(findings=[], dropped=1)
     """
-    issues = _Answer.model_validate(load_document(text)).issues
-    texts = {one.node_id: one for one in brief.texts}
-    kept = [
-        JudgeFinding(
-            issue.node,
-            issue.kind,
-            _make_line(issue.quote),
-            "" if issue.kind == "quality" else _make_line(issue.against),
-            _make_line(issue.explanation),
-            SEVERITY_WEIGHTS[issue.severity],
-        )
-        for issue in issues[:MAX_ISSUES]
-        if issue.node in texts and _is_proven(issue, texts[issue.node], brief)
-    ]
-    return JudgeSample(kept, len(issues) - len(kept))
+    document = load_document(text, frozenset(("findings", "issues")))
+    raw = document.get("findings", document.get("issues"))
+    entries: list[Any] = raw if isinstance(raw, list) else [raw] if raw else []
+    readings = [_read_finding(entry, brief) for entry in entries[:MAX_FINDINGS]]
+    findings = [finding for finding in readings if finding is not None]
+    return Judgement(findings, len(entries) - len(findings))
 
 
-def _is_proven(issue: _Issue, judged: JudgedText, brief: JudgeBrief) -> bool:
-    """Tell whether the words that an issue quotes stand where it says."""
-    if not _is_quoted(issue.quote, [judged.text]):
-        return False
-    if issue.kind == "quality":
-        return True
-    if _fold(issue.against) in _fold(issue.quote):  # nothing is at odds with itself
-        return False
-    others = [one.text for one in brief.texts]
-    return _is_quoted(issue.against, [brief.objective, judged.brief, judged.sources, *others])
+def _read_finding(raw: Any, brief: JudgeBrief) -> JudgeFinding | None:
+    """Read one finding; return None if it cannot be read or is not proven."""
+    if not isinstance(raw, dict):
+        return None
+    texts = {judged.node_id: judged for judged in brief.texts}
+    judged = texts.get(str(raw.get("node"))) or (brief.texts[0] if len(texts) == 1 else None)
+    if judged is None:
+        return None
+    code = re.sub(r"\W+", "_", _make_line(raw.get("code"))).strip("_").lower()
+    code = code if code in load_rubric().criteria else "other"
+    quote, against = _make_line(raw.get("quote")), _make_line(raw.get("against"))
+    if not _is_proven(code, quote, against, judged, brief):
+        return None
+    blocks = raw.get("blocks", raw.get("severity"))
+    return JudgeFinding(
+        judged.node_id,
+        code,
+        quote,
+        against,
+        _make_line(raw.get("explanation")),
+        blocks is True or str(blocks).casefold() in {"true", "yes", "high", "critical", "major"},
+    )
 
 
-def _is_quoted(quote: str, places: Sequence[str]) -> bool:
-    words = _fold(quote).strip(" \"'.,;:!?…")
-    dense = any(unicodedata.east_asian_width(sign) in "WF" for sign in words)
-    least = MIN_DENSE_QUOTE_CHARACTERS if dense else MIN_QUOTE_CHARACTERS
-    folded = [_fold(place) for place in places]
-    if len(words) < least:
-        return bool(words) and any(words == place.strip(" \"'.,;:!?…") for place in folded)
-    return any(words in place for place in folded)
+def _is_proven(code: str, quote: str, against: str, judged: JudgedText, brief: JudgeBrief) -> bool:
+    """Return whether the quotes of a finding are in the texts that it refers to.
+
+    A quote must be in the judged text. Without a quote, something is missing, and the words that
+    ask for it must be in the objective, the brief, a remark or one of the texts.
+    """
+    requests = [brief.objective, judged.brief, judged.sources, *judged.remarks]
+    texts = [text.text for text in brief.texts]
+    is_broken = any(QuotedText(place).mark(against) for place in [*requests, *texts])
+    if quote:
+        needs_other = code in {"contradiction", "wrong_fact"}
+        is_other = is_broken and not QuotedText(quote).mark(against)
+        return QuotedText(judged.text).mark(quote) and (is_other or not needs_other)
+    return code in load_rubric().missing and is_broken
 
 
-def _fold(text: str) -> str:
-    """Fold what a model that quotes may change: letter case, quotation marks, dashes, spaces."""
-    return " ".join(unicodedata.normalize("NFKC", text).translate(_QUOTE_MARKS).casefold().split())
-
-
-def _make_line(text: str) -> str:
+def _make_line(value: object) -> str:
+    text = value if isinstance(value, str) else ""
     line = " ".join(re.sub(r"[^\S ]|[\x00-\x1f\x7f]", " ", text).split())
-    return line if len(line) <= MAX_TOLD_CHARACTERS else line[: MAX_TOLD_CHARACTERS - 1] + "…"
+    if len(line) <= MAX_QUOTED_CHARACTERS:
+        return line
+    return line[: MAX_QUOTED_CHARACTERS - 1] + "…"
 
 
-def merge_samples(samples: Sequence[JudgeSample]) -> JudgeSample:
-    """Merge answers: what only one of two found counts half.
-
-    >>> found = JudgeFinding("copy", "quality", "turn daily", "", "It is odd.", 0.45)
-    >>> [one.weight for one in merge_samples([JudgeSample([found]), JudgeSample()]).findings]
-    [0.225]
-    """
-    merged: list[JudgeFinding] = []
-    for sample in samples:
-        for finding in sample.findings:
-            share = finding.weight / len(samples)
-            same = next((n for n, one in enumerate(merged) if _are_same(one, finding)), None)
-            if same is None:
-                merged.append(replace(finding, weight=share))
-            else:
-                merged[same] = replace(merged[same], weight=merged[same].weight + share)
-    return JudgeSample(merged, sum(sample.dropped for sample in samples))
-
-
-def _are_same(one: JudgeFinding, other: JudgeFinding) -> bool:
-    if (one.node_id, one.kind) != (other.node_id, other.kind):
-        return False
-    first, second = _fold(one.quote), _fold(other.quote)
-    return first in second or second in first
-
-
-def score_texts(sample: JudgeSample) -> dict[str, float]:
-    """Score each text that something was found in: 1 less the weights of it."""
-    lost: dict[str, float] = {}
-    for finding in sample.findings:
-        lost[finding.node_id] = lost.get(finding.node_id, 0.0) + finding.weight
-    return {node_id: round(max(0.0, 1.0 - weight), 3) for node_id, weight in lost.items()}
-
-
-def is_near_line(sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS) -> bool:
-    """Tell whether another answer might change the verdict: a text scores near what passes."""
-    line, margin = thresholds.pass_score, thresholds.judge_margin
-    return any(abs(score - line) <= margin for score in score_texts(sample).values())
-
-
-def make_issues(
-    sample: JudgeSample, thresholds: ReviewThresholds = DEFAULT_THRESHOLDS
-) -> list[ReviewIssue]:
-    """Make the issues of a review from findings; they block where a text scores too low to pass."""
-    scores = score_texts(sample)
+def make_issues(judgement: Judgement) -> list[ReviewIssue]:
+    """Make the issues of a review from findings."""
     return [
         ReviewIssue(
             finding.node_id,
-            KIND_CRITERIA[finding.kind],
-            round(finding.weight, 3),
+            load_rubric().criteria[finding.code],
+            BLOCKING_WEIGHT if finding.blocks else OTHER_WEIGHT,
             _describe_finding(finding),
-            is_blocking=scores[finding.node_id] < thresholds.pass_score,
+            is_blocking=finding.blocks,
             instruction=_make_instruction(finding),
-            check=f"judge: {finding.kind}",
+            check=f"judge: {finding.code}",
         )
-        for finding in sample.findings
+        for finding in judgement.findings
     ]
 
 
 def _describe_finding(finding: JudgeFinding) -> str:
-    against = f' is at odds with "{finding.against}"' if finding.against else ""
-    return f'"{finding.quote}"{against}: {finding.explanation}'
+    quoted = f'"{finding.quote}"' if finding.quote else ""
+    broken = f'"{finding.against}"' if finding.against else ""
+    words = " is at odds with ".join(filter(None, (quoted, broken)))
+    reason = finding.explanation or finding.code.replace("_", " ")
+    return f"{words}: {reason}" if words else reason
 
 
 def _make_instruction(finding: JudgeFinding) -> str:
-    """Make the sentence that a writer is told: of proven words alone, as the rest of an answer may
-    be what a text has talked the judge into.
+    """Make the sentence for the writer, with proven words alone.
+
+    A text may have talked the judge into the rest of its answer.
     """
-    if finding.against:
-        return f'Do not say "{finding.quote}": it is at odds with "{finding.against}".'
-    return f'Put "{finding.quote}" in better words, or leave it out.'
+    template = load_rubric().instructions[finding.code]
+    lacks = any(
+        f"{{{name}}}" in template and not getattr(finding, name) for name in ("quote", "against")
+    )
+    if lacks:
+        return "Mend what the review found, and keep the rest."
+    return template.format(quote=finding.quote, against=finding.against)
 
 
-def build_brief(objective: str, evidence: Sequence[Evidence]) -> JudgeBrief:
-    """Build what the judge is given: each text that a model wrote, and measures of what is none."""
+def build_brief(
+    objective: str, evidence: Sequence[Evidence], suspected: Sequence[ReviewIssue] = ()
+) -> JudgeBrief:
+    """Build the material for the judge: each text of a model, and the measures of other results.
+
+    Args:
+        objective: the task's objective.
+        evidence: the task's results.
+        suspected: issues that the checks suspect, for the judge to confirm or overrule.
+    """
     texts = [
-        JudgedText(item.node.id, item.brief, item.text, item.upstream_text or "")
+        JudgedText(
+            item.node.id,
+            _write_brief(item),
+            item.text,
+            item.upstream_text or "",
+            item.remarks,
+            measure_text(item.text),
+            [issue.message for issue in suspected if issue.node_id == item.node.id],
+        )
         for item in evidence
         if item.status == "completed" and item.brief and item.text
     ]
@@ -360,6 +337,13 @@ def build_brief(objective: str, evidence: Sequence[Evidence]) -> JudgeBrief:
         if item.blob is not None and item.blob.media_type.startswith(("image/", "audio/"))
     ]
     return JudgeBrief(objective, texts, media)
+
+
+def _write_brief(item: Evidence) -> str:
+    """Write the request for a text: its brief, its system text and its material."""
+    fields = item.node.input if item.planned_input is None else item.planned_input
+    parts = [f"{name}: {fields[name]}" for name in ("system", "context") if fields.get(name)]
+    return "\n\n".join([item.brief, *parts])
 
 
 def _describe_medium(item: Evidence) -> str:

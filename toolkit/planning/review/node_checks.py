@@ -1,4 +1,4 @@
-"""The checks of one node's result: which apply to it, and those of every result."""
+"""The checks of one node's result: the choice by its kind, and the check of every result."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,15 +9,18 @@ from toolkit.contract.errors import ErrorCode
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.card_checks import CARD_CHECKS
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
+from toolkit.planning.review.expectation_checks import EXPECTATION_CHECKS
 from toolkit.planning.review.issues import Criterion, Remedy, ReviewIssue
 from toolkit.planning.review.picture_checks import PICTURE_CHECKS
 from toolkit.planning.review.research_checks import RESEARCH_CHECKS
 from toolkit.planning.review.sound_checks import SOUND_CHECKS
-from toolkit.planning.review.texts.checks import check_text
+from toolkit.planning.review.text_case import TextCase, TextCheck
+from toolkit.planning.review.text_checks import TEXT_CHECKS
+from toolkit.planning.review.text_hints import TEXT_HINTS
 
 
 def check_node(look: Inspection) -> list[ReviewIssue]:
-    """Find everything that is wrong with a node's result."""
+    """Find every issue with a node's result."""
     item = look.item
     if item.status != "completed":
         return [replace(_report_incomplete(item), check="completion")]
@@ -26,12 +29,23 @@ def check_node(look: Inspection) -> list[ReviewIssue]:
 
 def _run_checks(look: Inspection) -> Iterator[tuple[str, ReviewIssue]]:
     """Run the checks that apply to a kind of artifact, each issue with the check's name."""
-    for check in (check_shape, *_choose_checks(look.item)):
+    for check in (check_shape, *_choose_checks(look.item), *EXPECTATION_CHECKS):
         for issue in check(look):
-            yield check.__name__.removeprefix("check_"), issue
+            yield _name_check(check), issue
     blob = look.item.blob
-    if blob is not None and blob.data and blob.media_type.startswith("text/"):
-        yield from check_text(look)
+    if blob is None or not blob.data or not blob.media_type.startswith("text/"):
+        return
+    case = TextCase(look.item.text or "", look)
+    for text_check in TEXT_CHECKS:
+        for issue in text_check(case):
+            yield _name_check(text_check), issue
+    for hint in TEXT_HINTS:
+        for issue in hint(case):
+            yield _name_check(hint), replace(issue, is_hint=True)
+
+
+def _name_check(check: NodeCheck | TextCheck) -> str:
+    return check.__name__.removeprefix("check_")
 
 
 def _choose_checks(item: Evidence) -> tuple[NodeCheck, ...]:
@@ -48,8 +62,8 @@ def _choose_checks(item: Evidence) -> tuple[NodeCheck, ...]:
 
 def _report_incomplete(item: Evidence) -> ReviewIssue:
     code = item.error_code or ("CANCELLED" if item.status == "cancelled" else "INTERNAL")
-    known = ErrorCode.__members__.get(code)
-    remedy = Remedy.RERUN if known is not None and known.retryable else Remedy.NONE
+    member = ErrorCode.__members__.get(code)
+    remedy = Remedy.RERUN if member is not None and member.retryable else Remedy.NONE
     if code == ErrorCode.UPSTREAM_FAILED.name:
         remedy = Remedy.FIX_UPSTREAM
     message = f"The node did not complete ({code})."
@@ -60,7 +74,7 @@ def _report_incomplete(item: Evidence) -> ReviewIssue:
 
 
 def _adjust_remedy(item: Evidence, issue: ReviewIssue) -> ReviewIssue:
-    """Drop the rerun remedy where a capability without a vendor would give the same again."""
+    """Drop the rerun remedy if a capability without a vendor would give the same again."""
     changed = any(item.node.input.get(name) != value for name, value in issue.changes.items())
     is_instructed = issue.instruction and find_role_field(item.capability, "objective") is not None
     if (
@@ -70,14 +84,7 @@ def _adjust_remedy(item: Evidence, issue: ReviewIssue) -> ReviewIssue:
         or item.capability.operation is not None
     ):
         return issue
-    return ReviewIssue(
-        issue.node_id,
-        issue.criterion,
-        issue.weight,
-        issue.message,
-        is_blocking=issue.is_blocking,
-        remedy=Remedy.NONE,
-    )
+    return replace(issue, remedy=Remedy.NONE, changes={}, instruction="")
 
 
 def check_shape(look: Inspection) -> Iterator[ReviewIssue]:
@@ -90,8 +97,8 @@ def check_shape(look: Inspection) -> Iterator[ReviewIssue]:
         try:
             capability.output_model.model_validate(item.output)
         except ValidationError as error:
-            where = ".".join(map(str, error.errors(include_url=False)[0]["loc"])) or "output"
-            message = f"The output does not match its schema at `{where}`."
+            path = ".".join(map(str, error.errors(include_url=False)[0]["loc"])) or "output"
+            message = f"The output does not match its schema at `{path}`."
             yield ReviewIssue(name, "technical_success", 0.8, message, is_blocking=True)
     if item.blob is None or not item.blob.data:
         yield ReviewIssue(

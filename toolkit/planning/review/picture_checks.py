@@ -8,24 +8,21 @@ painted, a thumbnail blown up.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import get_args
 
 from toolkit.contract.base import JsonObject
+from toolkit.media.svg_measures import SVG
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.svg_measures import SVG
 
 # What makes a picture soft, or coarse, where it is asked for.
 _SOFT = re.compile(
-    r"gradient|blur|bokeh|ombr|haz[ey]|\bfog|mist|glow|\bsoft|defocus|out of focus|wallpaper|"
-    r"verlauf|unsch|verschwommen|weich|nebel|dégrad|\bflou|brume|lueur|degradad|difumin|desenfo|"
-    r"niebla|sfum|sfoc|nebbia|névoa|desfoc|グラデ|ぼか|ボケ|霧|渐变|漸變|模糊|雾|تدرج|ضباب",
+    r"gradient|blur|bokeh|ombr|haz[ey]|\bfog|mist|glow|\bsoft|wallpaper|verlauf|unsch|weich|nebel|"
+    r"dégrad|\bflou|brume|degradad|difumin|niebla|sfum|sfoc|nebbia|névoa|グラデ|ぼか|霧|渐变|漸變|"
+    r"模糊|雾|تدرج|ضباب",
     re.I,
 )
 _COARSE = re.compile(
-    r"pixel|píxel|8.?bit|16.?bit|mosa|voxel|lego|minecraft|ピクセル|ドット|モザイク|像素|马赛克|"
-    r"بكسل|فسيفساء",
-    re.I,
+    r"pixel|píxel|8.?bit|mosa|voxel|lego|ピクセル|ドット|モザイク|像素|马赛克|بكسل|فسيفساء", re.I
 )
 
 
@@ -102,15 +99,15 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
         return
     asked = " ".join(value for value in item.node.input.values() if isinstance(value, str))
     changes = _vary_input(item, look.attempt)
-    if picture.block >= limits.min_block and not _COARSE.search(asked):
-        message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
-        yield block_result(item, 0.7, message, changes)
-    elif (
+    is_soft = (
         picture.finest_detail < limits.min_finest_detail
         and picture.turns > limits.min_turns
         and picture.contrast > limits.min_detailed_contrast
-        and not _SOFT.search(asked)
-    ):
+    )
+    if picture.block >= limits.min_block and not _COARSE.search(asked):
+        message = f"The image is made of blocks of {picture.block} × {picture.block} pixels."
+        yield block_result(item, 0.7, message, changes)
+    elif is_soft and not _SOFT.search(asked):
         message = (
             "The image was blown up: half as large, it loses "
             f"{picture.finest_detail:.0f} of 255 levels where it is sharpest."
@@ -118,18 +115,9 @@ def check_detail(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 0.7, message, changes)
 
 
-def check_pattern(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a picture is more than the squares that stand for transparency."""
-    item, limits = look.item, look.thresholds.picture
-    picture = item.picture
-    if picture is not None and picture.checkers >= limits.min_checkers:
-        message = f"The image is nothing but {picture.checkers} squares of two colours."
-        yield block_result(item, 0.9, message, _vary_input(item, look.attempt))
-
-
 PICTURE_CHECKS: tuple[NodeCheck, ...] = (
     check_picture_file, check_picture_size, check_blank, check_picture_noise, check_dead_area,
-    check_detail, check_pattern,
+    check_detail,
 )  # fmt: skip
 
 
@@ -180,17 +168,4 @@ def _vary_input(item: Evidence, attempt: int) -> JsonObject:
     if "seed" in fields:
         seed = item.node.input.get("seed")
         return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}
-    if "template" in fields:
-        choices = _list_choices(fields["template"].annotation)
-        now = item.node.input.get("template", fields["template"].default)
-        others = [choice for choice in choices if choice != now]
-        if others:
-            return {"template": others[attempt % len(others)]}
     return {}
-
-
-def _list_choices(annotation: object) -> list[str]:
-    found: list[str] = []
-    for part in get_args(annotation):
-        found += [part] if isinstance(part, str) else _list_choices(part)
-    return found

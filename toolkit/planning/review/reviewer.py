@@ -1,10 +1,8 @@
-"""The check-based reviewer: inspects the artifacts themselves; the manager calls it."""
+"""The check-based reviewer, which inspects the artifacts themselves; the manager calls it."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from toolkit.contract.tasks import Criteria, Review
-from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.decision import decide
 from toolkit.planning.review.evidence import Evidence, Inspection
 from toolkit.planning.review.issues import Criterion, ReviewIssue
@@ -28,15 +26,15 @@ def review_results(
 ) -> Review:
     """Review the results of a task's workflow.
 
-    Text in artifacts is compared and counted and never read as a verdict, whatever it says.
+    The text of an artifact is compared and counted, but never read as a verdict.
 
     Args:
         objective: the task's objective.
         evidence: every node, dependencies before dependents.
         deliverables: the nodes whose results were requested.
-        attempt: how many reviews the task has had before this one.
-        retries_left: how many times it may still be run again.
-        thresholds: of the checks.
+        attempt: number of earlier reviews of the task.
+        retries_left: number of times that the task may still be retried.
+        thresholds: limits of the checks.
     """
     issues = find_issues(objective, evidence, deliverables, attempt=attempt, thresholds=thresholds)
     return judge_issues(
@@ -52,25 +50,21 @@ def find_issues(
     attempt: int,
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> list[ReviewIssue]:
-    """Find everything that is wrong with the results of a task's workflow."""
-    # Slow to import, as their patterns have the words of nine languages.
+    """Find every issue with the results of a task's workflow."""
+    # Slow to import, as their patterns are long and measures need numpy.
+    from toolkit.planning.review.deliverable_checks import find_delivery_issues
     from toolkit.planning.review.node_checks import check_node
-    from toolkit.planning.review.objective_checks import check_deliverables, check_text_variety
     from toolkit.planning.review.picture_checks import check_variety
 
-    topic = _read_topic(objective)
     issues: list[ReviewIssue] = []
     results = tuple(evidence)
     for item in evidence:
         if item.node.optional and item.status == "failed" and item.node.id not in deliverables:
             continue  # the workflow went on without it, and warns of it
-        look = Inspection(item, _choose_topic(item, topic), objective, attempt, thresholds, results)
-        issues += check_node(look)
+        issues += check_node(Inspection(item, objective, attempt, thresholds, results))
     same_bits = thresholds.picture.max_same_bits
     issues += check_variety(evidence, attempt=attempt, max_bits=same_bits)
-    issues += [replace(issue, check="text_variety") for issue in check_text_variety(evidence)]
-    absent = check_deliverables(evidence, deliverables)
-    return issues + [replace(issue, check="deliverables") for issue in absent]
+    return issues + find_delivery_issues(objective, evidence, deliverables)
 
 
 def judge_issues(
@@ -81,7 +75,7 @@ def judge_issues(
     retries_left: int,
     thresholds: ReviewThresholds = DEFAULT_THRESHOLDS,
 ) -> Review:
-    """Score results by what is wrong with them, and decide on them."""
+    """Score results by their issues, and decide on them."""
     criteria = Criteria(**{name: _score_criterion(name, issues) for name in CRITERION_WEIGHTS})
     score = round(
         sum(getattr(criteria, name) * weight for name, weight in CRITERION_WEIGHTS.items()), 3
@@ -111,21 +105,3 @@ def _score_criterion(name: Criterion, issues: Sequence[ReviewIssue]) -> float:
         if issue.criterion == name:
             lost[issue.node_id] = lost.get(issue.node_id, 0.0) + issue.weight
     return round(max(0.0, 1.0 - max(lost.values(), default=0.0)), 3)
-
-
-def _read_topic(objective: str) -> str:
-    from toolkit.planning.reading.capability_names import CapabilityNames
-    from toolkit.planning.reading.reader import read_objective
-
-    return read_objective(objective, CapabilityNames()).topic
-
-
-def _choose_topic(item: Evidence, topic: str) -> str:
-    """Choose the topic of a node's result: that of its own input, or the task's."""
-    given = item.node.input if item.planned_input is None else item.planned_input
-    for role in ("topic", "objective"):
-        field = find_role_field(item.capability, role)
-        told = given.get(field) if field is not None else None
-        if isinstance(told, str):
-            return told if role == "topic" else _read_topic(told) or topic
-    return topic

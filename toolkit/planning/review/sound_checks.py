@@ -6,10 +6,10 @@ Nothing is understood of what is said: that it is the right text, no program can
 from collections.abc import Iterator
 
 from toolkit.media.signatures import match_signature
+from toolkit.media.speaking_time import SpeakingTime, estimate_speaking_time
 from toolkit.planning.capability_kinds import find_role_field
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck, block_result
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.speaking_time import SpeakingTime, estimate_speaking_time
 
 
 def check_sound_file(look: Inspection) -> Iterator[ReviewIssue]:
@@ -100,14 +100,6 @@ def check_clipping(look: Inspection) -> Iterator[ReviewIssue]:
         yield block_result(item, 0.7, message)
 
 
-def check_channels(look: Inspection) -> Iterator[ReviewIssue]:
-    """Check that a sound in two channels has both."""
-    item, limits = look.item, look.thresholds.sound
-    if (sound := item.sound) is not None and sound.channel_gap_db > limits.max_channel_gap_db:
-        message = f"One of two channels is dead, {sound.channel_gap_db:.0f} dB below the other."
-        yield block_result(item, 0.7, message)
-
-
 def check_repeats(look: Inspection) -> Iterator[ReviewIssue]:
     """Check that a sound is not a part of it again and again, unless its text is."""
     item, limits = look.item, look.thresholds.sound
@@ -152,8 +144,8 @@ def check_end(look: Inspection) -> Iterator[ReviewIssue]:
 
 
 SOUND_CHECKS: tuple[NodeCheck, ...] = (
-    check_sound_file, check_silence, check_noise, check_tone, check_clipping, check_channels,
-    check_repeats, check_duration, check_end,
+    check_sound_file, check_silence, check_noise, check_tone, check_clipping, check_repeats,
+    check_duration, check_end,
 )  # fmt: skip
 
 

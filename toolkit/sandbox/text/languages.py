@@ -1,187 +1,120 @@
-"""Detection of the language that a prompt asks for: the one it names, else its own."""
+"""The languages that the simulated model writes: their data, and detection of the language."""
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 
 ENGLISH = "en"
-_ENGLISH_WORDS = (
-    "the of and to in is a an for on with that it as are be by this write about what how why from"
-)
+_MAX_AMOUNT = 2000
+_MIN_SCRIPT_SHARE = 0.15  # the least share of letters of a script, for a text to be in it
+_MIN_WORD_SHARE = 0.12  # the least share of frequent words of a language, for a text to be in it
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-# The text that may follow `in German` where it means the language of the answer.
-_AFTER_LANGUAGE = (
-    r"(?=\s*(?:[.,;:!?)\"”\n]|$|\b(?:language|only|please|and|with|for|about|on|und|über)\b))"
-)
-_BEFORE_LANGUAGE = r"(?:in|into|auf|en|em|in het|op z'n|на|in lingua|using)"
-_LANGUAGE_LABELS = ("language", "lang", "sprache", "langue", "idioma", "lingua", "taal")
-_LANGUAGE_LABEL = rf"\b(?:{'|'.join(_LANGUAGE_LABELS)})\b"
-_OWN_SCRIPTS = ("ko", "zh", "ar", "hi", "ru")
-_MIN_SCRIPT_SHARE = 0.25  # the least share of letters of a script, for a text to be in it
-
-
-@dataclass(frozen=True, slots=True)
-class Language:
-    """A language: how it is recognized, and what is written in it.
-
-    Attributes:
-        code: such as `de`.
-        names: those by which it is asked for.
-        words: frequent ones, by which a text is known; for those of the Latin script.
-        script: the range of characters that it alone is written in; empty for the Latin script.
-        spaced: whether words stand between spaces; characters are counted where they do not.
-        about: patterns of what a request is about.
-        numbers: patterns of one to five.
-        units: patterns of words, sentences and bullets.
-        headline: what follows a topic in a title.
-        sentences: about any topic.
-        tails: of two words and of three, with which a text reaches the length asked for.
-    """
-
-    code: str
-    names: tuple[str, ...]
-    words: frozenset[str]
-    script: str
-    spaced: bool
-    about: tuple[str, ...]
-    numbers: tuple[str, ...]
-    units: dict[str, str]
-    headline: str
-    sentences: tuple[str, ...]
-    tails: tuple[str, ...]
+_PHRASE_END = r"[.,;:?!。，！？،؟।\n(（「『」』]"
+HEAD = r"^(?:(?!(?:about|on|of|for|to|with)\b)\S+\s+){0,6}?\W*"
 
 
 @cache
-def load_languages() -> dict[str, Language]:
-    """Load the languages other than English, by their codes."""
-    text = files(__package__).joinpath("languages.toml").read_text(encoding="utf-8")
-    return {code: _parse_language(code, row) for code, row in tomllib.loads(text).items()}
+def load_languages() -> dict[str, dict[str, Any]]:
+    """Load the data of all languages, by code; `languages.toml` explains it."""
+    return tomllib.loads(files(__package__).joinpath("languages.toml").read_text(encoding="utf-8"))
 
 
-def _parse_language(code: str, row: dict[str, Any]) -> Language:
-    return Language(
-        code=code,
-        names=tuple(row["names"]),
-        words=frozenset(row["words"].split()),
-        script=row.get("script", ""),
-        spaced=row.get("spaced", True),
-        about=tuple(row["about"]),
-        numbers=tuple(row["numbers"]),
-        units=row["units"],
-        headline=row["headline"],
-        sentences=tuple(row["sentences"]),
-        tails=tuple(row["tails"]),
-    )
+def is_spaced(code: str) -> bool:
+    """Return True if spaces separate the words of a language."""
+    return bool(load_languages()[code].get("spaced", True))
 
 
-def detect_language(system: str, user: str, objective: str) -> str:
-    """Detect the language that an answer is to be in.
+def join_sentences(sentences: list[str], code: str) -> str:
+    """Join sentences to one text."""
+    return " ".join(sentences) if is_spaced(code) else "".join(sentences)
 
-    >>> detect_language("", "Write one line about tides in German.", "")
-    'de'
-    >>> detect_language("", "", "Warum sind die Gezeiten so stark?")
-    'de'
-    """
+
+@cache
+def compile_cue(name: str) -> re.Pattern[str]:
+    """Compile a pattern of English requests."""
+    rows = load_languages()
+    words = {
+        "NUMBER": rf"(\d+|{'|'.join(rows[ENGLISH]['numbers'])})",
+        "CODES": "|".join(rows),
+        "NAMES": "|".join(name for row in rows.values() for name in row["names"]),
+        "PHRASES": "|".join(
+            re.escape(phrase) for row in rows.values() for phrase in row["phrases"]
+        ),
+        "HEAD": HEAD,
+    }
+    pattern: str = rows[ENGLISH]["cues"][name]
+    for word, form in words.items():
+        pattern = pattern.replace(word, form)
+    return re.compile(pattern, re.I | re.X)
+
+
+@cache
+def compile_amount(unit: str, code: str) -> re.Pattern[str]:
+    """Compile the pattern of an amount, such as `five sentences`."""
+    row = load_languages()[code]
+    number = rf"(\d+|{'|'.join(row['numbers'])})"
+    form = rf"(?:{row['units'].get(unit, '(?!)')})"  # an unknown unit matches nothing
+    if is_spaced(code):
+        return re.compile(rf"(?<!\w){number}(?:[\s-]+|(?<=\d)){form}", re.I)
+    return re.compile(rf"{number}\s*{form}", re.I)
+
+
+def find_amount(unit: str, text: str, code: str) -> int | None:
+    """Find how many of a unit a text asks for."""
+    match = compile_amount(unit, code).search(text)
+    return read_number(match.group(1), code) if match else None
+
+
+def read_number(text: str, code: str = ENGLISH) -> int:
+    """Read a number in digits or words."""
+    if text.isdigit():
+        return max(1, min(int(text), _MAX_AMOUNT))
+    numbers = enumerate(load_languages()[code]["numbers"], start=1)
+    return next((n for n, form in numbers if re.fullmatch(form, text, re.I)), 1)
+
+
+@cache
+def compile_topic_end(code: str) -> re.Pattern[str]:
+    """Compile the pattern of the text that follows a topic."""
+    row = load_languages()[code]
+    ends = [_PHRASE_END, rf"\s(?:auf|en|in|em|op)\s+(?:{'|'.join(row['names'])})\b"]
+    return re.compile("|".join([*ends, *row.get("topic_ends", [])]), re.I)
+
+
+def detect_language(system: str, instruction: str, objective: str, source: str = "") -> str:
+    """Detect the code of the language that an answer is to be in."""
     return (
-        _find_named_language(user)
+        _find_named_language(instruction)
         or _find_named_language(system)
         or detect_written_language(objective)
-        or detect_written_language(user)
+        or detect_written_language(source)
         or ENGLISH
     )
 
 
 def _find_named_language(text: str) -> str:
-    """Find the language that a text asks for by name or code; empty if it asks for none."""
-    finders = _compile_finders()
-    folded = text.casefold()
-    if not any(word in folded for word in finders.words):  # quicker than a pattern, and mostly so
+    """Find the last language that a text asks for by name; empty if it asks for none."""
+    matches = list(compile_cue("language").finditer(text))
+    if not matches:
         return ""
-    found = [
-        (match.end(), code)
-        for code, patterns in finders.patterns
-        for pattern in patterns
-        for match in pattern.finditer(text)
-    ]
-    return max(found)[1] if found else ""
-
-
-class _LanguageFinders(NamedTuple):
-    """The patterns by which a text asks for a language.
-
-    Attributes:
-        words: the words of which a text that asks for any has at least one, case folded.
-        patterns: those of each language, by its code.
-    """
-
-    words: tuple[str, ...]
-    patterns: tuple[tuple[str, tuple[re.Pattern[str], ...]], ...]
-
-
-@cache
-def _compile_finders() -> _LanguageFinders:
-    """Compile the patterns of all languages, which are part of the package and never change."""
-    named = {code: one.names for code, one in load_languages().items()} | {ENGLISH: ("english",)}
-    words = [*_LANGUAGE_LABELS, *(name for names in named.values() for name in names)]
-    return _LanguageFinders(
-        tuple(dict.fromkeys(word.casefold() for word in words)),
-        tuple((code, _compile_patterns(code, names)) for code, names in named.items()),
-    )
-
-
-def _compile_patterns(code: str, names: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Compile the patterns by which a text asks for one language."""
-    choice = "|".join(re.escape(name) for name in names)
-    latin = "|".join(re.escape(name) for name in names if name.isascii() or name[0] < "\u0250")
-    own = "|".join(re.escape(name) for name in names if name[0] >= "\u0250")
-    patterns = [rf"{_LANGUAGE_LABEL}\W{{0,3}}(?:{code}\b|{choice})"]
-    if latin:
-        patterns.append(rf"\b{_BEFORE_LANGUAGE}\s+(?:{latin}){_AFTER_LANGUAGE}")
-    if own:  # 日本語で, 用中文, по-русски, 한국어로, हिंदी में, بالعربية
-        patterns.append(rf"(?:用|以|на\s+)?(?:{own})(?:で|로|\s*में|回答|写|$|\W)")
-    return tuple(re.compile(one, re.I | re.M) for one in patterns)
+    name = matches[-1].group(matches[-1].lastindex or 0).casefold()
+    rows = load_languages().items()
+    return next(code for code, row in rows if name in (code, *row["names"], *row["phrases"]))
 
 
 def detect_written_language(text: str) -> str:
-    """Detect the language that a text is written in; empty if too little tells."""
-    marks = _compile_marks()
-    if not text.isascii():  # or it has nothing of a script of its own
-        letters = sum(map(str.isalpha, text))
-        for code, pattern, share in marks.scripts:
-            if letters and len(pattern.findall(text)) >= share * letters:
-                return code
+    """Detect the language that a text is written in; empty if it gives too few signs."""
+    letters = sum(map(str.isalpha, text))
     tokens = [word.lower() for word in _WORD.findall(text)]
-    hits = {code: sum(map(words.__contains__, tokens)) for code, words in marks.words.items()}
-    best = max(hits.values())
-    if best == 0 or best < 0.12 * len(tokens):
-        return ""
-    if hits[ENGLISH] == best:
-        return ENGLISH
-    return max(hits, key=lambda code: hits[code])
-
-
-class _LanguageMarks(NamedTuple):
-    """The marks by which it is told in which language a text is written.
-
-    Attributes:
-        scripts: a language, the characters of its script, and their least share of the letters.
-        words: the frequent words of the languages in the Latin script, by language.
-    """
-
-    scripts: tuple[tuple[str, re.Pattern[str], float], ...]
-    words: dict[str, frozenset[str]]
-
-
-@cache
-def _compile_marks() -> _LanguageMarks:
-    """Compile the marks of all languages, which are part of the package and never change."""
-    languages = load_languages()
-    scripts = [  # Japanese first, which has Chinese characters, too
-        (code, re.compile(f"[{languages[code].script}]"), share)
-        for code, share in (("ja", 0.1), *dict.fromkeys(_OWN_SCRIPTS, _MIN_SCRIPT_SHARE).items())
-    ]
-    words = {code: one.words for code, one in languages.items() if not one.script}
-    return _LanguageMarks(tuple(scripts), words | {ENGLISH: frozenset(_ENGLISH_WORDS.split())})
+    hits: dict[str, int] = {}
+    for code, row in load_languages().items():  # Japanese first: it has Chinese characters too
+        if "script" not in row:
+            hits[code] = sum(map(frozenset(row["words"].split()).__contains__, tokens))
+        elif letters and not text.isascii():
+            number = len(re.findall(f"[{row['script']}]", text))
+            if number >= _MIN_SCRIPT_SHARE * letters:
+                return code
+    best = max(hits, key=lambda code: hits[code])  # English first
+    return best if hits[best] and hits[best] >= _MIN_WORD_SHARE * len(tokens) else ""

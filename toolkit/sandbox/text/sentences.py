@@ -2,28 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
+from functools import cache, lru_cache
 from itertools import chain
 
-_STOPWORD_TEXT = """
-a about above after again all also although always am among an and another any are around as at
-away back be became because been before being below between both but by can cannot could did do
-does doing done down during each either else enough even ever every few first for from further
-get give given go goes had has have having he her here hers him his how however i if in instead
-into is it its itself just keep kept last later least less let like made make makes many may me
-might mine more most much must my near need never next no nor not nothing now of off often on
-once one only onto or other our out over own part per perhaps put quite rather really same see
-seen several she should since so some such take taken than that the their them then there these
-they thing things this those though through thus to today together too toward under until up
-upon us use used uses using very via was way we well were what when where whether which while
-who whole whom whose why will with within without would yet you your
-"""
-STOPWORDS = frozenset(_STOPWORD_TEXT.split())
+from toolkit.sandbox.text.languages import ENGLISH, load_languages
 
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|st|dr|mr|mrs|ms)\.$", re.I)
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]”’]*\s+(?=[\"'(\[“‘]?[A-Z0-9])")
+_SENTENCE_END = re.compile(
+    r"(?<=[.!?؟।])[\"')\]”’]*\s+(?=[\"'(\[“‘]?(?![a-zà-ÿа-я])\w)|(?<=[。！？])(?=.)"
+)
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_CJK = "\u3040-\u30ff\u3400-\u9fff"
+_COUNTED_WORD = re.compile(rf"[{_CJK}]|[^\s{_CJK}\u3000-\u303f\uff00-\uffef]+")
 _HEADING = re.compile(r"^\s*(?:={2,}.*={2,}|#{1,6}\s.*)\s*$", re.M)
 _BLOCK_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•#]|\d+[.)]))")
 _BULLET = re.compile(r"^\s*(?:[-*•#]+|\d+[.)])\s*")
@@ -32,13 +23,16 @@ _CLAUSE = re.compile(
     r"|\s(?:because|although|while|whereas|which|where|when|until|before|after|as)\s"
 )
 # A sentence that begins so is not complete before its second clause.
-_SUBORDINATE = re.compile(
-    r"(?:because|although|though|while|when|whenever|if|as|since|after|before|once|until|unlike)\s",
-    re.I,
-)
-MAX_REMEMBERED = 1000  # characters: a sentence, and no text that somebody handed over
-# Words that a clause must not end with, as more has to follow.
-_DANGLING = STOPWORDS - {"it", "us", "them", "now", "again", "today", "together", "well"}
+_SUBORDINATE = re.compile(r"(?:because|although|while|when|if|as|since|after|before)\s", re.I)
+_SENTENCE_CLOSERS = (".", "!", "?", "。", "！", "？", "؟", "।")
+# Stopwords that may end a clause.
+_CLOSING_WORDS = frozenset({"it", "us", "them", "now", "again", "today", "together", "well"})
+
+
+@cache
+def load_stopwords() -> frozenset[str]:
+    """Load the English words that carry no meaning."""
+    return frozenset(load_languages()[ENGLISH]["stopwords"].split())
 
 
 def split_words(text: str) -> list[str]:
@@ -46,14 +40,19 @@ def split_words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def count_spaced_words(text: str) -> int:
-    """Count words as a reader does: by the spaces between them."""
-    return len(text.split())
+def count_words(text: str) -> int:
+    """Count words by spaces, and characters of scripts without spaces.
+
+    >>> count_words("潮汐很重要。"), count_words("Tides turn.")
+    (5, 2)
+    """
+    return len(text.split()) if text.isascii() else len(_COUNTED_WORD.findall(text))
 
 
 def extract_content_words(text: str) -> list[str]:
     """Extract the words that carry meaning."""
-    return [word for word in split_words(text) if word not in STOPWORDS and len(word) > 1]
+    stopwords = load_stopwords()
+    return [word for word in split_words(text) if word not in stopwords and len(word) > 1]
 
 
 @lru_cache(maxsize=16_384)
@@ -70,50 +69,39 @@ def extract_stems(text: str) -> set[str]:
     return set(list_stems(text))
 
 
+@lru_cache(maxsize=2048)  # the sentences of an article are ranked again for each prompt about it
 def list_stems(text: str) -> tuple[str, ...]:
-    """List the stems of the words that carry meaning, as they come."""
-    return _remember_stems(text) if len(text) <= MAX_REMEMBERED else _find_stems(text)
-
-
-def _find_stems(text: str) -> tuple[str, ...]:
+    """List the stems of the words that carry meaning, in their order."""
     return tuple(map(stem_word, extract_content_words(text)))
-
-
-# The sentences of an article, and what was made of them, are ranked again for each prompt on it.
-_remember_stems = lru_cache(maxsize=4096)(_find_stems)
 
 
 def split_sentences(text: str) -> list[str]:
     """Split a text into sentences; a line break between blocks also ends one."""
-    found: list[str] = []
+    sentences: list[str] = []
     for block in _BLOCK_END.split(_HEADING.sub("\n\n", text)):
         flat = " ".join(_BULLET.sub("", block).split())
         start = 0
         for match in _SENTENCE_END.finditer(flat):
             if not _ABBREVIATION.search(flat[start : match.start()]):
-                found.append(flat[start : match.end()].strip())
+                sentences.append(flat[start : match.end()].strip())
                 start = match.end()
-        if flat[start:].strip():
-            found.append(flat[start:].strip())
-    return found
+        sentences.append(flat[start:].strip())
+    return [sentence for sentence in sentences if sentence]
 
 
 def rank_sentences(sentences: Sequence[str], topic: str) -> list[int]:
     """Rank sentences by frequent words, early place and words of the topic; return indices."""
     stems = list(map(list_stems, sentences))
     frequency = Counter(chain.from_iterable(stems))
-    wanted = extract_stems(topic)
+    topic_stems = extract_stems(topic)
     scores: list[tuple[float, int]] = []
-    for place, (sentence, found) in enumerate(zip(sentences, stems, strict=True)):
-        if not found:
-            continue
-        weight = sum(map(frequency.__getitem__, found)) / (len(found) + 4)
+    for place, (sentence, own_stems) in enumerate(zip(sentences, stems, strict=True)):
+        weight = sum(map(frequency.__getitem__, own_stems)) / (len(own_stems) + 4)
         position = 1.6 if place == 0 else 1.0 / (1 + place / 12)
-        about = 1.0 + len(wanted & set(found)) / max(1, len(wanted))
-        length = count_spaced_words(sentence)
-        readable = 1.0 if 6 <= length <= 30 else 0.6
+        about = 1.0 + len(topic_stems & set(own_stems)) / max(1, len(topic_stems))
+        readable = 1.0 if 6 <= count_words(sentence) <= 30 else 0.6
         scores.append((-weight * position * about * readable, place))
-    return [place for _, place in sorted(scores)]
+    return [place for score, place in sorted(scores) if score]
 
 
 def select_best(sentences: Sequence[str], number: int, topic: str) -> list[str]:
@@ -129,41 +117,30 @@ def capitalize_first(text: str) -> str:
 def close_sentence(text: str) -> str:
     """End a piece of text with a full stop, unless it ends as a sentence does."""
     text = text.rstrip(" ,;:–—-(")
-    return text if text.endswith((".", "!", "?", "。", "！", "？", "؟", "।")) else text + "."
+    return text if text.endswith(_SENTENCE_CLOSERS) else text + "."
 
 
 def shorten_sentence(sentence: str, limit: int) -> str:
-    """Shorten a sentence to at most `limit` words, where a clause ends if possible."""
-    if count_spaced_words(sentence) <= limit:
+    """Shorten a sentence to at most `limit` words, at the end of a clause if possible."""
+    if count_words(sentence) <= limit:
         return close_sentence(sentence)
-    fitting = [cut for cut in split_clauses(sentence) if count_spaced_words(cut) <= limit]
-    if fitting:
-        return close_sentence(fitting[-1])
-    kept = sentence.split()[:limit]
-    while len(kept) > 3 and dangles(kept[-1]):
-        kept.pop()
-    return close_sentence(" ".join(kept))
+    ends = [] if _SUBORDINATE.match(sentence) else list(_CLAUSE.finditer(sentence))
+    for clause in (sentence[: end.start()] for end in reversed(ends)):
+        if 4 <= count_words(clause) <= limit and not _is_dangling(clause):
+            return close_sentence(clause)
+    words = sentence.split()[:limit]
+    while len(words) > 3 and _is_dangling(words[-1]):
+        words.pop()
+    return close_sentence(" ".join(words))
 
 
-def split_clauses(sentence: str) -> list[str]:
-    """Return the beginnings of a sentence that could stand alone, shortest first."""
-    if _SUBORDINATE.match(sentence):
-        return []
-    cuts = [sentence[: match.start()] for match in _CLAUSE.finditer(sentence)]
-    return [cut for cut in cuts if count_spaced_words(cut) >= 4 and not dangles(cut)]
+def _is_dangling(text: str) -> bool:
+    """Return True if a text ends with a word that needs another after it."""
+    words = split_words(text)
+    return not words or words[-1] in load_stopwords() - _CLOSING_WORDS
 
 
-def dangles(text: str) -> bool:
-    """Tell whether a text ends with a word that needs another after it."""
-    last = split_words(text)[-1:] or ["and"]
-    return last[0] in _DANGLING
-
-
-def extract_keywords(text: str, number: int, first: Iterable[str] = ()) -> list[str]:
-    """Return the most frequent meaningful words, those of `first` before all others."""
-    lead = list(dict.fromkeys(word for item in first for word in extract_content_words(item)))
-    counts = Counter(
-        word for word in extract_content_words(text) if len(word) > 3 and not word.isdigit()
-    )
-    ordered = sorted(counts, key=lambda word: (-counts[word], word))
-    return list(dict.fromkeys([*lead, *ordered]))[:number]
+def extract_keywords(text: str, number: int) -> list[str]:
+    """Return the most frequent words that carry meaning."""
+    words = [word for word in extract_content_words(text) if len(word) > 3 and not word.isdigit()]
+    return [word for word, _ in Counter(words).most_common(number)]

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.event_streams import format_named_event
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -28,7 +29,6 @@ from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
     extract_text,
-    format_named_event,
     generate_reply,
     iter_pieces,
     parse_turns,

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.event_streams import format_event
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -22,7 +23,6 @@ from toolkit.sandbox.text.chat import (
     ChatTurn,
     SimulatedReply,
     count_prompt_tokens,
-    format_event,
     generate_reply,
     iter_pieces,
 )

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 
 from toolkit.sandbox.audio.recordings import Recording, measure_recording
 from toolkit.sandbox.audio.speech import VoiceSettings, synthesize_speech
+from toolkit.sandbox.event_streams import format_event
 from toolkit.sandbox.forms import NotFormError, read_form
 from toolkit.sandbox.json_http import (
     JsonObject,
@@ -26,7 +27,6 @@ from toolkit.sandbox.state import EPOCH, SandboxState, get_request_digest, mark_
 from toolkit.sandbox.text.chat import (
     SimulatedReply,
     count_tokens,
-    format_event,
     generate_reply,
     iter_pieces,
     parse_turns,

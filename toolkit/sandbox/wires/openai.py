@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.event_streams import stream_completion
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -26,12 +27,7 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import (
-    SimulatedReply,
-    generate_reply,
-    parse_turns,
-    stream_completion,
-)
+from toolkit.sandbox.text.chat import SimulatedReply, generate_reply, parse_turns
 from toolkit.sandbox.vendor_paths import CompatibleVendor
 from toolkit.sandbox.wires.openai_prompt_cache import MODES, CacheUse, PromptCache
 

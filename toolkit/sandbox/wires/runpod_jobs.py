@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from toolkit.sandbox.event_streams import stream_completion
 from toolkit.sandbox.json_http import (
     JsonObject,
     NotJsonError,
@@ -25,7 +26,7 @@ from toolkit.sandbox.state import (
     get_request_digest,
     mark_billed,
 )
-from toolkit.sandbox.text.chat import generate_reply, parse_turns, stream_completion
+from toolkit.sandbox.text.chat import generate_reply, parse_turns
 from toolkit.sandbox.wires.runpod import RunPodAccount
 from toolkit.sandbox.wires.runpod_images import LinkedPicture, PictureGallery, build_picture_url
 

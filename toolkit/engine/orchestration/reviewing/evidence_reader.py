@@ -11,8 +11,8 @@ from toolkit.contract.workflows import Node, WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.routing.router import is_servable
 from toolkit.engine.services.artifacts import Artifacts
+from toolkit.planning.retry import ASKED
 from toolkit.planning.review.evidence import Evidence
-from toolkit.planning.review.retry import ASKED
 from toolkit.plugins import Blob, Capability, Upstream
 from toolkit.store import AccountScope
 

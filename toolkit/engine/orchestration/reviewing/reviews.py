@@ -30,7 +30,7 @@ from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.artifacts import Artifacts
-from toolkit.planning.review.retry import make_asked_actions, tell_remarks
+from toolkit.planning.retry import make_asked_actions, tell_remarks
 from toolkit.store import Lease
 
 

@@ -1,8 +1,6 @@
 """The judge of a task's texts: asks a language model, and says so where it could not be asked."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
 
 from toolkit.contract.jobs import Options
 from toolkit.contract.plans import Plan
@@ -11,7 +9,6 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.job_executor import JobExecutor
 from toolkit.engine.orchestration.model_calls import (
     ASKED_CAPABILITY,
-    ModelCalls,
     TaskModelCalls,
     choose_call_options,
 )
@@ -20,34 +17,14 @@ from toolkit.engine.routing.router import is_servable
 from toolkit.planning.review.evidence import Evidence
 from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.judge import (
-    MAX_SAMPLES,
     JudgeBrief,
-    JudgeSample,
+    Judgement,
     build_brief,
     build_judge_input,
-    is_near_line,
     make_issues,
-    merge_samples,
 )
 from toolkit.planning.review.reviewer import judge_issues
-from toolkit.review_thresholds import ReviewThresholds
 from toolkit.store import AccountScope, Lease
-
-ReadAnswer = Callable[[str, JudgeBrief], Awaitable[JudgeSample]]
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """The judge's opinion of a task's texts.
-
-    Attributes:
-        is_given: whether it gave any; the checks alone decide where it did not.
-        notes: what a person should know of how it came about.
-    """
-
-    is_given: bool
-    issues: Sequence[ReviewIssue] = ()
-    notes: Sequence[str] = ()
 
 
 class TaskJudge:
@@ -68,7 +45,9 @@ class TaskJudge:
         issues: Sequence[ReviewIssue],
         retries_left: int,
     ) -> Review:
-        """Reconsider what the checks let pass, where the task or else the operator wants it.
+        """Reconsider what the checks suspect, where the task or else the operator wants it.
+
+        What the checks are certain of stands; the judge decides on the rest.
 
         Args:
             verdict: the checks'.
@@ -76,26 +55,28 @@ class TaskJudge:
             lease: the task's.
             plan: that the task follows.
             evidence: the results.
-            issues: what the checks found and let pass.
+            issues: what the checks found.
             retries_left: how many times it may still be run again.
         """
         wanted = task.constraints.review or self._core.settings.reviewer
-        if wanted == "checks" or verdict.decision != "pass":
+        certain = [issue for issue in issues if not issue.is_hint]
+        if wanted == "checks" or any(issue.is_blocking for issue in certain):
             return verdict
-        brief = build_brief(plan.objective, evidence)
+        hints = [issue for issue in issues if issue.is_hint]
+        brief = build_brief(plan.objective, evidence, hints)
         if wanted == "auto" and not await self._is_offered(task, lease.account_id, brief):
             return verdict
-        judgement = await self._judge(task, lease, brief)
-        if judgement.is_given:
+        judgement, note = await self._judge(task, lease, brief)
+        if judgement is not None:
             verdict = judge_issues(
-                [*issues, *judgement.issues],
+                [*certain, *make_issues(judgement)],
                 evidence,
                 attempt=task.review_attempts,
                 retries_left=retries_left,
                 thresholds=self._core.settings.review,
             )
             verdict.reviewer = JUDGE_REVIEWER
-        verdict.issues += judgement.notes
+        verdict.issues += [note] if note else []
         return verdict
 
     async def _is_offered(self, task: Task, account_id: str, brief: JudgeBrief) -> bool:
@@ -111,15 +92,32 @@ class TaskJudge:
         use = use.model_copy(update={"provider": use.provider or settings.planning.provider})
         return choose_call_options(use, task.constraints.optimize_for)
 
-    async def _judge(self, task: Task, lease: Lease, brief: JudgeBrief) -> Judgement:
+    async def _judge(
+        self, task: Task, lease: Lease, brief: JudgeBrief
+    ) -> tuple[Judgement | None, str]:
+        """Ask the judge.
+
+        Returns:
+            its judgement, or None if it gave none; a note on how it came about, or none.
+        """
         options = self._choose_options(task)
         obstacle = await self._find_obstacle(task, lease.account_id, brief, options)
         if obstacle is not None:
-            return _fall_back(obstacle)
+            return None, f"judge: {obstacle}; the checks decide."
         calls = TaskModelCalls(self._core, self._executor, task, lease, options)
-        read = partial(self._steps.read_judgement, lease.account_id)
-        settings = self._core.settings
-        return await judge_texts(brief, calls, read, settings.review, settings.judging.max_tokens)
+        job = await calls.ask(build_judge_input(brief, self._core.settings.judging.max_tokens))
+        if job.output is None:
+            code = job.error.code if job.error else job.status
+            return None, f"judge: it did not answer ({code}); the checks decide."
+        try:
+            judgement = await self._steps.read_judgement(
+                lease.account_id, str(job.output["text"]), brief
+            )
+        except ValueError:
+            return None, "judge: its answer is not what it was asked for; the checks decide."
+        if judgement.dropped:
+            return judgement, f"judge: {judgement.dropped} of its findings quote what is not there."
+        return judgement, ""
 
     async def _find_obstacle(
         self, task: Task, account_id: str, brief: JudgeBrief, options: Options
@@ -134,44 +132,3 @@ class TaskJudge:
         if not is_servable(ASKED_CAPABILITY, options, pool):
             return "no language model is connected"
         return None
-
-
-async def judge_texts(
-    brief: JudgeBrief,
-    calls: ModelCalls,
-    read: ReadAnswer,
-    thresholds: ReviewThresholds,
-    max_tokens: int,
-) -> Judgement:
-    """Have a model judge texts; where they score near what passes, a second time."""
-    samples: list[JudgeSample] = []
-    failure = ""
-    while len(samples) < MAX_SAMPLES and not failure:
-        sample, failure = await _ask(brief, calls, read, len(samples), max_tokens)
-        samples += [] if sample is None else [sample]
-        if samples and not is_near_line(merge_samples(samples), thresholds):
-            break
-    if not samples:
-        return _fall_back(failure)
-    merged = merge_samples(samples)
-    told = [f"judge: it was asked again, but {failure}."] if failure else []
-    if merged.dropped:
-        told.append(f"judge: {merged.dropped} of its findings quote what is not there.")
-    return Judgement(True, make_issues(merged, thresholds), told)
-
-
-async def _ask(
-    brief: JudgeBrief, calls: ModelCalls, read: ReadAnswer, sample: int, max_tokens: int
-) -> tuple[JudgeSample | None, str]:
-    """Ask once; without an answer that can be read, say why."""
-    job = await calls.ask(build_judge_input(brief, sample, max_tokens))
-    if job.output is None:
-        return None, f"it did not answer ({job.error.code if job.error else job.status})"
-    try:
-        return await read(str(job.output["text"]), brief), ""
-    except ValueError:
-        return None, "its answer is not what it was asked for"
-
-
-def _fall_back(reason: str) -> Judgement:
-    return Judgement(False, notes=[f"judge: {reason}; the checks decide."])

@@ -1,0 +1,137 @@
+"""Expectations of a plan: exact counts of a result, and the medium that the objective names."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.planning.review.sounds import encode_mp3, speak
+from tests.planning.review.test_reviewer import build_evidence, png
+from tests.planning.sample_capabilities import DRAWING, LLM, SPEECH
+from toolkit.contract.plans import Expect
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.planning.review.reviewer import find_issues
+from toolkit.plugins import Blob
+
+BRIEF = "Write about peat."
+PEAT = "Peat is old moss. It keeps carbon, and burns when it is dry. Bogs grow slowly."
+
+
+def write(text: str, expect: Expect) -> Evidence:
+    """Build a text with the expectations of its plan."""
+    evidence = build_evidence(
+        "made", LLM, {"text": text}, Blob(text.encode(), "text/plain"), given={"objective": BRIEF}
+    )
+    return replace(evidence, node=evidence.node.model_copy(update={"expect": expect}))
+
+
+def find(*evidence: Evidence, objective: str = BRIEF) -> list[ReviewIssue]:
+    """Return the issues that block these results of a task; the last result is delivered."""
+    issues = find_issues(objective, evidence, [evidence[-1].node.id], attempt=0)
+    return [issue for issue in issues if issue.is_blocking and not issue.is_hint]
+
+
+# an expectation, a text that meets it, a near miss
+NEAR_MISSES = [
+    (Expect(sentences=3), PEAT, f"{PEAT} They are wet."),
+    (Expect(sentences=2), "Dr. Lee paid 3.50 euros at 6 p.m. yesterday. Was it enough?", PEAT),
+    (Expect(sentences=2), "泥炭は古い苔です。炭素です。", "泥炭は古い苔です。炭素です。水です。"),
+    (Expect(sentences=2), "الخث طحلب قديم. يخزن الكربون.", "الخث طحلب. يخزن الكربون. وهو رطب."),
+    (Expect(words=[3, 5]), "Old moss keeps carbon.", "Old moss keeps carbon for centuries."),
+    (Expect(words=4), "Old moss keeps carbon.", "Old moss keeps."),
+    (Expect(characters=[None, 20]), "Old moss.", "Old moss keeps carbon."),
+    (Expect(characters=6), "古い苔です。", "古い苔ですよ。"),
+    (Expect(lines=3), "Old pond\na frog\nsplash", "Old pond\na frog\nsplash\nsilence"),
+    (Expect(lines=3), "A title\n\nOld pond\na frog\nsplash", "A title\n\nOld pond"),
+    (Expect(paragraphs=2), f"{PEAT}\n\n{PEAT}", PEAT),
+    (Expect(items=4), "- a\n- b\n- c\n- d", "- a\n- b\n- c\n- d\n- e"),
+    (Expect(items=3), "1. a\n   - x\n2. b\n3. c", "1. a\n   - x\n2. b"),
+    (Expect(items=3), "Peat, moss, turf", "Peat, moss"),
+    (Expect(items=2), '["peat", "moss"]', '["peat", "moss", "turf"]'),
+    (Expect(items=2), '{"names": ["peat", "moss"]}', '{"names": ["peat"]}'),
+    (Expect(items=2), "| a |\n|---|\n| 1 |\n| 2 |", "| a |\n|---|\n| 1 |"),
+    (Expect(format="json"), '```json\n{"a": 1}\n```', "a: 1"),
+    (Expect(format="csv"), "a,b\n1,2", "a,b\n1"),
+    (Expect(format="html"), "<p>Peat</p>", "Peat"),
+    (Expect(format="plain"), PEAT, "**Peat** is old moss."),
+    (Expect(language="de"), "Torf ist altes Moos und speichert viel Kohlenstoff.", PEAT),
+    (Expect(language="ja"), "泥炭は古い苔で、炭素をためます。", "Deitan wa furui koke desu yo."),
+    (Expect(language="zh"), "泥炭是古老的苔藓，储存着碳。", "Nítàn shì gǔlǎo de táixiǎn."),
+    (Expect(language="es"), "La turba es musgo viejo y guarda mucho carbono.",
+     "La torba è muschio vecchio e conserva molto carbonio nel suolo."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("expect", "right", "wrong"), NEAR_MISSES)
+def test_counts_expected_parts(expect: Expect, right: str, wrong: str) -> None:
+    """Given an expectation, then a text that meets it passes, and a near miss does not."""
+    assert find(write(right, expect)) == []
+    assert find(write(wrong, expect))
+
+
+def test_does_not_count_sources_below_a_text() -> None:
+    """Given a text with its sources below, then only the text itself is counted."""
+    text = f"{PEAT}\n\nSources:\n- Peat, https://en.wikipedia.org/wiki/Peat"
+    assert find(write(text, Expect(sentences=3, words=[10, 16]))) == []
+
+
+def test_a_near_miss_says_what_to_change() -> None:
+    """Given one item too many, then the instruction has the expected and the actual number."""
+    (issue,) = find(write("- a\n- b\n- c", Expect(items=2)))
+    assert issue.message == "The text has 3 items, not exactly 2."
+    assert issue.instruction == "Write exactly 2 items: the last text had 3."
+
+
+def speak_for(seconds: float, expect: Expect, depends_on: tuple[str, ...] = ()) -> Evidence:
+    """Build a narration of this length."""
+    output: dict[str, object] = {"artifact_id": "art"}
+    blob = Blob(encode_mp3(speak(1, seconds), kbps=32), "audio/mpeg")
+    fields: dict[str, object] = {} if depends_on else {"text": "Twice a day the tide comes in." * 9}
+    spoken = build_evidence("narration", SPEECH, output, blob, given=fields, depends_on=depends_on)
+    return replace(spoken, node=spoken.node.model_copy(update={"expect": expect}))
+
+
+def test_a_narration_that_takes_too_long_is_written_again() -> None:
+    """Given a narration of 20 s that should have 10 s, then its text gets the issue."""
+    text = write("tide " * 100, Expect())
+    narration = speak_for(20, Expect(duration_s=[9, 11]), ("made",))
+    issues = [issue for issue in find(text, narration) if issue.check == "expected_duration"]
+    assert [issue.node_id for issue in issues] == ["made"]
+    assert "about 55 words" in issues[0].instruction
+
+
+def test_speaks_a_text_of_a_person_faster() -> None:
+    """Given a text of a person in a long narration, then the issue changes the speed."""
+    blocking = find(speak_for(20, Expect(duration_s=[14, 16])))
+    issues = [issue for issue in blocking if issue.check == "expected_duration"]
+    assert [issue.changes for issue in issues] == [{"speed": 1.25}]
+
+
+def test_a_picture_has_the_size_that_is_expected() -> None:
+    """Given a picture of another size than its plan expects, then it is blocked."""
+    output: dict[str, object] = {"artifact_id": "a", "width": 512, "height": 512}
+    fields: dict[str, object] = {"prompt": "tea", "width": 512, "height": 512}
+    blob = Blob(png((512, 512)), "image/png")
+    evidence = build_evidence("made", DRAWING, output, blob, given=fields)
+    node = evidence.node.model_copy(update={"expect": Expect(width=512, height=[500, 520])})
+    assert find(replace(evidence, node=node), objective="tea") == []
+    node = evidence.node.model_copy(update={"expect": Expect(width=768)})
+    (issue,) = find(replace(evidence, node=node), objective="tea")
+    assert issue.changes == {"width": 768}
+
+
+@pytest.mark.parametrize(
+    ("objective", "is_delivered"),
+    [
+        ("A picture of a bog at dawn", False),
+        ("Male ein Bild von einem Moor", False),
+        ("沼の絵を描いて", False),
+        ("A caption for a picture of a bog", True),
+        ("Write two sentences about peat, no picture", True),
+        ("Frobnicate the bog", True),
+    ],
+)
+def test_requires_the_medium_that_the_objective_names(objective: str, is_delivered: bool) -> None:
+    """Given a plan that delivers a text instead of a requested picture, then it fails."""
+    issues = find(write(PEAT, Expect()), objective=objective)
+    assert ("media" in {issue.check for issue in issues}) != is_delivered

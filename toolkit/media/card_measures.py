@@ -1,0 +1,80 @@
+"""Measures of a card's picture: how its texts stand out, and how much of a picture is on it.
+
+Import it where it is needed: it loads numpy and Pillow.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.media.picture_measures import open_pixels
+
+Pixels = npt.NDArray[np.uint8]
+Rectangle = tuple[float, float, float, float]  # left, top, width, height
+
+_SHADES = 8  # steps of each channel that colours are compared by
+_COMMON_SHARE = 0.01  # colours that are rarer in a picture do not count
+_THERE_SHARE = 0.0005
+_EDGE_STEP, _MIN_EDGES = 8, 0.005
+
+
+def measure_text_contrasts(data: bytes, boxes: Sequence[Rectangle]) -> list[float] | None:
+    """Measure how far each rectangle's lightest and darkest parts are apart, as WCAG 2 counts.
+
+    Returns:
+        ratios from 1, for one colour, to 21; 21 where a rectangle is too small to be measured; none
+        if the picture does not open.
+    """
+    pixels = open_pixels(data)
+    if pixels is None:
+        return None
+    return [_measure_contrast(pixels, box) for box in boxes]
+
+
+def _measure_contrast(pixels: Pixels, box: Rectangle) -> float:
+    left, top, width, height = box
+    part = pixels[
+        max(0, int(top)) : max(0, int(top + height)), max(0, int(left)) : max(0, int(left + width))
+    ]
+    if part.shape[0] < 4 or part.shape[1] < 4:
+        return 21.0
+    light = _to_luminance(part)
+    # Letters have edges all over, which a ground that fades from light to dark has not.
+    if float((np.abs(np.diff(part.mean(axis=2), axis=1)) > _EDGE_STEP).mean()) < _MIN_EDGES:
+        return 1.0
+    low, high = np.percentile(light, (1, 99))
+    return float((high + 0.05) / (low + 0.05))
+
+
+def _to_luminance(pixels: Pixels) -> npt.NDArray[np.float64]:
+    """Return the relative luminance of pixels, as WCAG 2 defines it."""
+    levels = np.arange(256) / 255
+    linear = np.where(levels <= 0.04045, levels / 12.92, ((levels + 0.055) / 1.055) ** 2.4)
+    return np.asarray(linear[pixels] @ np.array([0.2126, 0.7152, 0.0722]))
+
+
+def measure_shown_share(card: bytes, picture: bytes) -> float | None:
+    """Measure how much of a picture's colours are on a card: all or most where it is shown.
+
+    A card cuts a picture to its frame and may darken it; of a picture that is not there, at best
+    the colours are that the card has anyway.
+
+    Returns:
+        the share of the picture by area whose colours are there; none if one does not open.
+    """
+    shown, wanted = open_pixels(card), open_pixels(picture)
+    if shown is None or wanted is None:
+        return None
+    on_card, of_picture = _count_colors(shown), _count_colors(wanted)
+    common = of_picture >= _COMMON_SHARE
+    there = common & (on_card >= _THERE_SHARE)
+    return float(of_picture[there].sum() / max(1e-9, float(of_picture[common].sum())))
+
+
+def _count_colors(pixels: Pixels) -> npt.NDArray[np.float64]:
+    """Count colours in steps, as shares of all pixels."""
+    step = max(1, int((pixels.shape[0] * pixels.shape[1] / 250_000) ** 0.5))
+    steps = pixels[::step, ::step].reshape(-1, 3).astype(np.int32) * _SHADES // 256
+    keys = (steps[:, 0] * _SHADES + steps[:, 1]) * _SHADES + steps[:, 2]
+    return np.bincount(keys, minlength=_SHADES**3) / len(keys)

@@ -1,0 +1,258 @@
+"""Measures of pictures: how much there is to see, noise, dead areas, how fine the detail is.
+
+Import it where it is needed: it loads numpy and Pillow.
+"""
+
+import io
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image, UnidentifiedImageError
+
+from toolkit.media.pictures import MAX_PIXELS
+
+Floats = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+
+_VISIBLE_ALPHA = 16
+_OVERVIEW_SIDE = 128  # cells a side: what is left of a picture from far away
+_NOISE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16)
+_MIN_NOISE_SIDE, _MIN_NOISE_SPREAD = 24, 10.0
+_FLAT_STEP, _MAX_NOISE_FLAT = 6, 0.12  # levels: neighbours that differ by less look the same
+_MIN_DEAD_SHARE = 0.1
+_SAME_LEVELS = 3
+_TEXTURED_BELOW = 0.1  # the share of neighbours that are the same
+_MIN_CUT_STEPS = 0.05
+_DETAIL_TIMES = 2
+_TURN_STEP = 8  # levels
+_MIN_BLOCK_COLORS = 64
+_HASH_SIDE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PictureMeasures:
+    """The measures of a picture.
+
+    Attributes:
+        kind: its format, such as `PNG`.
+        visible_share: the share of its pixels that are not transparent.
+        contrast: the difference between its lightest and darkest parts, seen from far, of 255, in
+            the channel where it is largest.
+        noise: how much its pixels are like drawn by lot: 1 less how like they are to those beside
+            them; 0 where there are flat areas.
+        dead_share: the share of it, from an edge on, that is one colour and no part of the rest.
+        finest_detail: how much its sharpest places lose when it is made half as large, of 255.
+        turns: how often it turns from lighter to darker or back, along a row and a column.
+        block: the side of its square blocks of one colour, in pixels; 1 where there are none.
+        fingerprint: bits that pictures that look the same have in common.
+    """
+
+    kind: str
+    width: int
+    height: int
+    visible_share: float
+    contrast: float
+    noise: float
+    dead_share: float
+    finest_detail: float
+    turns: float
+    block: int
+    fingerprint: int
+
+
+def measure_picture(data: bytes) -> PictureMeasures | None:
+    """Measure a picture; none if it does not open, is cut off or unpacks to too much."""
+    opened = _open_picture(data)
+    if opened is None:
+        return None
+    image, kind = opened
+    visible = 1.0
+    if image.mode == "RGBA":
+        visible = float((np.asarray(image.getchannel("A")) >= _VISIBLE_ALPHA).mean())
+        image = _lay_on_white(image)
+    pixels = np.asarray(image)
+    plain = image.convert("L")
+    grey = np.asarray(plain)
+    overview = image.resize(
+        (min(_OVERVIEW_SIDE, image.width), min(_OVERVIEW_SIDE, image.height)),
+        Image.Resampling.BOX, reducing_gap=2,
+    )  # fmt: skip
+    return PictureMeasures(
+        kind=kind,
+        width=image.width,
+        height=image.height,
+        visible_share=visible,
+        contrast=_measure_contrast(np.asarray(overview, np.float32)),
+        noise=_measure_noise(grey.astype(np.float32)),
+        dead_share=max(_measure_dead_rows(np.rot90(pixels, turns)) for turns in range(4)),
+        finest_detail=_measure_loss(plain),
+        turns=_count_turns(plain),
+        block=_find_block(grey, pixels),
+        fingerprint=_make_fingerprint(overview),
+    )
+
+
+def open_pixels(data: bytes) -> Pixels | None:
+    """Open a picture as its pixels, on white where it is transparent; none if it does not open."""
+    opened = _open_picture(data)
+    return None if opened is None else np.asarray(_lay_on_white(opened[0]))
+
+
+def _lay_on_white(image: Image.Image) -> Image.Image:
+    if image.mode != "RGBA":
+        return image
+    ground = Image.new("RGBA", image.size, (255, 255, 255, 255))
+    return Image.alpha_composite(ground, image).convert("RGB")
+
+
+def _open_picture(data: bytes) -> tuple[Image.Image, str] | None:
+    """Open a picture as RGB, or RGBA where it has transparent pixels, with its format."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(io.BytesIO(data)) as opened:
+                if opened.width * opened.height > MAX_PIXELS:
+                    return None
+                opened.load()
+                kind = opened.format or ""
+                clear = opened.mode in ("RGBA", "LA", "PA") or "transparency" in opened.info
+                return opened.convert("RGBA" if clear else "RGB"), kind
+    except (
+        UnidentifiedImageError,
+        Image.DecompressionBombError,
+        Image.DecompressionBombWarning,
+        OSError,
+        ValueError,
+        SyntaxError,
+    ):
+        return None
+
+
+def _measure_contrast(cells: Floats) -> float:
+    """Measure how far apart the parts of a picture are: noise and grain even out in a part."""
+    low, high = np.percentile(cells.reshape(-1, 3), (0.1, 99.9), axis=0)
+    return float((high - low).max())
+
+
+def _measure_noise(grey: Floats) -> float:
+    """Measure how little pixels have to do with those beside them, at the scale that it is most."""
+    most = 0.0
+    for block in _NOISE_BLOCKS:
+        part = grey[block // 2 :: block, block // 2 :: block][:256, :256]
+        if min(part.shape) < _MIN_NOISE_SIDE:
+            break
+        centred = part - part.mean()
+        spread = float((centred**2).mean())
+        if spread < _MIN_NOISE_SPREAD**2:
+            break
+        flat = float((np.abs(np.diff(part, axis=1)) < _FLAT_STEP).mean())
+        if flat > _MAX_NOISE_FLAT:
+            continue
+        if block > 1 and not _has_blocks(grey, block):
+            continue
+        across = float((centred[:, 1:] * centred[:, :-1]).mean()) / spread
+        down = float((centred[1:] * centred[:-1]).mean()) / spread
+        most = max(most, 1 - max(abs(across), abs(down)))
+    return most
+
+
+def _has_blocks(grey: Floats, block: int) -> bool:
+    """Tell whether most of what changes along rows does so at columns of the same distance."""
+    steps = np.abs(np.diff(grey[:256, :512], axis=1)).sum(axis=0)
+    sums = [float(steps[start::block].sum()) for start in range(block)]
+    return max(sums) > max(0.4, 1.6 / block) * sum(sums)
+
+
+def _measure_dead_rows(pixels: Pixels) -> float:
+    """Measure the share of rows at the end that are of one colour and no part of what is above.
+
+    They are none where what is above is textured as photographs are and they are not at all, or
+    where all of it breaks off at one line, as if it went on behind.
+    """
+    height, width = pixels.shape[:2]
+    color = pixels[-1, -1].astype(np.int16)
+    sample = pixels[:, :: max(1, width // 64)]
+    same = (np.abs(sample - color) <= _SAME_LEVELS).all(axis=(1, 2))
+    dead = height if same.all() else height - int(np.flatnonzero(~same)[-1]) - 1
+    # Only some pixels of each row were looked at: the first row that is dead may be lower.
+    while 0 < dead < height:
+        if (np.abs(pixels[height - dead] - color) <= _SAME_LEVELS).all():
+            break
+        dead -= 1
+    if not _MIN_DEAD_SHARE * height < dead < height * 0.95:
+        return 0.0
+    above = pixels[: height - dead]
+    # A little above: where it breaks off, formats that lose detail smear it.
+    last = above[max(0, len(above) - 8)].astype(np.int16)
+    differs = np.abs(last - color).max(axis=1)
+    rows = above[:: max(1, len(above) // 64)].astype(np.int16)
+    if float((np.abs(np.diff(rows, axis=1)).max(axis=2) == 0).mean()) < _TEXTURED_BELOW:
+        return dead / height if float((differs > _SAME_LEVELS).mean()) > 0.5 else 0.0
+    steps = float((np.abs(np.diff(last, axis=0)).max(axis=1) > 0).mean())
+    is_cut = float((differs > 8).mean()) > 0.9 and steps > _MIN_CUT_STEPS
+    return dead / height if is_cut else 0.0
+
+
+def _measure_loss(plain: Image.Image) -> float:
+    """Measure what is lost when a picture is made half as large: its finest detail."""
+    small = _shrink(plain, _DETAIL_TIMES)
+    back = np.asarray(small.resize(plain.size, Image.Resampling.BICUBIC), np.int16)
+    lost = np.abs(back - np.asarray(plain)).ravel()
+    return float(np.percentile(lost, 99.95))
+
+
+def _shrink(plain: Image.Image, times: int) -> Image.Image:
+    size = max(1, plain.width // times), max(1, plain.height // times)
+    return plain.resize(size, Image.Resampling.BOX)
+
+
+def _count_turns(plain: Image.Image) -> float:
+    """Count how often it turns from lighter to darker or back, along a row and a column."""
+    cells = np.asarray(_shrink(plain, 8), np.float32)
+    return sum(
+        float(np.mean([_count_line_turns(line) for line in lines[:: max(1, len(lines) // 24)]]))
+        for lines in (cells.tolist(), cells.T.tolist())
+    )
+
+
+def _count_line_turns(line: list[float]) -> int:
+    low = high = line[0]
+    way = turns = 0
+    for value in line:
+        low, high = min(low, value), max(high, value)
+        if way >= 0 and value < high - _TURN_STEP:
+            turns, way, low = turns + (way != 0), -1, value
+        elif way <= 0 and value > low + _TURN_STEP:
+            turns, way, high = turns + (way != 0), 1, value
+    return turns
+
+
+def _find_block(grey: Pixels, pixels: Pixels) -> int:
+    """Find the side of the blocks of one colour that all of a picture is made of."""
+    sides = [_find_run(grey[:: max(1, len(grey) // 48)])]
+    if sides[0] > 1:
+        sides = [_find_run(grey), _find_run(grey.T)]
+    if min(sides) < 2:
+        return 1
+    cells = pixels[:: min(sides), :: min(sides)].reshape(-1, 3)
+    few = len(np.unique(cells, axis=0)) < _MIN_BLOCK_COLORS  # as of drawings with large pixels
+    return 1 if few else min(sides)
+
+
+def _find_run(rows: Pixels) -> int:
+    """Find the least distance of columns where something changes, if it does at most of them."""
+    places = np.flatnonzero((rows[:, 1:] != rows[:, :-1]).any(axis=0)) + 1
+    if len(places) < 8:
+        return 1
+    gap = int(np.diff(places).min())
+    return gap if len(places) * gap > 0.7 * rows.shape[1] else 1
+
+
+def _make_fingerprint(overview: Image.Image) -> int:
+    """Make a bit for each channel of each cell: whether the cell to its right is lighter."""
+    small = overview.resize((_HASH_SIDE + 1, _HASH_SIDE), Image.Resampling.BOX)
+    cells = np.asarray(small, np.int16)
+    bits = (cells[:, 1:] > cells[:, :-1]).ravel()
+    return int.from_bytes(np.packbits(bits).tobytes(), "big")

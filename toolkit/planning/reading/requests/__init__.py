@@ -1,1 +1,0 @@
-"""Passes that find what is asked for, and tie it together."""

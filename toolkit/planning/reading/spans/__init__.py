@@ -1,1 +1,0 @@
-"""Passes that find literals, measures, lists and phrases, each a stretch of words."""

@@ -1,1 +1,0 @@
-"""The words of a language: its lexicon, its closed classes, numbers, spelling."""

@@ -1,0 +1,204 @@
+"""The actions of a retry: each node to blame, and what is different when it runs again."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from toolkit.contract.base import JsonObject
+from toolkit.contract.errors import ErrorCode
+from toolkit.contract.tasks import RecommendedAction
+from toolkit.planning.capability_kinds import find_instructed_field, find_role_field, is_field_valid
+from toolkit.planning.review.evidence import Evidence
+from toolkit.planning.review.issues import ReviewIssue
+from toolkit.plugins.fencing import fence_text
+
+# Nothing was made, and for a reason that passes: the same call later is another call.
+OUTAGES = frozenset(
+    code.name
+    for code in (
+        ErrorCode.PROVIDER_RATE_LIMITED,
+        ErrorCode.PROVIDER_UNAVAILABLE,
+        ErrorCode.PROVIDER_TIMEOUT,
+        ErrorCode.RATE_LIMITED,
+        ErrorCode.UNAVAILABLE,
+    )
+)
+# What has a node run again: what a review found, or what a person asks for.
+REGENERATE, ASKED = "regenerate", "retry"
+REMARKS_HEAD = "A person looked at the last result and remarked this. Mend it:"
+# What differs a little in sound, where nothing else makes the same speech come out differently.
+_SPEED_STEP = 0.05
+_SENTENCE_ENDS = tuple(".!?…:;。！？؟")
+
+
+def make_action(
+    item: Evidence, issues: Sequence[ReviewIssue], attempt: int
+) -> RecommendedAction | None:
+    """Make the action that runs a node again; none where nothing is left to change.
+
+    The changes that its issues ask for come first. Without any, it gets another seed or an
+    instruction, then another provider: the same request would only be paid for again. A failure
+    that an earlier change did not mend goes to another provider at once.
+
+    Args:
+        item: the node.
+        issues: what it is blamed for.
+        attempt: how many reviews there were before.
+    """
+    changes: JsonObject = {}
+    for issue in issues:
+        changes |= issue.changes
+    changes = {
+        name: value
+        for name, value in changes.items()
+        if item.node.input.get(name) != value and _is_valid(item, name, value)
+    }
+    asked = dict.fromkeys(issue.instruction for issue in issues if issue.instruction)
+    told = _instruct(item, [one for one in asked if one not in item.instructions])
+    provider = None
+    if not changes and not told and item.error_code not in OUTAGES:
+        if not item.has_failed_before:
+            changes, told = _vary(item, attempt)
+        if not changes and not told:
+            provider = next(iter(item.other_providers), None)
+        if not changes and not told and provider is None and not item.has_failed_before:
+            changes = _vary_speed(item)
+        if not changes and not told and provider is None:
+            return None
+    field = find_instructed_field(item.capability)
+    if told and field is not None:
+        changes[field] = add_instructions(item, told)
+    return RecommendedAction(
+        node_id=item.node.id,
+        action=REGENERATE,
+        constraints=changes,
+        instructions=told,
+        provider=provider,
+    )
+
+
+def make_asked_actions(
+    evidence: Sequence[Evidence],
+    named: str,
+    remarks: Sequence[str],
+    constraints: JsonObject,
+    attempt: int,
+) -> list[RecommendedAction]:
+    """Make the actions of a retry that a person asks for; none where all would come out the same.
+
+    Without constraints they are of the nearest nodes at or before the one named that can be told
+    the remarks, or be changed in another way.
+
+    Args:
+        evidence: what every node was asked, dependencies before dependents.
+        named: the node to run again.
+        remarks: what the person says is wrong.
+        constraints: input members to set on that node.
+        attempt: how many reviews there were before.
+    """
+    items = {item.node.id: item for item in evidence}
+    set_on = items[named].node.input
+    if any(name not in set_on or set_on[name] != value for name, value in constraints.items()):
+        told = list(remarks) if find_instructed_field(items[named].capability) else []
+        return [_make_asked(items[named], told, constraints)]
+
+    def tell(item: Evidence) -> RecommendedAction | None:
+        return _make_asked(item, remarks) if find_instructed_field(item.capability) else None
+
+    def change(item: Evidence) -> RecommendedAction | None:
+        done = item.status == "completed"
+        return make_action(item, (), attempt) if done else _make_asked(item)
+
+    return (_find_nearest(items, named, tell) if remarks else []) or _find_nearest(
+        items, named, change
+    )
+
+
+def tell_remarks(evidence: Sequence[Evidence], action: RecommendedAction) -> RecommendedAction:
+    """Write a person's remarks, which the evidence has by now, into what a node is asked."""
+    item = next(one for one in evidence if one.node.id == action.node_id)
+    field = find_instructed_field(item.capability)
+    if action.action != ASKED or not item.remarks or field is None:
+        return action
+    changes = {**action.constraints, field: add_instructions(item, ())}
+    return action.model_copy(update={"constraints": changes})
+
+
+def _make_asked(
+    item: Evidence, remarks: Sequence[str] = (), constraints: JsonObject | None = None
+) -> RecommendedAction:
+    return RecommendedAction(
+        node_id=item.node.id,
+        action=ASKED,
+        constraints=constraints or {},
+        instructions=list(remarks),
+    )
+
+
+def _find_nearest(
+    items: Mapping[str, Evidence],
+    named: str,
+    make: Callable[[Evidence], RecommendedAction | None],
+) -> list[RecommendedAction]:
+    """Make actions of the nearest nodes at or before one, the farthest first."""
+    found: dict[str, RecommendedAction] = {}
+    ahead, seen = [named], {named}
+    while ahead:
+        item = items[ahead.pop()]
+        action = make(item)
+        if action is not None:
+            found[item.node.id] = action
+            continue
+        fresh = [up for up in item.node.depends_on if up not in seen]
+        seen.update(fresh)
+        ahead += fresh
+    return [found[node_id] for node_id in items if node_id in found]
+
+
+def add_instructions(item: Evidence, instructions: Sequence[str]) -> str:
+    """Write what a node is asked: its brief, what reviews added to it, and a person's remarks.
+
+    The remarks stand between tags, as they are not the brief's own words. Those that do not fit
+    into the field are left out, the oldest first.
+    """
+    field = find_instructed_field(item.capability) or ""
+    whole = item.brief.rstrip()
+    if item.instructions or instructions:
+        whole += "" if whole.endswith(_SENTENCE_ENDS) else "."
+    for sentence in [*item.instructions, *instructions]:
+        longer = f"{whole} {sentence}"
+        whole = longer if _is_valid(item, field, longer) else whole
+    said = list(item.remarks)
+    while said:
+        listed = "\n".join(f"- {remark}" for remark in said)
+        longer = f"{whole}\n\n{REMARKS_HEAD}\n{fence_text(listed)[1]}"
+        if _is_valid(item, field, longer):
+            return longer
+        del said[0]
+    return whole
+
+
+def _instruct(item: Evidence, sentences: Sequence[str]) -> list[str]:
+    """Keep the sentences that can be added to what the node is asked."""
+    field = find_role_field(item.capability, "objective")
+    if field is None:
+        return []
+    whole = str(item.node.input.get(field, item.brief))
+    return [one for one in sentences if _is_valid(item, field, f"{whole} {one}")]
+
+
+def _vary(item: Evidence, attempt: int) -> tuple[JsonObject, list[str]]:
+    """Find a change by which the same request comes out differently."""
+    if "seed" in item.capability.input_model.model_fields:
+        seed = item.node.input.get("seed")
+        return {"seed": attempt + 1 if seed != attempt + 1 else attempt + 2}, []
+    return {}, _instruct(item, [f"This is attempt {attempt + 2}: word it in another way."])
+
+
+def _vary_speed(item: Evidence) -> JsonObject:
+    """Find another speed for speech that is made by nobody else and from nothing random."""
+    speed = item.node.input.get("speed", 1.0)
+    slower = round(speed - _SPEED_STEP, 2) if isinstance(speed, int | float) else speed
+    return {"speed": slower} if _is_valid(item, "speed", slower) else {}
+
+
+def _is_valid(item: Evidence, name: str, value: object) -> bool:
+    return is_field_valid(item.capability, {**item.node.input, name: value}, name)

@@ -1,0 +1,44 @@
+"""Server-sent events, in which most vendors stream the answers of text models."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from toolkit.sandbox.text.chat import SimulatedReply, iter_pieces
+
+
+def format_event(data: object) -> str:
+    """Format a server-sent event."""
+    body = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return f"data: {body}\n\n"
+
+
+def format_named_event(name: str, data: dict[str, Any]) -> str:
+    """Format a server-sent event with a name, which its data repeats as `type`."""
+    return f"event: {name}\n{format_event({'type': name, **data})}"
+
+
+async def stream_completion(
+    head: dict[str, Any], reply: SimulatedReply, usage: dict[str, Any] | None, text: str = ""
+) -> AsyncIterator[str]:
+    """Stream a chat completion as OpenAI and vLLM do.
+
+    Args:
+        head: members that every chunk begins with.
+        reply: the answer.
+        usage: last chunk, or None if it was not asked for.
+        text: content, if it is more than the text of the reply.
+    """
+
+    def chunk(delta: dict[str, Any], finish: str | None) -> str:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        more = {} if usage is None else {"usage": None}
+        return format_event({**head, "choices": [choice], **more})
+
+    yield chunk({"role": "assistant", "content": "", "refusal": None}, None)
+    for piece in iter_pieces(text or reply.text):
+        yield chunk({"content": piece}, None)
+    yield chunk({}, reply.finish)
+    if usage is not None:
+        yield format_event({**head, "choices": [], "usage": usage})
+    yield format_event("[DONE]")
