@@ -16,6 +16,7 @@ from toolkit.planning.review.issues import ReviewIssue
 from toolkit.planning.review.phrases import compile_phrases
 from toolkit.planning.review.text_case import quote
 
+_DURATION_SLACK = 0.1  # share of a duration that is a single number
 _SOURCE_LINES = 40  # maximum length of a list of sources at the end of a text
 _TAG = re.compile(r"<[a-z][a-z0-9]*(?:\s[^<>]*)?/?>", re.I)
 _MARKDOWN = re.compile(r"^\s{0,3}#{1,6}\s+\S|\*\*[^*\n]+\*\*|^```|\[[^\]\n]+\]\([^)\n]+\)", re.M)
@@ -116,10 +117,13 @@ def check_expected_duration(look: Inspection) -> Iterator[ReviewIssue]:
     if expect is None or expect.duration_s is None or sound is None or not sound.is_whole:
         return
     lower, upper = read_range(expect.duration_s)
+    if lower == upper:  # nobody speaks a text in 30.0 seconds
+        lower, upper = lower * (1 - _DURATION_SLACK), upper * (1 + _DURATION_SLACK)
     if lower <= sound.seconds <= upper:
         return
     target = describe_range(lower, upper)
-    aim = min(max(sound.seconds, lower), upper) if lower != upper else lower
+    is_open = not lower or upper == float("inf")
+    aim = min(max(sound.seconds, lower), upper) if is_open else (lower + upper) / 2
     texts = [source for source in look.sources if source.text and source.brief]
     if texts and texts[-1].text:
         words = parts.count_words(texts[-1].text)
