@@ -51,16 +51,8 @@ from toolkit.planning.llm_planner import FailedTry, ModelRequest, build_planner_
 from toolkit.planning.model_reply import read_plan_reply
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules
+from toolkit.verify.planning import KINDS_BY_ID
 
-KINDS = {
-    "research.gather": "research",
-    "llm.generate": "text",
-    "text.generate": "text",
-    "speech.generate": "speech",
-    "image.generate": "image",
-    "composition.layout": "card",
-    "voice.clone": "clone",
-}
 THEME_FAMILIES = {
     **dict.fromkeys(("midnight", "ember", "forest"), "dark"),
     **dict.fromkeys(("dawn", "paper", "mint", "lilac"), "light"),
@@ -141,7 +133,7 @@ def make_graph(draft: PlanDraft) -> Graph:
             given["theme family"] = family
         numbers = find_numbers(str(given.get("objective", "")))
         nodes.append(
-            GraphNode(node.id, KINDS.get(node.capability, node.capability), given, numbers)
+            GraphNode(node.id, KINDS_BY_ID.get(node.capability, node.capability), given, numbers)
         )
     edges = frozenset((up, node.id) for node in draft.nodes for up in node.depends_on)
     return Graph(tuple(nodes), edges, frozenset(draft.deliverables))

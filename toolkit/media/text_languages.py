@@ -1,6 +1,6 @@
 """The language of a text, by py3langid; None if the evidence is too weak.
 
-Import this module only inside functions, because it loads a model of 5 MB.
+The first call loads a model of 5 MB.
 """
 
 import re

@@ -29,7 +29,7 @@ DRAFT: TypeAdapter[PlanDraft] = TypeAdapter(PlanDraft)
 NODES: TypeAdapter[list[PlanNode]] = TypeAdapter(list[PlanNode])
 READ_PLAN: TypeAdapter[ReadPlan] = TypeAdapter(ReadPlan)
 ISSUES: TypeAdapter[list[ReviewIssue]] = TypeAdapter(list[ReviewIssue])
-SAMPLE: TypeAdapter[Judgement] = TypeAdapter(Judgement)
+JUDGEMENT: TypeAdapter[Judgement] = TypeAdapter(Judgement)
 BRIEF: TypeAdapter[JudgeBrief] = TypeAdapter(JudgeBrief)
 _CACHED_DOCUMENTS = 64
 
@@ -114,7 +114,7 @@ def read_judgement(text: str, brief: str) -> bytes:
     Raises:
         ValueError: the answer is not the JSON that was asked for.
     """
-    return SAMPLE.dump_json(read_answer(text, BRIEF.validate_json(brief)))
+    return JUDGEMENT.dump_json(read_answer(text, BRIEF.validate_json(brief)))
 
 
 def check_results(

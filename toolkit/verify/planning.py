@@ -6,7 +6,6 @@ plan is exact if it has the nodes, kind by kind, and the edges of a right plan.
 
 import json
 import random
-import statistics
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib import resources
@@ -15,17 +14,12 @@ from typing import Any
 
 from toolkit.client import Client
 from toolkit.contract.errors import ToolkitError
+from toolkit.planning.capability_kinds import KINDS
 from toolkit.settings import Settings
 
-_KINDS = {
-    "research.gather": "research",
-    "llm.generate": "text",
-    "text.generate": "text",
-    "speech.generate": "speech",
-    "image.generate": "image",
-    "composition.layout": "card",
-    "voice.clone": "clone",
-}
+# The kind that each standard capability makes, by its id.
+KINDS_BY_ID = {kind.conventional_id: name for name, kind in KINDS.items()}
+KINDS_BY_ID["text.generate"] = "text"  # the other name of `llm.generate`
 
 
 @dataclass(slots=True)
@@ -76,18 +70,21 @@ class PlanningReport:
         return sum(row.cost_usd for row in self.results)
 
     @property
+    def exact(self) -> int:
+        """The number of exact plans."""
+        return sum(row.result == "exact" for row in self.results)
+
+    @property
     def exact_share(self) -> float:
         """The share of the objectives whose plan is exact."""
-        return statistics.fmean(row.result == "exact" for row in self.results or [_NONE])
+        return self.exact / max(1, len(self.results))
 
     @property
     def interval(self) -> tuple[float, float]:
         """The Wilson interval of that share, at 95 %."""
-        number, z = max(1, len(self.results)), 1.96
-        middle = self.exact_share + z * z / (2 * number)
-        spread = (
-            z * (self.exact_share * (1 - self.exact_share) / number + z**2 / 4 / number**2) ** 0.5
-        )
+        number, z, share = max(1, len(self.results)), 1.96, self.exact_share
+        middle = share + z * z / (2 * number)
+        spread = z * (share * (1 - share) / number + z**2 / 4 / number**2) ** 0.5
         scale = 1 + z * z / number
         return (middle - spread) / scale, (middle + spread) / scale
 
@@ -95,9 +92,6 @@ class PlanningReport:
         """Return the report as JSON values."""
         shares = {"exact_share": self.exact_share, "interval": list(self.interval)}
         return {**asdict(self), **shares, "cost_usd": self.cost_usd}
-
-
-_NONE = PlannedObjective("", "")
 
 
 def load_objectives(number: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -163,7 +157,7 @@ def _plan(
     is_lacking = any(not gap.any_of for gap in plan.missing)
     answer = "blocked" if is_lacking else "question" if plan.question else "plan"
     edges = {(up, node.id) for node in plan.nodes for up in node.depends_on}
-    kinds = {node.id: _KINDS.get(node.capability, node.capability) for node in plan.nodes}
+    kinds = {node.id: KINDS_BY_ID.get(node.capability, node.capability) for node in plan.nodes}
     is_right = answer == row["answer"] and (
         answer != "plan" or any(_is_same(right, kinds, edges) for right in row["plans"])
     )

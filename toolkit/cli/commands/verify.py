@@ -122,9 +122,8 @@ def _verify_planning(
     text = json.dumps(report.to_dict(), ensure_ascii=False, indent=1)
     report_file.write_text(text + "\n", encoding="utf-8")
     low, high = report.interval
-    exact = sum(row.result == "exact" for row in report.results)
     typer.echo(
-        f"{report.provider} {report.model}: {exact} of {len(report.results)} plans exact"
+        f"{report.provider} {report.model}: {report.exact} of {len(report.results)} plans exact"
         f" (95 % interval {low:.2f} to {high:.2f})."
     )
     typer.echo(

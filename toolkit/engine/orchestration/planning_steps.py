@@ -151,7 +151,7 @@ class PlanningSteps:
             answer = await self._run(account_id, steps.read_judgement, text, written)
         except ProviderError as error:
             raise ValueError(_explain_end(error)) from None
-        return steps.SAMPLE.validate_json(answer)
+        return steps.JUDGEMENT.validate_json(answer)
 
     async def _run(
         self,

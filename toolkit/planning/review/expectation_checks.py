@@ -9,11 +9,10 @@ from toolkit.contract.plans import Amount
 from toolkit.media import text_parts as parts
 from toolkit.media.text_counts import COUNTERS
 from toolkit.media.text_languages import find_foreign_part
-from toolkit.media.text_parts import fold
 from toolkit.planning.capability_kinds import is_field_valid
 from toolkit.planning.review.evidence import Evidence, Inspection, NodeCheck
 from toolkit.planning.review.issues import ReviewIssue
-from toolkit.planning.review.phrases import compile_phrases
+from toolkit.planning.review.phrases import match_source_head
 from toolkit.planning.review.text_case import quote
 
 _DURATION_SLACK = 0.1  # share of a duration that is a single number
@@ -65,11 +64,10 @@ def describe_range(lower: float, upper: float) -> str:
 
 def _cut_sources(text: str) -> str:
     """Cut the list of sources off the end of a text."""
-    heads, lines = compile_phrases("source_heads"), text.splitlines()
+    lines = text.splitlines()
     for i in range(max(1, len(lines) - _SOURCE_LINES), len(lines)):
-        head = fold(lines[i][:80]).lstrip("#*-_ ")
-        match = heads.match(head)
-        if match and head[match.end() :].strip("*_ ")[:1] in ("", ":"):
+        match = match_source_head(lines[i])
+        if match and match.string[match.end() :].strip("*_ ")[:1] in ("", ":"):
             return "\n".join(lines[:i])
     return text
 

@@ -7,6 +7,7 @@ from importlib import resources
 
 from toolkit.media.text_parts import fold
 
+_HEAD_CHARS = 80  # of a line, in which a head can stand
 _UNSPACED = frozenset(("ja", "zh"))
 
 
@@ -22,3 +23,8 @@ def compile_phrases(name: str) -> re.Pattern[str]:
         joined = "|".join(re.sub(r"\\([(|)])", r"\1", re.escape(entry)) for entry in ordered)
         patterns.append(f"(?:{joined})" if code in _UNSPACED else rf"(?<!\w)(?:{joined})(?!\w)")
     return re.compile("|".join(patterns))
+
+
+def match_source_head(line: str) -> re.Match[str] | None:
+    """Match the head of a list of sources at the beginning of a line, which is folded."""
+    return compile_phrases("source_heads").match(fold(line[:_HEAD_CHARS]).lstrip("#*-_ "))

@@ -14,7 +14,7 @@ from toolkit.media.text_signs import (
 )
 from toolkit.planning.capability_kinds import is_field_valid
 from toolkit.planning.review.issues import Remedy, ReviewIssue
-from toolkit.planning.review.phrases import compile_phrases
+from toolkit.planning.review.phrases import compile_phrases, match_source_head
 from toolkit.planning.review.text_case import TextCase, TextCheck, quote
 
 MAX_PARSED = 200_000  # characters of JSON that are parsed
@@ -97,17 +97,14 @@ def check_truncation(case: TextCase) -> Iterator[ReviewIssue]:
         now = item.node.input.get("max_tokens", allowed["max_tokens"].default)
         doubled = now * 2 if isinstance(now, int) else 0
         fields = {**item.node.input, "max_tokens": doubled}
-        changes = {"max_tokens": doubled} if _is_allowed(case, fields) else {}
+        is_valid = is_field_valid(item.capability, fields, "max_tokens")
+        changes = {"max_tokens": doubled} if is_valid else {}
     yield case.report(
         "The text is cut off.",
         criterion="output_completeness",
         changes=changes,
         remedy=Remedy.RERUN if changes else Remedy.NONE,
     )
-
-
-def _is_allowed(case: TextCase, fields: JsonObject) -> bool:
-    return is_field_valid(case.item.capability, fields, "max_tokens")
 
 
 def check_json(case: TextCase) -> Iterator[ReviewIssue]:
@@ -221,12 +218,12 @@ def _cut_address(address: str) -> str:
 
 def _names_source(case: TextCase) -> bool:
     """Return whether a text names a source without an address: in brackets, or in a list."""
-    heads, lines = compile_phrases("source_heads"), split_lines(case.sample)
+    lines = split_lines(case.sample)
     titles = [fold(title) for title in _MATERIAL_TITLE.findall(case.material)]
     if _CITATION.search(case.text):
         return True
     for i, line in enumerate(lines):
-        if heads.match(fold(line).lstrip("#*-_ ")):
+        if match_source_head(line):
             listed = " ".join([line.partition(":")[2], *lines[i + 1 :]])
             if _NAMED.search(listed) or any(title in fold(listed) for title in titles):
                 return True

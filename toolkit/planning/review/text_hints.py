@@ -23,8 +23,6 @@ from toolkit.planning.review.phrases import compile_phrases
 from toolkit.planning.review.text_case import TextCase, TextCheck, quote
 from toolkit.planning.review.text_checks import CONTROL_MARK
 
-_WORD = re.compile(r"\w+")
-_DENSE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _QUOTED = re.compile(r"«[^»]*»|“[^”]*”|„[^“”]*[“”]|\"[^\"]*\"|「[^」]*」|```.*?```|`[^`\n]*`", re.S)
 _MIN_BRIEF, _MIN_RULES = 5, 8  # words of a brief, and of standing instructions
 _OPENING_CHARS = 300
