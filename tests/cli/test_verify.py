@@ -204,6 +204,15 @@ def test_planning_is_measured(tmp_path: Path) -> None:
     assert report["model"] in done.stdout
 
 
+def test_planning_prints_json(tmp_path: Path) -> None:
+    """Given `--json`, then the report is printed as it is saved; other work is refused."""
+    done = invoke("--sandbox", "--live", "--planning", "1", "--max-cost", "1", "--json")
+    saved = json.loads((tmp_path / "planning-report.json").read_text(encoding="utf-8"))
+    assert json.loads(done.stdout) == saved
+    refused = invoke("--planning", "1", "--cassette", "answers.yaml")
+    assert (refused.exit_code, "keeps no cassette" in refused.output) == (2, True)
+
+
 def test_planning_stops_at_its_budget(tmp_path: Path) -> None:
     """Given a budget below the bound of one call, then nothing is asked, and it says why."""
     done = invoke("--sandbox", "--live", "--planning", "4", "--max-cost", "0.000001")
@@ -219,4 +228,6 @@ def test_planning_asks_nobody_without_live(own: ModelServer) -> None:
     done = invoke("--planning", "3")
     assert len(done.stdout.splitlines()) == 4
     assert invoke("--planning", "3").stdout == done.stdout
+    drawn = json.loads(invoke("--planning", "3", "--json").stdout)
+    assert [f"· {objective}" for objective in drawn] == done.stdout.splitlines()[:3]
     assert own.asked == []

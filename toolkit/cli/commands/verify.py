@@ -79,7 +79,10 @@ def verify(
         find_database(data_dir)
     settings = settings.model_copy(update={"sandbox": sandbox or settings.sandbox})
     if planning is not None:
-        _verify_planning(settings, planning, seed, max_cost if live else None, report_file)
+        if clone or cassette:
+            raise typer.BadParameter("--planning clones no voice and keeps no cassette.")
+        budget = max_cost if live else None
+        _verify_planning(settings, planning, seed, budget, report_file, as_json=as_json)
         return
     report = ask(
         settings,
@@ -98,17 +101,27 @@ def verify(
 
 
 def _verify_planning(
-    settings: "Settings", number: int, seed: int, max_cost: float | None, report_file: Path
+    settings: "Settings",
+    number: int,
+    seed: int,
+    max_cost: float | None,
+    report_file: Path,
+    *,
+    as_json: bool,
 ) -> None:
     """Measure how a model plans; without a budget, only list the objectives."""
     import json
 
-    from toolkit.cli.output import escape_controls
+    from toolkit.cli.output import escape_controls, print_json
     from toolkit.display.text import format_money
     from toolkit.verify.planning import PlannedObjective, load_objectives, measure_planning
 
     if max_cost is None:
-        for row in load_objectives(number, seed):
+        drawn = load_objectives(number, seed)
+        if as_json:
+            print_json([row["objective"] for row in drawn])
+            return
+        for row in drawn:
             typer.echo(escape_controls(f"· {row['objective']}"))
         typer.echo("Nothing was asked. With --live these objectives are planned.")
         return
@@ -121,14 +134,16 @@ def _verify_planning(
     report = measure_planning(settings, number, max_cost_usd=max_cost, seed=seed, tell=tell)
     text = json.dumps(report.to_dict(), ensure_ascii=False, indent=1)
     report_file.write_text(text + "\n", encoding="utf-8")
-    low, high = report.interval
-    typer.echo(
-        f"{report.provider} {report.model}: {report.exact} of {len(report.results)} plans exact"
-        f" (95 % interval {low:.2f} to {high:.2f})."
-    )
-    typer.echo(
-        f"Paid {format_money(report.cost_usd)} of {format_money(max_cost)}. Saved: {report_file}"
-    )
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        low, high = report.interval
+        paid = f"Paid {format_money(report.cost_usd)} of {format_money(max_cost)}."
+        typer.echo(
+            f"{report.provider} {report.model}: {report.exact} of {len(report.results)} plans exact"
+            f" (95 % interval {low:.2f} to {high:.2f})."
+        )
+        typer.echo(f"{paid} Saved: {report_file}")
     if not report.model:
         raise typer.Exit(1)
 
