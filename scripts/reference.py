@@ -236,9 +236,9 @@ def signature_of(name: str, function: Any, made: str = "") -> str:
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The public methods of a class; no old names."""
+    """The public methods of a class."""
     for name, function in inspect.getmembers(kind, inspect.isfunction):
-        if not name.startswith("_") and not hasattr(function, "__deprecated__"):
+        if not name.startswith("_"):
             yield name, function
 
 

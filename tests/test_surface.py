@@ -179,7 +179,7 @@ class ExampleService:
 
 
 def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signature]:
-    """The public methods of a client and of its areas, such as `runs.create`; no old names."""
+    """The public methods of a client and of its areas, such as `runs.create`."""
     found = {}
     client = kind("http://service.test", "sk_live_x")
     areas = {
@@ -190,11 +190,10 @@ def methods(kind: type[Client] | type[AsyncClient]) -> dict[str, inspect.Signatu
     for prefix, owner in [("", kind), *((f"{name}.", type(area)) for name, area in areas.items())]:
         for name, function in inspect.getmembers(owner, inspect.isfunction):
             # These are about this process: its connections, its embedded engine, its functions.
-            old = hasattr(function, "__deprecated__")
-            # A call of one capability is a run: tests/client/test_capability_calls.py.
-            old = old or "CapabilityCalls." in function.__qualname__
             here = name in ("close", "aclose", "take_up", "register")
-            if not (old or here or name.startswith("_")):
+            # A call of one capability is a run: tests/client/test_capability_calls.py.
+            is_run = "CapabilityCalls." in function.__qualname__
+            if not (is_run or here or name.startswith("_")):
                 found[prefix + name] = inspect.signature(function)
     return found
 

@@ -1,7 +1,6 @@
 """The operator's settings: `TOOLKIT_…` variables and `toolkit.toml`, read by each engine."""
 
 import tomllib
-import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -15,7 +14,6 @@ from pydantic import (
 )
 from pydantic_settings import (
     BaseSettings,
-    EnvSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -37,8 +35,6 @@ Tier = Literal["economy", "standard", "premium"]
 TIERS: dict[Tier, int] = {"economy": 1, "standard": 2, "premium": 3}
 SANDBOX_HOST = "sandbox.invalid"  # never leaves the process (RFC 6761 keeps the name free)
 SANDBOX_URL = f"http://{SANDBOX_HOST}"
-# Old names of settings, which are still read: to be removed in the version after 0.1.0.
-RENAMED_SETTINGS = {"patience_s": "max_cooldown_wait_s"}
 
 
 class Timeouts(BaseModel):
@@ -138,48 +134,6 @@ class ModelUse(BaseModel):
 
 class SettingsError(RequestError, ValueError):
     """An error that names each setting that cannot be used."""
-
-
-def _rename_settings(values: dict[str, Any], source: str) -> dict[str, Any]:
-    """Return settings under their present names; warn of each that has its old one.
-
-    Args:
-        values: those of one source; where both names are there, the present one counts.
-        source: a word for the source, such as `code`.
-    """
-    renamed = dict(values)
-    for old, new in RENAMED_SETTINGS.items():
-        if old in renamed:
-            value = renamed.pop(old)
-            renamed.setdefault(new, value)
-            warnings.warn(
-                f"The setting `{old}`, from {source}, is now called `{new}`;"
-                " the next version does not read its old name.",
-                DeprecationWarning,
-                stacklevel=3,  # the caller of `Settings(…)`, where the name stands in code
-            )
-    return renamed
-
-
-class _VariablesSource(EnvSettingsSource):
-    """The `TOOLKIT_…` variables, also those with the old name of a setting."""
-
-    def __call__(self) -> dict[str, Any]:
-        """Return the settings that variables name."""
-        values = super().__call__()
-        for old in RENAMED_SETTINGS:
-            text = self.env_vars.get(f"{self.env_prefix}{old}".lower())  # keys are in lower case
-            if text is not None:
-                values[old] = text
-        return _rename_settings(values, f"a {self.env_prefix} variable")
-
-
-class _FileSource(TomlConfigSettingsSource):
-    """The members of `toolkit.toml`, also those with the old name of a setting."""
-
-    def __call__(self) -> dict[str, Any]:
-        """Return the settings that the file names."""
-        return _rename_settings(super().__call__(), "toolkit.toml")
 
 
 class Settings(BaseSettings):
@@ -381,7 +335,7 @@ class Settings(BaseSettings):
 
     def __init__(self, **given: Any) -> None:
         try:
-            super().__init__(**_rename_settings(given, "code"))
+            super().__init__(**given)
         except ValidationError as error:
             raise SettingsError(
                 ErrorCode.INVALID_REQUEST,
@@ -398,12 +352,12 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
+        env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic names it
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Return the sources of settings, the first of which wins."""
-        return init_settings, _VariablesSource(settings_cls), _FileSource(settings_cls)
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     def names_engine(self) -> bool:
         """Tell whether an embedded engine is configured: where its data is, or the sandbox."""

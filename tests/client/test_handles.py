@@ -135,19 +135,3 @@ async def test_waiting_and_awaiting_are_the_same(capsys: pytest.CaptureFixture[s
     assert told[0] == told[1] == told[2]
     assert told[0][0] == "completed"
     assert told[0][1]
-
-
-def test_old_names_are_there_for_one_version() -> None:
-    """Given names of before, then they do the same, and a warning says what to write."""
-    key = {"id": "key_1", "last4": "wxyz", "created_at": RUN["created_at"]}
-    flow = {"id": "wfl_1", "name": "w", "created_at": RUN["created_at"]}
-    page = httpx.Response(200, json={"data": {"items": [key], "count": 1}})
-    service = ListedService(page, envelope(flow), envelope({**flow, "id": "wfl_2"}))
-    client = Client("http://service.test", KEY, transport=httpx.MockTransport(service))
-    with pytest.warns(DeprecationWarning, match=r"`client\.api_keys\.list`") as warned:
-        assert client.account.keys(1)[0].id == "key_1"
-    assert [each.filename for each in warned] == [__file__]
-    workflow = client.workflows.get("wfl_1")
-    with pytest.warns(DeprecationWarning, match="`fork`"):
-        assert workflow.rerun(from_="a").id == "wfl_2"
-    assert service.seen[-1].url.path == "/v1/workflows/wfl_1/fork"

@@ -113,15 +113,3 @@ def test_a_wait_bounds_its_requests() -> None:
     bounds = [request.extensions["timeout"]["read"] for request in service.seen]
     assert bounds[0] == 60.0
     assert all(0 < bound <= 2.0 + GRACE_S for bound in bounds[1:])
-
-
-def test_old_names_are_taken_for_one_version() -> None:
-    """Given `timeout_s`, then it is `timeout`, and a warning says so where it stands."""
-    service = ListedService(envelope(RUN), envelope(RUN))
-    transport = httpx.MockTransport(service)
-    with pytest.warns(DeprecationWarning, match="`timeout_s` is now called `timeout`") as told:
-        run = Client(URL, KEY, transport=transport, timeout_s=7).runs.get("run_1")
-    assert service.seen[0].extensions["timeout"]["read"] == 7
-    with pytest.warns(DeprecationWarning, match="`timeout`"), pytest.raises(TimeoutError):
-        run.wait(timeout_s=0.0)
-    assert [warned.filename for warned in told] == [__file__]

@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from base64 import b64encode
 from dataclasses import fields
 from decimal import Decimal
 
@@ -64,22 +63,20 @@ def build_jobs(draw: st.DrawFn) -> Job:
 
 @given(build_jobs())
 def test_what_is_stored_is_what_the_wire_shows(job: Job) -> None:
-    """Given a job of an earlier version's store, then it is read, shown and stored again as is.
+    """Given a job as the wire shows it, then it is read, shown and stored again as is.
 
     Only the router's decision is stored packed, and shown as it was.
     """
-    earlier = job.model_dump_json(exclude_none=True)
-    record = read_job({"doc": earlier})
+    wire = job.model_dump_json(exclude_none=True)
+    record = read_job({"doc": wire})
     stored = record.to_json()
     packed = record.packed_ranking
     assert packed is not None
-    # The version in between packed it as text, in the document.
-    between = json.dumps({**json.loads(stored), "ranking": b64encode(packed).decode()})
-    for row in ({"doc": earlier}, {"doc": between}, {"doc": stored, "ranking": packed}):
+    for row in ({"doc": wire}, {"doc": stored, "ranking": packed}):
         assert read_job(row) == record
         assert read_job(row).to_wire() == read_wire_job(row) == job
     members = json.loads(stored)
-    spelled_out = json.loads(earlier)
+    spelled_out = json.loads(wire)
     assert {**spelled_out, **members} == spelled_out  # what is at its default is left out
 
 
@@ -123,8 +120,8 @@ def test_what_another_version_packed_is_read() -> None:
         assert candidate.keys() <= Candidate.model_fields.keys()
 
 
-@pytest.mark.parametrize("packed", ["x", "eJw=", b"x", zlib.compress(b"[1]")])
-def test_a_damaged_decision_is_refused(packed: str | bytes) -> None:
+@pytest.mark.parametrize("packed", [b"x", zlib.compress(b"[1]")])
+def test_a_damaged_decision_is_refused(packed: bytes) -> None:
     """Given a packed decision that is none, then the job cannot be read."""
     damaged = {"doc": JobRecord("job_a", "a@1", {}, STARTED_AT).to_json(), "ranking": packed}
     with pytest.raises(ValueError, match="damaged"):

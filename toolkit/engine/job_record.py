@@ -32,13 +32,10 @@ from toolkit.engine.ranking import Ranking, StoredUsd, read_routing, unpack_rank
 
 
 def _read_ranking(stored: object) -> object:
-    """Spell out a packed decision; that of an early version's document is already."""
-    return unpack_ranking(stored) if isinstance(stored, str | bytes) else stored
+    """Spell out a packed decision."""
+    return unpack_ranking(stored) if isinstance(stored, bytes) else stored
 
 
-# A column of its own, as it is no text. Earlier versions show such a job without its decision: in
-# their documents it is packed as text, or spelled out under its own name.
-PACKED_RANKING = "ranking"
 StoredRanking = Annotated[Ranking | None, BeforeValidator(_read_ranking), Field(exclude=True)]
 
 
@@ -186,10 +183,9 @@ def read_wire_run(row: Mapping[str, Any]) -> Run:
 
 
 def _load_stored(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Load the document of a row, with the decision as it is stored wherever that is."""
+    """Load the document of a row, with the decision as it is stored."""
     stored: dict[str, Any] = from_json(row["doc"])
-    packed = row.get(PACKED_RANKING) or stored.pop(PACKED_RANKING, None)
-    if packed is not None:
+    if packed := row.get("ranking"):
         stored["routing"] = packed
     return stored
 
@@ -203,6 +199,6 @@ def _make_wire_members(stored: dict[str, Any]) -> dict[str, Any]:
     """Make the members of the wire's job from those of a stored document."""
     if upstream := stored.pop(FROM_ARTIFACTS, None):
         stored["input"] = {**stored["input"], FROM_ARTIFACTS: upstream}
-    if isinstance(packed := stored.get("routing"), str | bytes):
+    if isinstance(packed := stored.get("routing"), bytes):
         stored["routing"] = read_routing(packed)
     return stored

@@ -6,7 +6,6 @@ without the names of the members, compressed. It is spelled out when somebody re
 """
 
 import zlib
-from base64 import b64decode
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -127,7 +126,7 @@ class Ranking:
 
 
 @lru_cache(maxsize=MAX_UNPACKED)  # a packed decision never changes
-def read_routing(packed: str | bytes) -> Routing:
+def read_routing(packed: bytes) -> Routing:
     """Read a packed decision as the wire shows it; whoever reads it changes nothing.
 
     Raises:
@@ -136,16 +135,15 @@ def read_routing(packed: str | bytes) -> Routing:
     return Routing.model_validate(unpack_ranking(packed))
 
 
-def unpack_ranking(packed: str | bytes) -> UnpackedRanking:
-    """Spell a packed decision out; an earlier version stored it as text.
+def unpack_ranking(packed: bytes) -> UnpackedRanking:
+    """Spell a packed decision out.
 
     Raises:
         ValueError: it is damaged.
     """
     try:
-        compressed = b64decode(packed, validate=True) if isinstance(packed, str) else packed
         unpacker = zlib.decompressobj(zdict=_load_words())
-        policy, rows = from_json(unpacker.decompress(compressed))
+        policy, rows = from_json(unpacker.decompress(packed))
         return _name_members(policy, rows)
     except (zlib.error, TypeError, ValueError) as error:
         raise ValueError("the packed ranking is damaged") from error

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ipywidgets
 import traitlets
 from pydantic import BaseModel
-from typing_extensions import deprecated
 
 from toolkit.client import Task, TextPiece, WorkflowRun
 from toolkit.contract.errors import ToolkitError
@@ -76,12 +75,6 @@ class LiveGraph(Panel):
         self.observe(lambda _: self._start_details(), "selected")
         self._show_record()
         self._start_watch(work)
-
-    @property
-    @deprecated("`rerun` is now called `fork`")
-    def rerun(self) -> Any:
-        """The button `fork`, by its old name."""
-        return self.fork
 
     @property
     def workflow(self) -> WorkflowRun | None:

@@ -11,7 +11,6 @@ import httpx
 
 from toolkit.client._async.client_experiments import AsyncClientExperiments
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._wire.messages import LONG_POLL_S, make_page_query, make_run_body
 from toolkit.client._wire.timeouts import DEFAULT_TIMEOUT
@@ -74,7 +73,6 @@ class AsyncClient(AsyncClientExperiments):
         TypeError: for an `http_client` that is none, or beside what it has of its own.
     """
 
-    @rename_arguments(timeout_s="timeout")
     def __init__(
         self,
         base_url: str | None = None,

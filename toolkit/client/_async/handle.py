@@ -13,7 +13,6 @@ from toolkit.client._async.follower import (
     wake_follower,
 )
 from toolkit.client._async.http import AsyncHttpClient
-from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
@@ -111,7 +110,6 @@ class AsyncWaitable(AsyncHandle[R]):
         follower = find_follower(self._http, self.record_type, self.path)
         return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
-    @rename_arguments(timeout_s="timeout")
     async def wait(
         self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:

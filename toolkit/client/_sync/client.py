@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import httpx
 
-from toolkit.client._deprecation import rename_arguments
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.client_experiments import ClientExperiments
 from toolkit.client._sync.http import HttpClient
@@ -75,7 +74,6 @@ class Client(ClientExperiments):
         TypeError: for an `http_client` that is none, or beside what it has of its own.
     """
 
-    @rename_arguments(timeout_s="timeout")
     def __init__(
         self,
         base_url: str | None = None,

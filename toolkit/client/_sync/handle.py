@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.client._deprecation import rename_arguments
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
@@ -109,7 +108,6 @@ class Waitable(Handle[R]):
         follower = find_follower(self._http, self.record_type, self.path)
         return follower.follow(after, texts=texts, beyond_end=beyond_end)
 
-    @rename_arguments(timeout_s="timeout")
     def wait(
         self, timeout: float | None = None, *, progress: ProgressMode = True, check: bool = True
     ) -> Self:

@@ -24,11 +24,6 @@ def make_hold_id(lease: Lease, job_id: str, attempt: int) -> str:
     return _SEPARATOR.join(parts)
 
 
-def is_resolved_at_takeover(hold_id: str) -> bool:
-    """Tell whether who takes the work up decides about a hold; earlier versions' say no call."""
-    return _SEPARATOR in hold_id
-
-
 async def release_abandoned_holds(store: Store, lease: Lease) -> None:
     """Release what earlier holders of a lease held, before its work goes on.
 

@@ -15,7 +15,7 @@ from toolkit.contract.base import format_rfc3339, now
 from toolkit.contract.errors import ErrorCode, RequestError, WorkError
 from toolkit.contract.money import ZERO_USD, format_usd, from_wire_usd
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
-from toolkit.engine.money.abandoned_holds import is_resolved_at_takeover, make_hold_id
+from toolkit.engine.money.abandoned_holds import make_hold_id
 from toolkit.engine.money.amounts import from_nano_usd, to_nano_usd
 from toolkit.engine.money.budget import Reservation
 from toolkit.engine.request_context import RequestContext
@@ -279,7 +279,7 @@ class Allowances:
             is_late, row_id = age_s > MAX_CALL_S, str(row["id"])
             if not is_late and self._is_under_way(limit.row_id, row_id, str(row["owner"])):
                 reserved += int(row["nano"])
-            elif is_late or not is_resolved_at_takeover(row_id):
+            elif is_late:
                 over.append(row_id)
         if over:
             # Counts as spent: the sum includes it already.

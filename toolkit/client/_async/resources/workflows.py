@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from typing_extensions import deprecated
-
 from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.node import AsyncWorkflowNode
 from toolkit.client._builder import Workflow
@@ -135,13 +133,6 @@ class AsyncWorkflowRun(GraphView, AsyncAnnotated[workflows.WorkflowRecord]):
         )
         self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
-
-    @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")
-    async def rerun(
-        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
-    ) -> Self:
-        """Run a node again and what depends on it, by the old name of `fork`."""
-        return await self.fork(from_, overrides)
 
     def _list_rows(self) -> list[workflows.Node]:
         return self.record.nodes

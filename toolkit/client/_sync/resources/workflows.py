@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from typing_extensions import deprecated
-
 from toolkit.client._builder import Workflow
 from toolkit.client._graph_view import GraphView, TimelineView
 from toolkit.client._members import Member
@@ -134,13 +132,6 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
         made = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
         self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
-
-    @deprecated("`rerun` is now called `fork`, and its argument `from_` is `from_node`")
-    def rerun(
-        self, from_: str, overrides: Mapping[str, Mapping[str, object]] | None = None
-    ) -> Self:
-        """Run a node again and what depends on it, by the old name of `fork`."""
-        return self.fork(from_, overrides)
 
     def _list_rows(self) -> list[workflows.Node]:
         return self.record.nodes
