@@ -22,7 +22,6 @@ from toolkit.store.schema import HEAD_REVISION, read_revision
 
 PAGE_FILE = ROOT / "docs" / "self-hosting.md"
 PAGE = PAGE_FILE.read_text(encoding="utf-8")
-EARLIER = ROOT / "tests" / "store" / "facts" / "data_0008.tar.xz"
 PIPS = {"--upgrade"}  # an option of pip's
 CALLERS = {"api_key", "base_url"}  # variables of whoever calls a server
 CARD = {"target": "capability", "name": "composition.layout", "input": {"title": "Tea"}}
@@ -59,15 +58,8 @@ def test_every_setting_the_page_names_is_one() -> None:
 
 
 def rehearsal(folder: Path) -> str:
-    """The page's commands as one script; only paths and the port are others.
-
-    Before it is upgraded, the directory is put away for one of an earlier version.
-    """
+    """The page's commands as one script; only paths and the port are others."""
     typed = [block.code for block in find_blocks(PAGE_FILE, "bash") if block.reason is None]
-    (last,) = [code for code in typed if "/backup/before" in code]
-    earlier = "mv /srv/toolkit /srv/toolkit.now\nmkdir /srv/toolkit\n"
-    earlier += f"tar -xf {EARLIER} -C /srv/toolkit\n"
-    typed.insert(typed.index(last), earlier)
     script = "\n".join(typed)
     for said, here in (
         ("/srv/", f"{folder}/srv/"),

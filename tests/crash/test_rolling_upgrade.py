@@ -1,7 +1,6 @@
 """Two versions at once on one database of PostgreSQL, which every rolling upgrade comes to.
 
-The earlier one is of this repository's own history. The later one is the code at hand with one
-migration more, which adds what any migration may: columns, a table, an index.
+The earlier one is the code at hand. The later one has one migration more (`later_version`).
 """
 
 import asyncio
@@ -10,17 +9,14 @@ import os
 import signal
 import subprocess
 import sys
-import tarfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
-from io import BytesIO
 from pathlib import Path
 from random import Random
-from shutil import copytree, ignore_patterns, which
 
 import httpx
 import psycopg
@@ -30,77 +26,16 @@ from tests.crash.callers import Caller, Ledger, pin, record_kill
 from tests.crash.processes import CloudProcess, Record, open_cloud
 from tests.crash.promise_checks import check_promises
 from tests.support.code_blocks import ROOT
+from tests.support.later_version import LATER, make_later_version
 from tests.support.ports import free_port
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit.store import Store
-from toolkit.store.schema import HEAD_REVISION, OLDEST_REVISION
+from toolkit.store.schema import HEAD_REVISION
 
-# A commit of before: the next release takes the one before it.
-EARLIER = "0d8a8620"
-LATER = f"{int(HEAD_REVISION) + 1:04}"
-MIGRATION = f'''
-"""Added by a test."""
-
-import sqlalchemy as sa
-from alembic import op
-
-revision, down_revision = "{LATER}", "{HEAD_REVISION}"
-
-
-def upgrade() -> None:
-    """Add a column to each table, an index, and a table."""
-    for table in sa.inspect(op.get_bind()).get_table_names():
-        if table != "alembic_version":
-            op.add_column(table, sa.Column("later", sa.String(), nullable=True))
-    op.create_index("ix_roots_later", "roots", ["later"])
-    op.create_table("later", sa.Column("id", sa.String(), primary_key=True))
-'''
 DRAIN_S = 10.0  # docs/deploy.md: calls under way have at least ten seconds after SIGTERM
 MOST_OPEN, PAUSE_S = 8, 0.02
 ENDED_PER_STEP = 4
 CHAIN = 20
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """A folder with the version before, which every clone has that is no shallow one."""
-    extract_version(ROOT, EARLIER, tmp_path / "earlier")
-    return tmp_path / "earlier"
-
-
-@pytest.fixture
-def later(tmp_path: Path) -> Path:
-    """A folder with the version after this one."""
-    folder = tmp_path / "later"
-    copytree(ROOT / "toolkit", folder / "toolkit", ignore=ignore_patterns("__pycache__"))
-    store = folder / "toolkit" / "store"
-    (store / "migrations" / "versions" / f"{LATER}_later.py").write_text(MIGRATION)
-    schema = (store / "schema.py").read_text()
-    mine = f'HEAD_REVISION = "{HEAD_REVISION}"'
-    assert schema.count(mine) == 1
-    (store / "schema.py").write_text(schema.replace(mine, f'HEAD_REVISION = "{LATER}"'))
-    return folder
-
-
-def extract_version(repository: Path, commit: str, folder: Path) -> None:
-    """Extract the package as it was at a commit.
-
-    The test is skipped where there is no history to look in, or only the end of it; where it should
-    be there and is not, it fails.
-    """
-    git = which("git")
-    if git is None or not (repository / ".git").exists():
-        pytest.skip("there is no git, or this is no repository of it")
-
-    def ask(*command: str) -> "subprocess.CompletedProcess[bytes]":
-        return subprocess.run([git, "-C", str(repository), *command], capture_output=True)
-
-    found = ask("archive", commit, "toolkit")
-    if found.returncode != 0 and ask("rev-parse", "--is-shallow-repository").stdout == b"true\n":
-        pytest.skip(f"this clone is shallow: `git fetch --unshallow` brings commit {commit}")
-    assert found.returncode == 0, f"commit {commit} is not in the history: {found.stderr.decode()}"
-    with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
-        archive.extractall(folder, filter="data")
 
 
 class RollingEngine:
@@ -269,19 +204,19 @@ def read_versions(url: str) -> list[tuple[object, ...]]:
 
 
 def test_an_engine_after_the_other_is_replaced_by_the_next_version(
-    earlier: Path, later: Path, postgres_url: str, cloud: CloudProcess, tmp_path: Path,
-    tell: Callable[[str], None],
+    postgres_url: str, cloud: CloudProcess, tmp_path: Path, tell: Callable[[str], None]
 ) -> None:  # fmt: skip
     """Given busy engines, when tables and then engines are upgraded, then nobody notices.
 
     Nothing that was acknowledged is lost, nothing is paid twice, each engine shows what the other
     has done, and a workflow that one version began is ended by the next.
     """
+    later = make_later_version(tmp_path / "later")
     engines = [RollingEngine(cloud, tmp_path / name, postgres_url) for name in ("a", "b")]
     with ExitStack() as stack:
         for engine in engines:
             stack.callback(engine.kill)
-            engine.start(earlier)
+            engine.start(ROOT)
         for engine in engines:
             wait_until(engine.is_ready, "both engines are ready")
         roll = Roll(engines, Random(0))
@@ -294,7 +229,7 @@ def test_an_engine_after_the_other_is_replaced_by_the_next_version(
         roll.wait_for_more()
 
         assert engines[0].run(later, "migrate").wait(PATIENCE_S) == 0, engines[0].read_log()
-        assert read_versions(postgres_url) == [(LATER, OLDEST_REVISION)]
+        assert read_versions(postgres_url) == [(LATER, HEAD_REVISION)]
         roll.wait_for_more()
 
         roll.replace(engines[0], later)
@@ -314,7 +249,7 @@ def test_an_engine_after_the_other_is_replaced_by_the_next_version(
         found = check_promises(first, cloud, roll.ledger)
         assert not found.wrong, "\n".join(found.wrong)
         tell(f"two versions at once: {dict(found.counts)}")
-        # The code at hand is the version before by now, and is let in.
+        # The code at hand is the version before, and is let in.
         assert asyncio.run(count_workflows(tmp_path / "c", postgres_url)) > 0
         assert "Traceback" not in "".join(engine.read_log() for engine in engines)
 
@@ -326,28 +261,3 @@ async def count_workflows(folder: Path, url: str) -> int:
         return len(await store.find_rows("workflows"))
     finally:
         await store.close()
-
-
-@pytest.mark.skipif(which("git") is None, reason="git is not installed")
-@pytest.mark.parametrize("kind", ["none", "shallow", "whole"])
-def test_a_version_is_missed_only_where_history_was_left_out(kind: str, tmp_path: Path) -> None:
-    """Given a folder without the commit, then who needs it fails where the history is whole."""
-    repository = tmp_path / "clone"
-    repository.mkdir()
-    if kind != "none":
-        depth = ["--depth", "1"] if kind == "shallow" else ["--single-branch"]
-        make_history(tmp_path / "origin")
-        source = f"file://{tmp_path / 'origin'}"
-        subprocess.run(["git", "clone", "-q", *depth, source, str(repository)], check=True)
-    with pytest.raises(AssertionError if kind == "whole" else pytest.skip.Exception):
-        extract_version(repository, EARLIER, tmp_path / "version")
-    assert not (tmp_path / "version").exists()
-
-
-def make_history(folder: Path) -> None:
-    """Make a repository of two commits, none of which is ours."""
-    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    for message in ("one", "two"):
-        commit = ["commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", message]
-        subprocess.run(["git", "-C", str(folder), *who, *commit], check=True)

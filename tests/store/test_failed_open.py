@@ -31,8 +31,8 @@ def make_newer(folder: Path) -> None:
 
 
 def make_older(folder: Path) -> None:
-    """Make it an earlier version's that does not have what its migrations change."""
-    change(folder, "UPDATE alembic_version SET version_num = '0001'")
+    """Make it a version's that was never released."""
+    change(folder, "UPDATE alembic_version SET version_num = '0015'")
 
 
 def overwrite(folder: Path) -> None:

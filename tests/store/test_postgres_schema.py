@@ -1,15 +1,12 @@
-"""The tables of PostgreSQL: made at once, migrated, refused, and made once by many."""
+"""The tables of PostgreSQL: made once by many, and refused."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 
-from tests._postgres import PostgresCluster
-from tests.store.last_migration import list_undoing
 from toolkit.contract.errors import ServiceError
-from toolkit.store.postgres.schema import migrate_postgres_schema, read_postgres_revision
-from toolkit.store.schema import HEAD_REVISION
+from toolkit.store.postgres.schema import migrate_postgres_schema
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default
@@ -33,22 +30,6 @@ def _read_schema(url: str) -> list[list[tuple[object, ...]]]:
 def _migrate(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         migrate_postgres_schema(connection)
-
-
-def test_a_migration_makes_what_a_new_database_has(
-    postgres: PostgresCluster, postgres_url: str
-) -> None:
-    """Given a database of the revision before, then its migration makes the newest tables."""
-    _migrate(postgres_url)
-    newest = _read_schema(postgres_url)
-    with psycopg.connect(postgres_url) as connection:
-        for statement in list_undoing("postgresql"):
-            connection.execute(statement.encode())
-    assert _read_schema(postgres_url) != newest
-    _migrate(postgres_url)
-    assert _read_schema(postgres_url) == newest
-    with psycopg.connect(postgres_url) as connection:
-        assert read_postgres_revision(connection) == HEAD_REVISION
 
 
 def test_many_who_open_it_make_it_once(postgres_url: str) -> None:

@@ -9,13 +9,12 @@ import psycopg
 import pytest
 from typer.testing import CliRunner
 
-from tests.store.last_migration import list_undoing
 from toolkit.cli import app
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.work_queries import WorkFilter
 from toolkit.store import AccountScope, AddSpending, InsertRow, ReadOnlyStore, Store
-from toolkit.store.schema import HEAD_REVISION, OLDEST_REVISION
+from toolkit.store.schema import HEAD_REVISION
 from toolkit.store.tables import metadata
 from toolkit.store.work_lists import RUN_LIST
 
@@ -145,34 +144,3 @@ async def test_what_has_to_know_all_tables_is_for_that_version(
         shown = CliRunner().invoke(app, moved)
     assert shown.exit_code == 1
     assert "later version" in str(shown.exception)
-
-
-async def test_no_tables_are_taken_from_under_engines(
-    store: Store, execute: Execute, tmp_path: Path, url: str | None
-) -> None:
-    """Given an engine too old for the newest tables, then they are not made while it runs."""
-    earlier = f"{int(OLDEST_REVISION) - 1:04}"
-    execute("UPDATE alembic_version SET version_num = ?", earlier)
-    with pytest.raises(ServiceError, match="stop them"):
-        await Store.open(tmp_path, database=url)
-    assert execute("SELECT version_num FROM alembic_version") == [(earlier,)]
-    await use(store, 1)
-
-
-async def test_the_tables_say_who_may_use_them(
-    store: Store, execute: Execute, tmp_path: Path, url: str | None
-) -> None:
-    """Given tables of the version before, made when nobody said so, then a migration says it."""
-    await store.close()
-    assert execute("SELECT oldest FROM alembic_version") == [(OLDEST_REVISION,)]
-    execute("ALTER TABLE alembic_version DROP COLUMN oldest")
-    for statement in list_undoing("postgresql" if url else "sqlite"):
-        execute(statement)
-    shown = CliRunner().invoke(
-        app, ["migrate", "--data-dir", str(tmp_path), *(["--database", url] if url else [])]
-    )
-    assert shown.exit_code == 0, shown.output
-    assert HEAD_REVISION in shown.output
-    assert execute("SELECT version_num, oldest FROM alembic_version") == [
-        (HEAD_REVISION, OLDEST_REVISION)
-    ]

@@ -1,7 +1,7 @@
 """The schema of a data directory: creates and migrates it, and refuses what is too new.
 
-A new directory gets the newest tables at once; migrations are for what earlier versions left, and
-a test holds the two ways to the same schema.
+A new directory gets the newest tables at once, and migrations are for what earlier releases left.
+Until 0.1.0 is tagged there is one schema and no migration; later changes need one each.
 
 Two neighbouring versions work on the same tables during an upgrade. So a migration only adds what
 an earlier version passes over, and what that one still uses is taken away a version later. Beside
@@ -16,7 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from sqlalchemy import Connection, Dialect, inspect, text
+from sqlalchemy import Connection, Dialect, text
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from toolkit.contract.errors import ErrorCode, ServiceError
@@ -28,9 +28,10 @@ from toolkit.store.tables import metadata
 from toolkit.store.tag_index import TAG_TRIGGERS
 from toolkit.store.text_index import list_sqlite_schema
 
-HEAD_REVISION = "0015"
+FIRST_REVISION = "0100"  # of 0.1.0; smaller numbers are of versions that were never released
+HEAD_REVISION = "0100"
 # The earliest whose engines go on with the tables of `HEAD_REVISION`.
-OLDEST_REVISION = "0013"
+OLDEST_REVISION = "0100"
 MIGRATIONS_DIR = Path(__file__).parent / "migrations"
 # Instead of a revision, while a data directory is moved into a database.
 MOVING = "moving "
@@ -69,16 +70,12 @@ class VersionCursor(Protocol):
 
 
 def migrate_schema(
-    connection: Connection,
-    to: str = HEAD_REVISION,
-    *,
-    is_in_use: Callable[[], bool] = lambda: False,
+    connection: Connection, *, is_in_use: Callable[[], bool] = lambda: False
 ) -> SchemaVersion:
     """Create the tables, or run the missing migrations; only these import alembic.
 
     Args:
         connection: to the database, in no transaction.
-        to: the revision to reach.
         is_in_use: tells whether engines have the database open.
 
     Returns:
@@ -86,37 +83,38 @@ def migrate_schema(
 
     Raises:
         ServiceError: `UNAVAILABLE` when tables of a later version are no longer this one's to use,
-            or engines that are running could not go on with those of this version.
+            those of a version that was never released are there, or engines that are running could
+            not go on with those of this version.
     """
     current = _read_version(connection)
-    if current is not None and is_up_to_date(current, to):
+    if current is not None and is_up_to_date(current):
         return current
     connection.exec_driver_sql("BEGIN EXCLUSIVE")
     try:
         # Another process may have been first, while this one waited for the lock.
         current = _read_version(connection)
-        if current is None and to == HEAD_REVISION and _is_empty(connection):
+        if current is None:
             _create_tables(connection)
-        elif current is None or not is_up_to_date(current, to):
+        elif not is_up_to_date(current):
             check_not_in_use(current, is_in_use)
-            run_migrations(connection, to)
+            run_migrations(connection)
     except BaseException:
         if connection.in_transaction():
             connection.exec_driver_sql("ROLLBACK")
         raise
     if connection.in_transaction():
         connection.exec_driver_sql("COMMIT")
-    return _read_version(connection) or SchemaVersion(to, None)
+    return _read_version(connection) or SchemaVersion(HEAD_REVISION, None)
 
 
-def is_up_to_date(version: SchemaVersion, to: str = HEAD_REVISION) -> bool:
+def is_up_to_date(version: SchemaVersion) -> bool:
     """Tell whether tables need no migration: they are the newest, or those of a later version.
 
     Raises:
         ServiceError: `UNAVAILABLE` when this version may not use them.
     """
     check_version(version)
-    return version.revision >= to
+    return version.revision >= HEAD_REVISION
 
 
 def check_version(version: SchemaVersion) -> None:
@@ -124,12 +122,18 @@ def check_version(version: SchemaVersion) -> None:
 
     Raises:
         ServiceError: `UNAVAILABLE` when a later version of the toolkit made it, and did not say
-            that this one may use it.
+            that this one may use it, or a version that was never released made it.
     """
     if version.revision.startswith(MOVING):
         raise ServiceError(
             ErrorCode.UNAVAILABLE,
             "A data directory is being moved into this database: let `toolkit migrate` end first.",
+        )
+    if version.revision < FIRST_REVISION:
+        raise ServiceError(
+            ErrorCode.UNAVAILABLE,
+            "A version of the toolkit that was never released made these tables, and this one"
+            " cannot use them: begin with a new data directory or database.",
         )
     if min(version.revision, version.oldest or version.revision) > HEAD_REVISION:
         raise ServiceError(
@@ -221,26 +225,19 @@ def build_tables(dialect: Dialect) -> Iterator[str]:
             yield str(CreateIndex(index).compile(dialect=dialect))
 
 
-def run_migrations(connection: Connection, to: str) -> None:
-    """Run the missing migrations, up to a revision."""
+def run_migrations(connection: Connection) -> None:
+    """Run the missing migrations."""
     command = import_module("alembic.command")
     config = import_module("alembic.config").Config()
     config.set_main_option("script_location", str(MIGRATIONS_DIR))
     config.attributes["connection"] = connection
-    command.upgrade(config, to)
+    command.upgrade(config, HEAD_REVISION)
 
 
 def set_oldest(connection: Connection) -> None:
     """Have the tables say which versions may use them, in the transaction that migrates them."""
-    columns = inspect(connection).get_columns("alembic_version")
-    if "oldest" not in [column["name"] for column in columns]:  # earlier versions made none
-        connection.execute(text("ALTER TABLE alembic_version ADD COLUMN oldest VARCHAR(32)"))
     said = text("UPDATE alembic_version SET oldest = :oldest")
     connection.execute(said, {"oldest": OLDEST_REVISION})
-
-
-def _is_empty(connection: Connection) -> bool:
-    return connection.execute(text("SELECT 1 FROM sqlite_master")).first() is None
 
 
 def _read_version(connection: Connection) -> SchemaVersion | None:

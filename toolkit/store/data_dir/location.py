@@ -147,12 +147,3 @@ def _compute_number(data_dir: Path) -> int:
 
 def _has_accounts(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM accounts LIMIT 1").fetchone() is not None
-
-
-def build_inline_condition(connection: sqlite3.Connection) -> str:
-    """Build the SQL condition for artifacts whose bytes are in the database.
-
-    Databases of the first version have none.
-    """
-    columns = {str(row[1]) for row in connection.execute("PRAGMA table_info(artifacts)")}
-    return "content IS NOT NULL" if "content" in columns else "0"

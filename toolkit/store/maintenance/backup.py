@@ -12,7 +12,7 @@ from typing import Self
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.store.blob_places.folder import BlobFolder, fsync_paths, get_blob_path
 from toolkit.store.blob_places.place import BlobPlace
-from toolkit.store.data_dir.location import build_inline_condition, find_database
+from toolkit.store.data_dir.location import find_database
 from toolkit.store.private_files import create_private_file, make_private_folder, open_private
 from toolkit.store.sqlite.connections import open_read_only, translate_errors
 
@@ -129,7 +129,7 @@ def _copy_records(database: Path, copy: Path) -> None:
 def _list_file_digests(database: Path) -> list[str]:
     """List the digests that records refer to and that are files of their own."""
     with closing(sqlite3.connect(database)) as connection:
-        in_files = f"NOT deleted AND NOT ({build_inline_condition(connection)})"
+        in_files = "NOT deleted AND content IS NULL"
         rows = connection.execute(f"SELECT DISTINCT sha256 FROM artifacts WHERE {in_files}")  # noqa: S608
         return [str(row[0]) for row in rows]
 

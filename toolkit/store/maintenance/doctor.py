@@ -20,7 +20,6 @@ from toolkit.store.blob_places.place import BlobPlace, compute_stored_sha256
 from toolkit.store.data_dir.location import (
     COPY_NUMBER,
     UNMARKED_NUMBER,
-    build_inline_condition,
     find_database,
     is_copy,
     open_for_reading,
@@ -273,7 +272,7 @@ def _check_artifacts(
     # Without that folder they are kept elsewhere, by a setting that this shell does not have.
     is_known = place.is_remote or bool(entries) or (data_dir / "artifacts").exists()
     for sha256, doc, small in connection.execute(
-        f"SELECT sha256, doc, {build_inline_condition(connection)} FROM artifacts WHERE NOT deleted"  # noqa: S608
+        "SELECT sha256, doc, content IS NOT NULL FROM artifacts WHERE NOT deleted"
     ):
         artifact = json.loads(doc)
         trouble = (
@@ -338,7 +337,11 @@ def _rebuild_database(database: Path) -> str:
     with closing(open_read_only(database)) as source:
         version = _read_or_default(lambda: read_schema_version(source), None)
         check_not_later(version)
-        revision = HEAD_REVISION if version is None else version.revision
+        if version is not None and version.revision != HEAD_REVISION:
+            raise ServiceError(
+                ErrorCode.UNAVAILABLE,
+                "An earlier version of the toolkit made these tables: repair them by that version.",
+            )
         application_id, number = (
             _read_or_default(partial(_read_pragma, source, name), 0) for name in _HEADER_PRAGMAS
         )
@@ -346,7 +349,7 @@ def _rebuild_database(database: Path) -> str:
         engine = create_engine(f"sqlite:///{new}")
         try:
             with translate_errors(), engine.connect() as connection:
-                migrate_schema(connection, revision)
+                migrate_schema(connection)
         finally:
             engine.dispose()
         with closing(sqlite3.connect(new)) as target:
@@ -369,7 +372,7 @@ def _rebuild_database(database: Path) -> str:
             for condition in _LOST_ROOTS:
                 deleted = target.execute(f"DELETE FROM roots WHERE {condition}")  # noqa: S608
                 lost += deleted.rowcount
-            for statement in build_recount("sqlite") if revision == HEAD_REVISION else ():
+            for statement in build_recount("sqlite"):
                 target.execute(statement)
             index_missing(target, "sqlite")
             target.commit()

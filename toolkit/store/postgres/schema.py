@@ -1,7 +1,7 @@
 """The schema of a database of PostgreSQL: creates and migrates it, and refuses what is too new.
 
-A new database gets the newest tables at once, and migrations are for what earlier versions left,
-as in a data directory. Those up to 0013 were before PostgreSQL, and know SQLite alone.
+A new database gets the newest tables at once, and migrations are for what earlier releases left,
+as in a data directory.
 """
 
 from collections.abc import Iterator
@@ -105,7 +105,7 @@ def _try_missing(connection: "Connection[Any]") -> None:
             "postgresql+psycopg://", creator=lambda: connection, poolclass=StaticPool
         )
         with engine.connect() as opened:
-            run_migrations(opened, HEAD_REVISION)
+            run_migrations(opened)
     finally:
         if not connection.closed:
             connection.rollback()
