@@ -8,8 +8,6 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 import toolkit
 
 ROOT = Path(toolkit.__file__).parent
@@ -75,15 +73,20 @@ def list_parameters(function: Function) -> set[str]:
     return {one.arg for one in every if one is not None}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_the_names_in_docstrings_exist(path: Path) -> None:
-    """Given a file, then its docstrings explain parameters and errors that there are."""
-    wrong = []
+def find_wrong_names(path: Path) -> Iterator[str]:
+    """The parameters and errors that docstrings of a file explain and that there are not."""
     for function, docstring in iterate_functions(path):
         parameters = list_parameters(function)
         if function.args.kwarg is None:  # what `**options` takes is explained by name, too
-            wrong += [name for name in list_entries(docstring, "Args") if name not in parameters]
-        wrong += [name for name in list_entries(docstring, "Raises") if not is_known(name)]
+            yield from (name for name in list_entries(docstring, "Args") if name not in parameters)
+        yield from (name for name in list_entries(docstring, "Raises") if not is_known(name))
+
+
+def test_the_names_in_docstrings_exist() -> None:
+    """Given all files, then their docstrings explain parameters and errors that there are."""
+    wrong = [
+        f"{path.relative_to(ROOT)}: {name}" for path in FILES for name in find_wrong_names(path)
+    ]
     assert wrong == []
 
 
