@@ -7,24 +7,48 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.test_upgrade import FACTS, folder, rows
-from toolkit import Client
+from tests.support.timing import wait_until
+from toolkit import Client, Workflow
+from toolkit.sandbox import Faults
 
-__all__ = ["folder"]
-NEWEST = max(path.name[5:9] for path in FACTS.glob("data_*.tar.xz"))
 TABLES = ("jobs", "workflows", "tasks", "connections", "artifacts", "plans")
 ADDED = {"later": {"a": [1, None]}, "later_note": "kept"}
 
 
-@pytest.mark.parametrize("folder", [NEWEST], indirect=True)
+def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
+    """Return the rows of the directory's database."""
+    with closing(sqlite3.connect(folder / "state.db")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A data directory with a completed task, a plan, and a workflow that is not completed."""
+    folder, faults, work = tmp_path / "data", Faults(), Workflow("a chain")
+    node = work.add("first", "llm.generate", objective="Tea")
+    for n in range(10):
+        node = work.add(f"n{n}", "llm.generate", objective="Salt", depends_on=[node])
+    with Client.local(folder, sandbox=True, faults=faults) as client:
+        client.plans.create("A poem about tea")
+        assert client.tasks.create("A poem about tea").wait().status == "completed"
+        for vendor in {one.record.provider for one in client.connections.list()}:
+            faults.latency(vendor, 600)
+        begun = client.workflows.submit(work)
+        wait_until(lambda: begun.refresh().nodes[0].status == "completed", "a node is completed")
+    return folder
+
+
+@pytest.mark.sqlite("the documents in a directory's file")
 def test_what_a_later_version_added_is_kept(folder: Path) -> None:
     """Given documents with unknown members, when work goes on, then they are there at its end."""
     with closing(sqlite3.connect(folder / "state.db")) as database:
         for table in TABLES:
             database.execute(f"UPDATE {table} SET doc = json_patch(doc, ?)", (json.dumps(ADDED),))
         database.commit()
+    (status,) = rows(folder, "SELECT status FROM workflows WHERE task_id IS NULL")[0]
+    assert status == "running"
     before = {table: dict(rows(folder, f"SELECT id, doc FROM {table}")) for table in TABLES}
-    with Client.local(folder, sandbox=True, take_up=True) as client:
+    with Client.local(folder, sandbox=True) as client:
         (workflow_id,) = rows(folder, "SELECT id FROM workflows WHERE task_id IS NULL")[0]
         done = client.workflows.get(str(workflow_id)).wait()
         assert done.status == "completed"

@@ -362,7 +362,7 @@ async def test_finds_the_same_without_fts5(
     """Given a build of SQLite without FTS5, then texts are found by reading the records."""
     for module in (text_index, writes, schema):
         monkeypatch.setattr(module, "list_sqlite_schema", lambda: ())
-    monkeypatch.setattr(schema, "_build_newest_schema", schema._build_newest_schema.__wrapped__)
+    monkeypatch.setattr(schema, "build_newest_schema", schema.build_newest_schema.__wrapped__)
     store = await Store.open(tmp_path)
     await write_records(store, records)
     await check_lists(store, records)

@@ -201,7 +201,7 @@ def read_revision(connection: sqlite3.Connection) -> str | None:
 
 def _create_tables(connection: Connection) -> None:
     """Create the newest tables in an empty database."""
-    for statement in _build_newest_schema():
+    for statement in build_newest_schema():
         connection.exec_driver_sql(statement)
     connection.exec_driver_sql(
         "INSERT INTO alembic_version (version_num, oldest) VALUES (?, ?)",
@@ -210,7 +210,7 @@ def _create_tables(connection: Connection) -> None:
 
 
 @cache
-def _build_newest_schema() -> tuple[str, ...]:
+def build_newest_schema() -> tuple[str, ...]:
     """Build the statements that create the newest tables."""
     triggers = (*TRIGGERS, *CONFIGURATION_TRIGGERS, *TAG_TRIGGERS)
     tables = (*build_tables(get_dialect("sqlite")), build_cost_index("sqlite"))
