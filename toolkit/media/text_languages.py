@@ -4,7 +4,7 @@ The first call loads a model of 5 MB.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Container
 from functools import cache
 from typing import Any
 
@@ -48,14 +48,20 @@ _ALIKE = (
 
 
 @cache
-def _load_classifier() -> Callable[[str], tuple[str, float]]:
+def _load_identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    identifier: Any = LanguageIdentifier
-    classify: Callable[[str], tuple[str, float]] = identifier.from_model_file(
-        MODEL_FILE, norm_probs=True
-    ).classify
-    return classify
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
+def guess_language(text: str, codes: Container[str]) -> str:
+    """Return the most likely of some languages, even if the evidence is weak.
+
+    >>> guess_language("Zeichne einen Igel", {"de", "en"})
+    'de'
+    """
+    ranked: list[tuple[str, float]] = _load_identifier().rank(text)
+    return next(code for code, _ in ranked if code in codes)
 
 
 def detect_language(text: str) -> str | None:
@@ -74,7 +80,8 @@ def detect_language(text: str) -> str | None:
             return "ja"
     elif letters < _MIN_LETTERS:
         return None
-    code, confidence = _load_classifier()(plain)
+    code: str
+    code, confidence = _load_identifier().classify(plain)
     return code if confidence >= _MIN_CONFIDENCE else None
 
 

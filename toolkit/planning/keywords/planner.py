@@ -12,17 +12,10 @@ from toolkit.contract.base import JsonObject
 from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
 from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.capability_kinds import KINDS, find_role_field, is_caller_supplied
-from toolkit.planning.keywords.clauses import Reading, Wish, read_clauses
+from toolkit.planning.keywords.clauses import Reading, Wish
+from toolkit.planning.keywords.grammar import Run
 from toolkit.planning.keywords.measures import read_expect
-from toolkit.planning.keywords.words import (
-    Term,
-    Vocabulary,
-    add_keywords,
-    find_language,
-    fold,
-    load_vocabulary,
-    read_terms,
-)
+from toolkit.planning.keywords.words import fold
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.plugins import Capability
@@ -58,17 +51,12 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     graph = CapabilityIndex(
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
-    language = add_keywords(load_vocabulary(find_language(objective)), graph.list_keywords())
-    terms = read_terms(objective, language)
-    reading = read_clauses(objective, terms, language)
-    wishes = _merge_wishes(reading.wishes)
-    artifacts = {artifact for wish in wishes for artifact in wish.artifacts}
-    unplaced = [(t.start, t.end) for t in terms if t.has("artifact") and t.text not in artifacts]
-    unplaced += reading.unplaced
+    reading = Reading(objective, graph.list_keywords())
+    unplaced = [*reading.unplaced, *_find_lost_artifacts(reading)]
     if not unplaced and not reading.missing:
-        unplaced = _find_unclear(wishes, reading, graph)
+        unplaced = [wish.clause.span for wish in _find_unclear(reading, graph)]
         is_answered = reading.questions and (reading.needs_facts or reading.is_answerable)
-        if not wishes and not is_answered:
+        if not reading.wishes and not is_answered:
             unplaced = [(0, len(objective))]
     summary = _summarize_reading(objective, unplaced)
     if unplaced:
@@ -78,7 +66,13 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     missing = dict.fromkeys(name for name in reading.missing if graph.find_maker(name) is None)
     if missing:
         return _report_missing(missing, summary)
-    return _PlanWriter(objective, language, terms, graph, wishes, reading).write(summary)
+    return _PlanWriter(graph, reading, summary).write()
+
+
+def _find_lost_artifacts(reading: Reading) -> list[tuple[int, int]]:
+    used = {artifact for wish in reading.wishes for artifact in wish.artifacts}
+    named = [term for term in reading.terms.terms if "artifact" in term.meanings]
+    return [(term.start, term.end) for term in named if term.text not in used]
 
 
 def _report_missing(names: Iterable[str], summary: PlanReading) -> PlanDraft:
@@ -95,60 +89,34 @@ def _ask(reason: str, summary: PlanReading) -> PlanDraft:
     return PlanDraft([], question=question, reading=summary)
 
 
-def _summarize_reading(objective: str, unplaced: list[tuple[int, int]]) -> PlanReading:
-    is_unplaced = bytearray(len(objective))
-    for start, end in unplaced:
-        is_unplaced[start:end] = b"\1" * (end - start)
-    words = list(_WORD.finditer(objective))
-    unknown = [word[0] for word in words if is_unplaced[word.start()]]
-    share = 1 - len(unknown) / len(words) if words else 1.0
+def _summarize_reading(objective: str, unplaced: Sequence[tuple[int, int]]) -> PlanReading:
+    words = len(_WORD.findall(objective))
+    unknown = [word for span in unplaced for word in _WORD.findall(objective, *span)]
+    share = max(0, 1 - len(unknown) / words) if words else 1.0
     return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unknown))[:100])
 
 
-def _merge_wishes(wishes: list[Wish]) -> list[Wish]:
-    """Merge the wishes that only describe the previous wish, such as "140 words"."""
-    merged: list[Wish] = []
-    for wish in wishes:
-        alike = [previous for previous in merged if previous.kind == wish.kind]
-        is_more = wish.kind == "text" and wish.joined == "comma" and wish.act == "write"
-        is_bare = wish.joined == "comma" and not wish.act and not wish.has_article
-        is_bare |= wish.refers and not (wish.act or wish.topic or wish.literals)
-        if not alike or not (is_bare or (is_more and alike[-1] is merged[-1])):
-            merged.append(wish)
-        else:
-            merged[-1].end = max(merged[-1].end, wish.end)
-            merged[-1].is_each |= wish.is_each
-    if any(wish.kind == "text" and not wish.is_measure for wish in merged):
-        merged = [wish for wish in merged if wish.kind != "text" or not wish.is_measure]
-    return merged
-
-
-def _find_unclear(
-    wishes: list[Wish], reading: Reading, graph: CapabilityIndex
-) -> list[tuple[int, int]]:
+def _find_unclear(reading: Reading, graph: CapabilityIndex) -> list[Wish]:
     """Find the wishes whose nodes are not clear."""
-    by_kind = {
-        kind: [wish for wish in wishes if wish.kind == kind]
+    wishes = {
+        kind: [wish for wish in reading.wishes if wish.kind == kind]
         for kind in ("text", "image", "card", "speech")
     }
-    pictures, cards = by_kind["image"], by_kind["card"]
-    texts = [wish for wish in by_kind["text"] if not (wish.act == "rework" and wish.refers)]
+    texts = [wish for wish in wishes["text"] if wish.act != "rework"]
     unclear = [
         wish
-        for wish in wishes
-        if wish.kind in reading.banned - {"text"}
-        or wish.is_each
+        for wish in reading.wishes
+        if wish.clause.has("each")
         or (wish.kind == "speech" and len(wish.literals) > 1)
+        or (wish.kind in {"speech", "card"} and wish.count > 1)
         or (wish.artifacts and not _takes_artifact(graph.find_maker(wish.kind)))
-        or (wish.count > 1 and wish.kind in {"speech", "card"})
-        or (wish.count > 1 and wish.lists and wish.kind != "image")
     ]
-    unclear += [*texts[1:], *cards[1:], *by_kind["speech"][1:]]
-    if len(pictures) > 1:
-        unclear += [wish for wish in pictures if not wish.topic]
-    if pictures:  # it is not clear if a card with a picture has other words than a quotation
-        unclear += [card for card in cards if any(not label for _, label in card.literals)]
-    return [(wish.start, wish.end) for wish in unclear]
+    unclear += [*texts[1:], *wishes["card"][1:], *wishes["speech"][1:]]
+    if len(wishes["image"]) > 1:
+        unclear += [wish for wish in wishes["image"] if not wish.topic]
+    if wishes["image"]:  # a card with a picture may have other words than a quotation
+        unclear += [card for card in wishes["card"] if any(not label for _, label in card.literals)]
+    return unclear
 
 
 def _takes_artifact(maker: Capability | None) -> bool:
@@ -159,36 +127,27 @@ def _takes_artifact(maker: Capability | None) -> bool:
 class _PlanWriter:
     """Writes the nodes of each wish of an objective, and the nodes that they depend on."""
 
-    def __init__(
-        self,
-        objective: str,
-        language: Vocabulary,
-        terms: Sequence[Term],
-        graph: CapabilityIndex,
-        wishes: Sequence[Wish],
-        reading: Reading,
-    ) -> None:
-        self._text = objective
-        self._language = language
-        self._terms = terms
+    def __init__(self, graph: CapabilityIndex, reading: Reading, summary: PlanReading) -> None:
         self._graph = graph
-        self._wishes = wishes
         self._reading = reading
-        self._kinds = {wish.kind for wish in wishes}
+        self._summary = summary
+        wishes = reading.wishes
         self._main = next((wish for wish in wishes if wish.topic), wishes[0] if wishes else None)
-        details = [objective[start:end].strip(_EDGES) for start, end in reading.details]
+        details = [reading.text[start:end].strip(_EDGES) for start, end in reading.details]
         self._details = ", ".join(words for words in details if not _SIZE.search(words))
         self._nodes: dict[str, PlanNode] = {}
         self._makers: dict[str, Capability] = {}
         self._ids: dict[str, list[str]] = {}  # by kind, in the order of their making
         self._missing: dict[str, None] = {}
 
-    def write(self, summary: PlanReading) -> PlanDraft:
+    def write(self) -> PlanDraft:
         """Write the plan, or ask for a field that it needs."""
-        reading, kinds, deliverables = self._reading, self._kinds, list[str]()
-        objective = self._text.strip()
-        is_asked = bool(reading.questions or reading.mentions_text) or any(
-            wish.kind == "research" and (wish.asks or wish.count > 1) for wish in self._wishes
+        reading, kinds, deliverables = self._reading, self._reading.kinds, list[str]()
+        objective = reading.text.strip()
+        is_asked = (
+            bool(reading.questions)
+            or reading.mentions_text
+            or any(wish.kind == "research" and wish.count > 1 for wish in reading.wishes)
         )
         if (reading.needs_facts or "research" in kinds) and "research" not in reading.banned:
             facts = self._add("research", self._get_topic(self._main))
@@ -197,24 +156,26 @@ class _PlanWriter:
                 deliverables += [text] if is_asked else []
             elif not kinds - {"research"}:
                 deliverables.append(facts)
-        elif not self._wishes:
+        elif not reading.wishes:
             deliverables.append(self._add("text", objective))
         # A card comes last, because the results of all other nodes can stand on it.
-        ordered = sorted(self._wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
-        node_ids = {id(wish): self._add_wish(wish) for wish in ordered}
-        deliverables += [node_id for wish in self._wishes for node_id in node_ids[id(wish)]]
-        return self._finish(list(dict.fromkeys(filter(None, deliverables))), summary)
+        ordered = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
+        made = {id(wish): self._add_wish(wish) for wish in ordered}
+        deliverables += [node_id for wish in reading.wishes for node_id in made[id(wish)]]
+        return self._finish(list(dict.fromkeys(filter(None, deliverables))))
 
     def _add_wish(self, wish: Wish) -> list[str]:
         """Add the nodes of a wish, and return the ids of its deliverables."""
         texts, facts = self._ids.get("text", []), self._ids.get("research", [])
-        words = self._text.strip() if len(self._wishes) == 1 else self._write_brief(wish)
+        is_alone = len(self._reading.wishes) == 1
+        words = self._reading.text.strip() if is_alone else self._write_brief(wish)
+        measured = wish.clause if sum(w.kind == "text" for w in self._reading.wishes) > 1 else None
         quotation = " ".join(text for text, _ in wish.literals)
         if wish.kind == "research":
             return []
         if wish.kind == "text":
             before = texts[-1:] if wish.act == "rework" and not wish.literals else []
-            return [self._add("text", words, upstream=before or facts)]
+            return [self._add("text", words, upstream=before or facts, measured=measured)]
         if wish.kind == "image":
             unwanted = ", ".join(self._reading.unwanted)
             fields: JsonObject = {"negative_prompt": unwanted} if unwanted else {}
@@ -226,28 +187,26 @@ class _PlanWriter:
         if needs_text and not quotation and not texts:
             texts = [self._add("text", words, upstream=facts)]
         if wish.kind == "speech":
-            voices = self._ids.get("clone", [])
-            upstream = [*([] if quotation else texts[-1:]), *voices]
+            upstream = [*([] if quotation else texts[-1:]), *self._ids.get("clone", [])]
             return [self._add("speech", quotation, upstream=upstream)]
         if wish.kind == "card":
             labels: JsonObject = {label: text for text, label in wish.literals if label}
             title = str(labels.pop("title", "")) or quotation or _make_title(self._get_topic(wish))
             upstream = [*texts[-1:], *self._ids.get("image", [])[-1:]]
             return [self._add("card", title, labels, upstream)]
-        before = list(self._nodes)[-1:] if wish.refers or not wish.topic else []
+        before = [] if wish.topic else list(self._nodes)[-1:]
         return [self._add(wish.kind, quotation or words, upstream=before, topic=wish.topic)]
 
     def _write_brief(self, wish: Wish) -> str:
         """Write the prompt of a wish, in the person's own words and with the topic."""
         words = self._get_words(wish)
         if not (wish.topic or wish.literals) and self._main not in (None, wish):
-            joint = self._language.grammar.get("for", "for")
-            words = f"{words} {joint}: {self._get_words(self._main)}"
+            words = f"{words} {self._reading.joint}: {self._get_words(self._main)}"
         has_details = self._details and wish.kind != "image" and self._details not in words
         return f"{words}, {self._details}" if has_details else words
 
     def _get_words(self, wish: Wish | None) -> str:
-        return "" if wish is None else self._text[wish.start : wish.end].strip(_EDGES)
+        return "" if wish is None else self._reading.cut(wish.clause).strip(_EDGES)
 
     def _get_topic(self, wish: Wish | None) -> str:
         topics = [wanted.topic for wanted in (wish, self._main) if wanted is not None]
@@ -262,6 +221,7 @@ class _PlanWriter:
         *,
         artifacts: Sequence[str] = (),
         topic: str = "",
+        measured: Run | None = None,
     ) -> str:
         """Add a node for a kind, and return its id; the id is empty if no capability makes it.
 
@@ -272,6 +232,7 @@ class _PlanWriter:
             upstream: ids of nodes whose results it takes, if it can.
             artifacts: ids of artifacts for its input.
             topic: value of a plugin's field for a topic.
+            measured: terms that measure a text; without any, all terms do.
         """
         maker = self._graph.find_maker(kind)
         if maker is None:
@@ -292,23 +253,16 @@ class _PlanWriter:
         )
         if name and value and not is_filled:
             values[name] = topic if role == "topic" and topic else value
-        node_id = self._choose_id(kind)
         reason = f"For “{value[:MAX_QUOTED]}”." if value else ""
+        node_id = self._choose_id(kind)
         self._nodes[node_id] = PlanNode(
             id=node_id, capability=maker.id, input=values, depends_on=inputs, reason=reason,
-            expect=read_expect(self._select_terms(value)) if kind == "text" else None,
+            expect=read_expect(measured or self._reading.terms) if kind == "text" else None,
         )  # fmt: skip
         self._makers[node_id] = maker
         produced = "text" if maker.produces.startswith("text/") else kind
         self._ids.setdefault(produced, []).append(node_id)
         return node_id
-
-    def _select_terms(self, value: str) -> list[Term]:
-        """Select the terms that measure a text: all, unless the plan has several texts."""
-        has_several = sum(wish.kind == "text" for wish in self._wishes) > 1
-        start = self._text.find(value) if has_several else 0
-        end = start + len(value) if has_several else len(self._text)
-        return [term for term in self._terms if start <= term.start < end]
 
     def _feeds(self, up: str, maker: Capability, values: JsonObject) -> bool:
         producer = self._makers.get(up)
@@ -324,33 +278,35 @@ class _PlanWriter:
         """Read the numbers and choices that an objective gives for fields of a capability."""
         schema = maker.input_model.model_json_schema()["properties"]
         values: JsonObject = {}
-        size = _SIZE.search(self._text)
-        is_sized = (maker is self._graph.find_maker("card")) == ("card" in self._kinds)
+        size = _SIZE.search(self._reading.text)
+        is_sized = (maker is self._graph.find_maker("card")) == ("card" in self._reading.kinds)
         if size is not None and {"width", "height"} <= schema.keys() and is_sized:
             values |= {"width": int(size[1]), "height": int(size[2])}
-        places = [i for i, term in enumerate(self._terms) if term["fields"] in schema]
+        places = [i for i, term in enumerate(self._reading.terms.terms) if term["fields"] in schema]
         for i in places[:MAX_NAMED_FIELDS]:
-            name = self._terms[i]["fields"]
+            name = self._reading.terms.terms[i]["fields"]
             described = schema[name]
             kinds = {way.get("type") for way in (described, *described.get("anyOf", ()))}
-            for term in self._terms[max(0, i - 2) : i + 3]:
-                if term.has("number") and kinds & {"integer", "number"}:
+            for term in self._reading.terms.terms[max(0, i - 2) : i + 3]:
+                if term["number"] and kinds & {"integer", "number"}:
                     number = _read_decimal(term["number"])
                     values.setdefault(name, int(number) if number.is_integer() else number)
                 elif fold(term.text) in described.get("enum", ()):
                     values.setdefault(name, fold(term.text))
-        if "language" in schema and self._language.code != "en":
-            values["language"] = self._language.code
+        if "language" in schema and self._reading.language != "en":
+            values["language"] = self._reading.language
         return values
 
-    def _finish(self, deliverables: list[str], summary: PlanReading) -> PlanDraft:
+    def _finish(self, deliverables: list[str]) -> PlanDraft:
         """Order the nodes, the first deliverable last, and validate the plan."""
         if self._missing:
-            return _report_missing(self._missing, summary)
+            return _report_missing(self._missing, self._summary)
         for node in self._nodes.values():
             empty = _find_empty_field(self._makers[node.id], node)
             if empty:
-                return _ask(f"`{node.capability}` needs `{empty}`, the id of an artifact", summary)
+                return _ask(
+                    f"`{node.capability}` needs `{empty}`, the id of an artifact", self._summary
+                )
         ordered: dict[str, PlanNode] = {}
         for node_id in [*reversed(deliverables), *self._nodes]:
             for up in (*self._nodes[node_id].depends_on, node_id):
@@ -360,14 +316,14 @@ class _PlanWriter:
         rules = PlanRules({maker.id: maker for maker in self._makers.values()})
         faults = find_plan_faults(nodes, deliverables, rules)
         if faults:
-            return _ask(f"{faults[0].path} would be wrong ({faults[0].message})", summary)
+            return _ask(f"{faults[0].path} would be wrong ({faults[0].message})", self._summary)
         about = f" about {self._main.topic}" if self._main and self._main.topic else ""
         return PlanDraft(
             nodes=nodes,
             missing=tuple(self._graph.find_missing(self._makers.values())),
             rationale=f"Delivers {', '.join(deliverables)}{about}.",
             deliverables=tuple(deliverables),
-            reading=summary,
+            reading=self._summary,
         )
 
     def _mark_optional(self, node: PlanNode, deliverables: Sequence[str]) -> PlanNode:
@@ -416,10 +372,8 @@ def read_kinds(objective: str) -> frozenset[str]:
     >>> sorted(read_kinds("a picture of a flea market")), sorted(read_kinds("Frobnicate the gate."))
     (['image'], [])
     """
-    language = load_vocabulary(find_language(objective))
-    terms = read_terms(objective, language)
-    reading = read_clauses(objective, terms, language)
-    named = {term["thing"] for term in terms}
+    reading = Reading(objective)
+    named = {term["thing"] for term in reading.terms.terms}
     if reading.unplaced or reading.missing or reading.banned or "text" in named:
         return frozenset()
-    return frozenset(named & {wish.kind for wish in _merge_wishes(reading.wishes)})
+    return frozenset(named & reading.kinds)

@@ -1,0 +1,150 @@
+"""The grammar of an objective: regular expressions over the meanings of its terms.
+
+Each term is written as a group of signs, one for each of its meanings, so a run of terms is a
+string. In a rule, `<act|thing !own>` stands for a term that is an act or a thing, and is not "own";
+`<!mark>` stands for a term that is no mark, and `<>` for any term.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from toolkit.planning.keywords.words import TEXT_UNITS, Term
+
+Rules = Mapping[str, re.Pattern[str]]
+_SMALL = "(?:<mark|polite|and|then !act|thing>)*"  # asks for nothing
+_STRONG = "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about"
+_WEAK = f"(?:<mark|polite|only !act|thing>|<!{_STRONG}|mark|unit|refer>)*"
+_INNER = f"(?:<comma|polite|only !act|thing>|<!{_STRONG}|make|mark>)*"  # behind a joint
+_LEAD = "(?:<unknown|act !thing>|<detail !into|languages|thing|act>){0,4}"  # describes the noun behind it
+_ORDER = (  # an act that nobody knows: "have it framed"
+    "(?:<polite|and|then>)*(?:<!article|thing|mark|number|about|polite|and|then>"
+    "<refer|definite>|<unknown>(?:<polite|and|then>)*<article>)"
+)
+_UNIT = f"<{'|'.join(f'unit:{unit}' for unit in TEXT_UNITS)}>"
+_RULES = {
+    "given": "(?P<before>(?=(?:<!colon>)*<act:rework|act:speak|ask:open>)(?:<!colon|literal>)*"
+    "<act|about|refer|function|thing !colon>)<colon>(?P<given><!number|numbers>(?:<!literal>)*)$",
+    "sentence": "(?P<sentence>(?:<!stop|question>)*(?:<stop|question>)*)",
+    "unwanted": "(?P<before>(?:<!fields:negative_prompt>)*)<fields:negative_prompt>(?P<after>.*)",
+    "question": "(?:<mark|polite|and|then !ask>)*(?P<ask><ask>)(?:(?:<!question>)*<question>"
+    "|(?:<!literal|make>)*<literal>(?:<!make>)*$)",
+    "joint": f"(?P<joint>(?:<comma|colon|dash|and|then>{_SMALL}(?:(?={_INNER}(?:<act|self>"
+    f"|(?:(?:<make|article>{_INNER})+{_LEAD})?<thing !unit>"
+    f"|(?:<make|article>{_INNER})*{_LEAD}<missing|not !thing>)))"
+    f"|<and|then>{_SMALL}(?={_ORDER})|<with>(?={_INNER}(?:<article>{_INNER})*{_LEAD}"
+    "<thing|missing !thing:text|thing:research>)))",
+    "nothing": "(?:<mark|polite|and|then|function|make>)*$",
+    "denial": "(?P<after>(?:<!not>)+)<not>(?:<mark|polite>)*$",
+    "opening": f"(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)|"
+    f"(?P<noun>(?:<article|number>{_WEAK})*{_LEAD}(?:<thing>)*)(?P<thing><thing>)"
+    f"|(?:(?:<article|number>{_WEAK})+{_LEAD})?(?P<missing><missing>))(?P<after>.*)$",
+    "object": "(?P<before>(?:<!thing|about|with|mark|literal|and>){0,8}(?:<thing>)*)"
+    "(?P<head><thing>)(?P<after>.*)$",
+    "order": _ORDER,
+    "detail": f"(?=(?:<!each|missing>)*$)(?:(?:<>)*?<detail|unit|only|not|literal|number>|(?!{_ORDER})"
+    "(?:<!make|act|thing>|<function|detail|about !make>)*$)",
+    "noted": "(?P<noted>(?:<!about|literal>)*)",
+    "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*"
+    "(?P<missing><missing !thing|unit|function>)",
+    "goes_on": "(?:<!unknown|mark|about|literal|with|and>)*<unknown>",
+    "about": "(?:<!about>)*<about>(?:<article|function|about|mark !thing>)*"
+    "(?P<topic>(?:<!mark>|<dash>)*<unknown|literal|thing|number>)",
+    "unknown": "(?:<!unknown>)*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*"
+    "<unknown|literal|thing|number>)?)",
+}
+# The rules that differ where a noun stands before the words that describe it, and where a verb
+# stands at the end of its clause.
+_ORDERS: Mapping[str, Mapping[str, str]] = {
+    "last": {},
+    "first": {
+        name: rule.replace("(?:<thing>)*)(?P<", ")(?P<")
+        for name, rule in _RULES.items() if name in {"opening", "object"}
+    },
+    "verb": {
+        "joint": "<act|make|thing|not|missing>(?:<mark|polite>)*?(?P<joint><comma|colon|dash|and"
+        f"|then|with>{_SMALL})(?=(?:<>){{0,24}}?<thing|act|missing|not>)",
+        "opening": "(?P<before>(?:<!self|act|missing|not|thing>)*)(?:(?P<self><self>)"
+        "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)"
+        "|(?P<noun>(?:<thing>)*)(?P<thing><thing>))(?P<after>.*)$",
+        "denial": "(?!)",
+    },
+}  # fmt: skip
+_SIGNS: dict[str, str] = {}
+
+
+def compile_rule(rule: str) -> re.Pattern[str]:
+    """Compile a rule."""
+    return re.compile(re.sub("(?<!P)<([^<>]*)>", _write_group, rule))
+
+
+def _write_group(group: re.Match[str]) -> str:
+    """Write the expression for a term that has one of some signs, and none of others."""
+    wanted, _, unwanted = (part.strip() for part in group[1].partition("!"))
+    signs, others = (
+        "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in part.split("|"))
+        for part in (wanted, unwanted)
+    )
+    rest = f"[^ {others}]*" if unwanted else "[^ ]*"
+    return f"(?:{rest}[{signs}]{rest} )" if wanted else f"(?:{rest} )"
+
+
+GRAMMARS: Mapping[str, Rules] = {
+    order: {name: compile_rule(rule) for name, rule in {**_RULES, **changes}.items()}
+    for order, changes in _ORDERS.items()
+}
+
+
+class Run:
+    """A run of terms of an objective.
+
+    Attributes:
+        terms: the terms.
+        signs: the signs of each term, with a space at its end.
+    """
+
+    def __init__(self, terms: Sequence[Term], signs: str | None = None) -> None:
+        self.terms = terms
+        self.signs = "".join(map(_write_signs, terms)) if signs is None else signs
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The place of the run in the objective."""
+        return self.terms[0].start, self.terms[-1].end
+
+    def has(self, *meanings: str) -> bool:
+        """Return True if one of its terms has one of these meanings."""
+        return any(not term.meanings.keys().isdisjoint(meanings) for term in self.terms)
+
+    def match(self, rule: re.Pattern[str]) -> dict[str, "Run"] | None:
+        """Match a rule at the start; return the runs of its named groups, or None."""
+        found = rule.match(self.signs)
+        return None if found is None else self._cut_groups(found)
+
+    def find_all(self, rule: re.Pattern[str]) -> Iterator[dict[str, "Run"]]:
+        """Find the runs of the named groups of each match of a rule."""
+        return map(self._cut_groups, rule.finditer(self.signs))
+
+    def _cut_groups(self, found: re.Match[str]) -> dict[str, "Run"]:
+        spans = {name: found.span(name) for name in found.groupdict()}
+        return {name: self._cut(*span) for name, span in spans.items() if span != (-1, -1)}
+
+    def split(self, rule: re.Pattern[str], name: str) -> Iterator[tuple["Run", "Run"]]:
+        """Split it at the groups that match a rule; each part comes behind its group."""
+        spans = [(0, 0), *(found.span(name) for found in rule.finditer(self.signs))]
+        ends = [*(start for start, _ in spans[1:]), len(self.signs)]
+        for (start, first), last in zip(spans, ends, strict=True):
+            if first < last:
+                yield self._cut(start, first), self._cut(first, last)
+
+    def _cut(self, start: int, end: int) -> "Run":
+        first = self.signs.count(" ", 0, start)
+        last = first + self.signs.count(" ", start, end)
+        return Run(self.terms[first:last], self.signs[start:end])
+
+
+def _write_signs(term: Term) -> str:
+    names = [*term.meanings, *(f"{name}:{value}" for name, value in term.meanings.items())]
+    return "".join(_SIGNS.get(name, "") for name in names or ["unknown"]) + " "
