@@ -39,6 +39,7 @@ class Wish:
     topic: str = ""
     count: int = 1
     literals: list[tuple[str, str]] = field(default_factory=list)
+    lists: bool = False
 
     @property
     def artifacts(self) -> list[str]:
@@ -198,6 +199,8 @@ class Reading:
         return clause.match(self._rules["detail"]) is not None and self._describe(clause)
 
     def _describe(self, clause: Run) -> bool:
+        if clause.has("each", "missing"):
+            return False
         self.mentions_text |= any(t["thing"] == "text" for t in clause.terms)
         self.details.append(clause.span)
         self._note_facts(clause)
@@ -240,16 +243,20 @@ class Reading:
         noun, after = parts["noun"], parts["after"]
         kind = parts["thing"].terms[0]["thing"]
         is_made = parts["before"].has("make")
-        if self._order == "verb":
-            return self._add(clause, kind, noun, after)
         is_present = kind in self.kinds
         if noun.has("own") and not is_present and not clause.has("literal"):
             return False  # it exists already: "Put my rant on a wall"
         is_described = joint.has("mark") and not (noun or is_made)
-        if is_present and (is_described or noun.has("definite") or parts["thing"].has("unit")):
+        if is_present and (is_described or parts["thing"].has("unit")):
             return self._describe(clause)
+        if self._order == "verb":
+            return self._add(clause, kind, noun, after)
         if noun.has("definite") and not is_made:
             return self._add_detail(clause)
+        if kind == "text" and any(
+            t["act"] == "speak" or t["thing"] == "speech" for t in noun.terms
+        ):
+            kind = "speech"
         if kind == "text" and after.match(self._rules["goes_on"]) is not None:
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)
@@ -268,6 +275,7 @@ class Reading:
         wish = Wish(
             kind, clause, act, self.cut(topic), max([1, *map(read_number, before.terms)]),
             [*self._literals, *_list_literals(clause)],
+            after.match(self._rules["lists"]) is not None,
         )  # fmt: skip
         self._literals = []
         if act != "research":

@@ -8,19 +8,19 @@ string. In a rule, `<act|thing !own>` stands for a term that is an act or a thin
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from toolkit.planning.keywords.words import TEXT_UNITS, Term
+from toolkit.planning.keywords.words import Term
 
 Rules = Mapping[str, re.Pattern[str]]
-_SMALL = "(?:<mark|polite|and|then !act|thing>)*"  # asks for nothing
+_SMALL = "(?:<mark|polite|and|then !act|thing>){0,24}+"  # asks for nothing
 _STRONG = "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about"
-_WEAK = f"(?:<mark|polite|only !act|thing>|<!{_STRONG}|mark|unit|refer>)*"
-_INNER = f"(?:<comma|polite|only !act|thing>|<!{_STRONG}|make|mark>)*"  # behind a joint
-_LEAD = "(?:<unknown|act !thing>|<detail !into|languages|thing|act>){0,4}"  # describes the noun behind it
+_WEAK = f"(?:<mark|polite|only|into|languages !act|thing>|<!{_STRONG}|mark|unit|refer>)*+"
+_INNER = f"(?:<comma|polite|only !act|thing>|<!{_STRONG}|make|mark>){{0,24}}+"  # behind a joint
+_LEAD = "(?:<unknown|act !thing>|<detail !into|languages|thing|act|missing>){0,4}+"  # describes the noun behind it
 _ORDER = (  # an act that nobody knows: "have it framed"
-    "(?:<polite|and|then>)*(?:<!article|thing|mark|number|about|polite|and|then>"
-    "<refer|definite>|<unknown>(?:<polite|and|then>)*<article>)"
+    "(?:<polite|and|then>)*+(?:<!article|thing|mark|number|about|polite|and|then>"
+    "<refer|definite>|<unknown>(?:<polite|and|then>)*+<article>)"
 )
-_UNIT = f"<{'|'.join(f'unit:{unit}' for unit in TEXT_UNITS)}>"
+_DENSE = "(?=(?:<!each|missing>)*$)(?:<>)*?<detail|unit|only|not|literal|number>"
 _RULES = {
     "given": "(?P<before>(?=(?:<!colon>)*<act:rework|act:speak|ask:open>)(?:<!colon|literal>)*"
     "<act|about|refer|function|thing !colon>)<colon>(?P<given><!number|numbers>(?:<!literal>)*)$",
@@ -28,26 +28,28 @@ _RULES = {
     "unwanted": "(?P<before>(?:<!fields:negative_prompt>)*)<fields:negative_prompt>(?P<after>.*)",
     "question": "(?:<mark|polite|and|then !ask>)*(?P<ask><ask>)(?:(?:<!question>)*<question>"
     "|(?:<!literal|make>)*<literal>(?:<!make>)*$)",
-    "joint": f"(?P<joint>(?:<comma|colon|dash|and|then>{_SMALL}(?:(?={_INNER}(?:<act|self>"
-    f"|(?:(?:<make|article>{_INNER})+{_LEAD})?<thing !unit>"
-    f"|(?:<make|article>{_INNER})*{_LEAD}<missing|not !thing>)))"
-    f"|<and|then>{_SMALL}(?={_ORDER})|<with>(?={_INNER}(?:<article>{_INNER})*{_LEAD}"
+    "joint": f"(?P<joint>(?:<comma|colon|dash|and|then>{_SMALL}(?!<with>)(?:(?={_INNER}(?:<act|self>"
+    f"|(?:(?:<make|article>{_INNER}){{1,4}}+{_LEAD})?<thing !unit>"
+    f"|(?:<make|article>{_INNER}){{0,4}}+{_LEAD}<missing|not !thing>)))"
+    f"|<and|then>{_SMALL}(?={_ORDER})|(?:<comma|colon|dash|and|then>{_SMALL})?<with>(?={_INNER}(?:<article>{_INNER}){{0,4}}+{_LEAD}"
     "<thing|missing !thing:text|thing:research>)))",
     "nothing": "(?:<mark|polite|and|then|function|make>)*$",
     "denial": "(?P<after>(?:<!not>)+)<not>(?:<mark|polite>)*$",
-    "opening": f"(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)|"
-    f"(?P<noun>(?:<article|number>{_WEAK})*{_LEAD}(?:<thing>)*)(?P<thing><thing>)"
-    f"|(?:(?:<article|number>{_WEAK})+{_LEAD})?(?P<missing><missing>))(?P<after>.*)$",
+    "lists": "(?:(?:<!comma>)*<comma>){2}",
+    "opening": f"(?!<verbal !act><!mark|about|number|numbers|literal|with|and>)(?P<before>{_WEAK})"
+    "(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)|"
+    f"(?:(?:<article|number>{_WEAK})++{_LEAD}(?!<thing>))?(?P<missing><missing>)"
+    f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}(?:<thing>)*)(?P<thing><thing>))(?P<after>.*)$",
     "object": "(?P<before>(?:<!thing|about|with|mark|literal|and>){0,8}(?:<thing>)*)"
     "(?P<head><thing>)(?P<after>.*)$",
     "order": _ORDER,
     "detail": f"(?=(?:<!each|missing>)*$)(?:(?:<>)*?<detail|unit|only|not|literal|number>|(?!{_ORDER})"
-    "(?:<!make|act|thing>|<function|detail|about !make>)*$)",
+    "(?:<!make|act|thing>|<function|detail|about !make>)*+$)",
     "noted": "(?P<noted>(?:<!about|literal>)*)",
-    "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*"
+    "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*+"
     "(?P<missing><missing !thing|unit|function>)",
     "goes_on": "(?:<!unknown|mark|about|literal|with|and>)*<unknown>",
-    "about": "(?:<!about>)*<about>(?:<article|function|about|mark !thing>)*"
+    "about": "(?:<!about>)*<about>(?:<article|function|about|mark !thing>)*+"
     "(?P<topic>(?:<!mark>|<dash>)*<unknown|literal|thing|number>)",
     "unknown": "(?:<!unknown>)*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*"
     "<unknown|literal|thing|number>)?)",
@@ -60,13 +62,16 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
         name: rule.replace("(?:<thing>)*)(?P<", ")(?P<")
         for name, rule in _RULES.items() if name in {"opening", "object"}
     },
+    "dense": {"detail": _DENSE},
     "verb": {
         "joint": "<act|make|thing|not|missing>(?:<mark|polite>)*?(?P<joint><comma|colon|dash|and"
         f"|then|with>{_SMALL})(?=(?:<>){{0,24}}?<thing|act|missing|not>)",
         "opening": "(?P<before>(?:<!self|act|missing|not|thing>)*)(?:(?P<self><self>)"
         "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)"
-        "|(?P<noun>(?:<thing>)*)(?P<thing><thing>))(?P<after>.*)$",
+        "|(?P<noun>(?:<thing>)*)(?P<thing><thing>))"
+        "(?P<after>(?:(?:<>)*<!unknown|mark|polite>)?(?:<mark|polite>)*)$",
         "denial": "(?!)",
+        "detail": _DENSE,
     },
 }  # fmt: skip
 _SIGNS: dict[str, str] = {}

@@ -102,11 +102,17 @@ def _find_unclear(reading: Reading, graph: CapabilityIndex) -> list[Wish]:
         kind: [wish for wish in reading.wishes if wish.kind == kind]
         for kind in ("text", "image", "card", "speech")
     }
-    texts = [wish for wish in wishes["text"] if wish.act != "rework"]
+    texts = [
+        wish
+        for wish in wishes["text"]
+        if not (wish.act == "rework" and wish.clause.has("refer", "definite"))
+    ]
     unclear = [
         wish
         for wish in reading.wishes
         if wish.clause.has("each")
+        or wish.kind in reading.banned - {"text"}
+        or (wish.count > 1 and wish.lists and wish.kind != "image")
         or (wish.kind == "speech" and len(wish.literals) > 1)
         or (wish.kind in {"speech", "card"} and wish.count > 1)
         or (wish.artifacts and not _takes_artifact(graph.find_maker(wish.kind)))
@@ -147,7 +153,10 @@ class _PlanWriter:
         is_asked = (
             bool(reading.questions)
             or reading.mentions_text
-            or any(wish.kind == "research" and wish.count > 1 for wish in reading.wishes)
+            or any(
+                wish.kind == "research" and (wish.count > 1 or wish.clause.has("question"))
+                for wish in reading.wishes
+            )
         )
         if (reading.needs_facts or "research" in kinds) and "research" not in reading.banned:
             facts = self._add("research", self._get_topic(self._main))

@@ -28,7 +28,7 @@ IMPLIED = {
 _MARKS = {
     **dict.fromkeys(".!。！\n;；•", "stop"), **dict.fromkeys("?？؟", "question"),
     **dict.fromkeys(",、，،", "comma"), **dict.fromkeys(":：", "colon"),
-    **dict.fromkeys("-–—~〜～", "dash"),
+    **dict.fromkeys("-–—", "dash"), **dict.fromkeys("~〜～", "range"),
 }  # fmt: skip
 _SIGN = "[぀-ヿ㐀-鿿豈-﫿ｦ-ﾝー々]"
 _NUMERAL = "[一二两兩三四五六七八九十百千]"
