@@ -46,6 +46,11 @@ class Wish:
         """The ids of the artifacts of its clause."""
         return [term.text for term in self.clause.terms if "artifact" in term.meanings]
 
+    @property
+    def reworks(self) -> bool:
+        """True if it works on an earlier wish."""
+        return self.act == "rework" and self.clause.has("refer", "definite")
+
 
 class Reading:
     """The contents of an objective.
@@ -83,6 +88,13 @@ class Reading:
         self._order = language.grammar.get("order", "last")
         self._rules = GRAMMARS[self._order]
         self._read()
+
+    @property
+    def asks(self) -> bool:
+        """True if a text answers a question, or is described."""
+        found = (wish for wish in self.wishes if wish.kind == "research")
+        is_text = any(wish.count > 1 or wish.clause.has("question") for wish in found)
+        return bool(self.questions) or self.mentions_text or is_text
 
     @property
     def kinds(self) -> set[str]:
@@ -178,8 +190,9 @@ class Reading:
         if clause.has("missing") and not any(t["act"] == "research" for t in self.terms.terms):
             return False
         self.questions += 1
-        self.is_answerable |= clause.has("literal") or bool(self._literals) or ask["ask"] == "open"
         self._note_facts(clause)
+        is_given = clause.has("literal") or bool(self._literals) or ask["ask"] == "open"
+        self.is_answerable |= is_given
         return True
 
     def _rule_out(self, after: Run) -> bool:
@@ -275,7 +288,7 @@ class Reading:
         wish = Wish(
             kind, clause, act, self.cut(topic), max([1, *map(read_number, before.terms)]),
             [*self._literals, *_list_literals(clause)],
-            after.match(self._rules["lists"]) is not None,
+            kind != "image" and after.match(self._rules["lists"]) is not None,
         )  # fmt: skip
         self._literals = []
         if act != "research":

@@ -5,7 +5,8 @@ words that it does not know, and it never runs a guess.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import chain, count
 from typing import Final
 
 from toolkit.contract.base import JsonObject
@@ -13,7 +14,6 @@ from toolkit.contract.plans import Constraints, Missing, PlanNode, PlanReading
 from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.capability_kinds import KINDS, find_role_field, is_caller_supplied
 from toolkit.planning.keywords.clauses import Reading, Wish
-from toolkit.planning.keywords.grammar import Run
 from toolkit.planning.keywords.measures import read_expect
 from toolkit.planning.keywords.words import fold
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
@@ -52,162 +52,130 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
     reading = Reading(objective, graph.list_keywords())
-    unplaced = [*reading.unplaced, *_find_lost_artifacts(reading)]
+    unplaced = reading.unplaced
     if not unplaced and not reading.missing:
-        unplaced = [wish.clause.span for wish in _find_unclear(reading, graph)]
-        is_answered = reading.questions and (reading.needs_facts or reading.is_answerable)
-        if not reading.wishes and not is_answered:
+        unplaced = [wish.clause.span for wish in _find_unclear(reading)]
+        if not (reading.wishes or reading.is_answerable):
             unplaced = [(0, len(objective))]
-    summary = _summarize_reading(objective, unplaced)
     if unplaced:
-        start, end = min(unplaced)
-        words = objective[start:end].strip(_EDGES)
-        return _ask(f"“{words[:MAX_QUOTED]}” is not understood", summary)
-    missing = dict.fromkeys(name for name in reading.missing if graph.find_maker(name) is None)
-    if missing:
-        return _report_missing(missing, summary)
-    return _PlanWriter(graph, reading, summary).write()
+        return _ask_about(objective, unplaced)
+    missing = [name for name in reading.missing if graph.find_maker(name) is None]
+    return _report_missing(missing) if missing else _PlanWriter(graph, reading).write()
 
 
-def _find_lost_artifacts(reading: Reading) -> list[tuple[int, int]]:
-    used = {artifact for wish in reading.wishes for artifact in wish.artifacts}
-    named = [term for term in reading.terms.terms if "artifact" in term.meanings]
-    return [(term.start, term.end) for term in named if term.text not in used]
-
-
-def _report_missing(names: Iterable[str], summary: PlanReading) -> PlanDraft:
-    missing = tuple(Missing(capability=name) for name in names)
+def _report_missing(names: Sequence[str]) -> PlanDraft:
+    missing = tuple(Missing(capability=name) for name in dict.fromkeys(names))
     rationale = " ".join(f"Nothing here makes `{name.capability}`." for name in missing)
-    return PlanDraft([], missing=missing, rationale=rationale, reading=summary)
+    return PlanDraft([], missing=missing, rationale=rationale)
 
 
-def _ask(reason: str, summary: PlanReading) -> PlanDraft:
+def _ask_about(objective: str, unplaced: Sequence[tuple[int, int]]) -> PlanDraft:
+    """Ask about the parts of an objective that are not understood, and quote the first."""
+    words = len(_WORD.findall(objective))
+    unknown = [word for span in unplaced for word in _WORD.findall(objective, *span)]
+    share = max(0, 1 - len(unknown) / words) if words else 1.0
+    reading = PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unknown))[:100])
+    start, end = min(unplaced)
+    return _ask(f"“{objective[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood", reading)
+
+
+def _ask(reason: str, reading: PlanReading) -> PlanDraft:
     question = (
         f"Planned by keywords, and {reason}. Connect a text provider to have it planned by a"
         " language model, or say it in other words."
     )
-    return PlanDraft([], question=question, reading=summary)
+    return PlanDraft([], question=question, reading=reading)
 
 
-def _summarize_reading(objective: str, unplaced: Sequence[tuple[int, int]]) -> PlanReading:
-    words = len(_WORD.findall(objective))
-    unknown = [word for span in unplaced for word in _WORD.findall(objective, *span)]
-    share = max(0, 1 - len(unknown) / words) if words else 1.0
-    return PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unknown))[:100])
-
-
-def _find_unclear(reading: Reading, graph: CapabilityIndex) -> list[Wish]:
+def _find_unclear(reading: Reading) -> list[Wish]:
     """Find the wishes whose nodes are not clear."""
-    wishes = {
-        kind: [wish for wish in reading.wishes if wish.kind == kind]
+    texts, pictures, cards, sounds = (
+        [wish for wish in reading.wishes if wish.kind == kind]
         for kind in ("text", "image", "card", "speech")
-    }
-    texts = [
-        wish
-        for wish in wishes["text"]
-        if not (wish.act == "rework" and wish.clause.has("refer", "definite"))
-    ]
+    )
+    texts = [wish for wish in texts if not wish.reworks]
     unclear = [
         wish
         for wish in reading.wishes
         if wish.clause.has("each")
         or wish.kind in reading.banned - {"text"}
-        or (wish.count > 1 and wish.lists and wish.kind != "image")
-        or (wish.kind == "speech" and len(wish.literals) > 1)
-        or (wish.kind in {"speech", "card"} and wish.count > 1)
-        or (wish.artifacts and not _takes_artifact(graph.find_maker(wish.kind)))
+        or (wish.count > 1 and (wish.kind in {"speech", "card"} or wish.lists))
     ]
-    unclear += [*texts[1:], *wishes["card"][1:], *wishes["speech"][1:]]
-    if len(wishes["image"]) > 1:
-        unclear += [wish for wish in wishes["image"] if not wish.topic]
-    if wishes["image"]:  # a card with a picture may have other words than a quotation
-        unclear += [card for card in wishes["card"] if any(not label for _, label in card.literals)]
+    unclear += [*texts[1:], *cards[1:], *sounds[1:]]
+    unclear += [wish for wish in sounds if len(wish.literals) > 1]
+    if len(pictures) > 1:
+        unclear += [wish for wish in pictures if not wish.topic]
+    if pictures:  # a card with a picture may have other words than a quotation
+        unclear += [card for card in cards if any(not label for _, label in card.literals)]
     return unclear
-
-
-def _takes_artifact(maker: Capability | None) -> bool:
-    fields = maker.input_model.model_fields.items() if maker is not None else ()
-    return any(is_caller_supplied(name, info) for name, info in fields)
 
 
 class _PlanWriter:
     """Writes the nodes of each wish of an objective, and the nodes that they depend on."""
 
-    def __init__(self, graph: CapabilityIndex, reading: Reading, summary: PlanReading) -> None:
+    def __init__(self, graph: CapabilityIndex, reading: Reading) -> None:
         self._graph = graph
         self._reading = reading
-        self._summary = summary
         wishes = reading.wishes
         self._main = next((wish for wish in wishes if wish.topic), wishes[0] if wishes else None)
         details = [reading.text[start:end].strip(_EDGES) for start, end in reading.details]
         self._details = ", ".join(words for words in details if not _SIZE.search(words))
         self._nodes: dict[str, PlanNode] = {}
         self._makers: dict[str, Capability] = {}
-        self._ids: dict[str, list[str]] = {}  # by kind, in the order of their making
-        self._missing: dict[str, None] = {}
+        self._ids: dict[str, list[str]] = {"text": [], "research": [], "image": [], "clone": []}
+        self._missing: list[str] = []
 
     def write(self) -> PlanDraft:
-        """Write the plan, or ask for a field that it needs."""
+        """Write the plan, or ask about what would be wrong."""
         reading, kinds, deliverables = self._reading, self._reading.kinds, list[str]()
         objective = reading.text.strip()
-        is_asked = (
-            bool(reading.questions)
-            or reading.mentions_text
-            or any(
-                wish.kind == "research" and (wish.count > 1 or wish.clause.has("question"))
-                for wish in reading.wishes
-            )
-        )
         if (reading.needs_facts or "research" in kinds) and "research" not in reading.banned:
             facts = self._add("research", self._get_topic(self._main))
-            if "text" not in kinds and is_asked | bool(kinds & {"speech", "card"}):
-                text = self._add("text", objective, upstream=[facts])
-                deliverables += [text] if is_asked else []
+            if "text" not in kinds and (reading.asks or kinds & {"speech", "card"}):
+                text = self._add("text", objective, [facts])
+                deliverables += [text] if reading.asks else []
             elif not kinds - {"research"}:
                 deliverables.append(facts)
         elif not reading.wishes:
             deliverables.append(self._add("text", objective))
         # A card comes last, because the results of all other nodes can stand on it.
         ordered = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
-        made = {id(wish): self._add_wish(wish) for wish in ordered}
-        deliverables += [node_id for wish in reading.wishes for node_id in made[id(wish)]]
+        made = {id(wish): self._add_wish(wish) for wish in ordered if wish.kind != "research"}
+        deliverables += chain(*(made.get(id(wish), ()) for wish in reading.wishes))
         return self._finish(list(dict.fromkeys(filter(None, deliverables))))
 
     def _add_wish(self, wish: Wish) -> list[str]:
         """Add the nodes of a wish, and return the ids of its deliverables."""
-        texts, facts = self._ids.get("text", []), self._ids.get("research", [])
-        is_alone = len(self._reading.wishes) == 1
-        words = self._reading.text.strip() if is_alone else self._write_brief(wish)
-        measured = wish.clause if sum(w.kind == "text" for w in self._reading.wishes) > 1 else None
+        kind, texts, facts = wish.kind, self._ids["text"], self._ids["research"]
+        words = self._write_brief(wish)
         quotation = " ".join(text for text, _ in wish.literals)
-        if wish.kind == "research":
-            return []
-        if wish.kind == "text":
-            before = texts[-1:] if wish.act == "rework" and not wish.literals else []
-            return [self._add("text", words, upstream=before or facts, measured=measured)]
-        if wish.kind == "image":
+        if kind == "image":
             unwanted = ", ".join(self._reading.unwanted)
             fields: JsonObject = {"negative_prompt": unwanted} if unwanted else {}
             copies = wish.count if wish.count <= MAX_COPIES else 1
-            return [self._add("image", words, fields) for _ in range(copies)]
-        if wish.kind == "clone":
-            return [self._add("clone", wish.topic or "voice", artifacts=wish.artifacts)]
-        needs_text = wish.kind == "speech" or (wish.kind == "card" and not self._graph.free_only)
-        if needs_text and not quotation and not texts:
-            texts = [self._add("text", words, upstream=facts)]
-        if wish.kind == "speech":
-            upstream = [*([] if quotation else texts[-1:]), *self._ids.get("clone", [])]
-            return [self._add("speech", quotation, upstream=upstream)]
-        if wish.kind == "card":
+            return [self._add(kind, words, fields=fields) for _ in range(copies)]
+        needs_text = kind == "speech" or (kind == "card" and not self._graph.free_only)
+        if needs_text and not (quotation or texts):
+            self._add("text", words, facts)
+        if kind == "text":
+            before = texts[-1:] if wish.act == "rework" and not wish.literals else []
+            return [self._add(kind, words, before or facts, wish)]
+        if kind == "speech":
+            return [self._add(kind, quotation, [*texts[-1:], *self._ids["clone"]])]
+        if kind == "card":
             labels: JsonObject = {label: text for text, label in wish.literals if label}
-            title = str(labels.pop("title", "")) or quotation or _make_title(self._get_topic(wish))
-            upstream = [*texts[-1:], *self._ids.get("image", [])[-1:]]
-            return [self._add("card", title, labels, upstream)]
+            title = labels.pop("title", "") or quotation or self._get_topic(wish)
+            words = f"{str(title)[:1].upper()}{str(title)[1:MAX_TITLE]}"
+            return [self._add(kind, words, [*texts[-1:], *self._ids["image"][-1:]], fields=labels)]
+        if kind == "clone":
+            return [self._add(kind, wish.topic or "voice", wish=wish)]
         before = [] if wish.topic else list(self._nodes)[-1:]
-        return [self._add(wish.kind, quotation or words, upstream=before, topic=wish.topic)]
+        return [self._add(kind, quotation or words, before, wish)]
 
     def _write_brief(self, wish: Wish) -> str:
         """Write the prompt of a wish, in the person's own words and with the topic."""
+        if len(self._reading.wishes) == 1:
+            return self._reading.text.strip()
         words = self._get_words(wish)
         if not (wish.topic or wish.literals) and self._main not in (None, wish):
             words = f"{words} {self._reading.joint}: {self._get_words(self._main)}"
@@ -225,82 +193,76 @@ class _PlanWriter:
         self,
         kind: str,
         value: str,
-        fields: JsonObject | None = None,
         upstream: Sequence[str] = (),
-        *,
-        artifacts: Sequence[str] = (),
-        topic: str = "",
-        measured: Run | None = None,
+        wish: Wish | None = None,
+        fields: JsonObject | None = None,
     ) -> str:
         """Add a node for a kind, and return its id; the id is empty if no capability makes it.
 
         Args:
             kind: kind of the node.
             value: value of the field for the kind's role, unless an upstream node fills it.
-            fields: values of other fields.
             upstream: ids of nodes whose results it takes, if it can.
-            artifacts: ids of artifacts for its input.
-            topic: value of a plugin's field for a topic.
-            measured: terms that measure a text; without any, all terms do.
+            wish: the wish whose artifacts, topic and measures the node has.
+            fields: values of other fields.
         """
         maker = self._graph.find_maker(kind)
         if maker is None:
-            self._missing[KINDS[kind].conventional_id if kind in KINDS else kind] = None
+            self._missing.append(KINDS[kind].conventional_id if kind in KINDS else kind)
             return ""
         model = maker.input_model.model_fields
         values = {name: entry for name, entry in (fields or {}).items() if name in model}
         values |= self._read_fields(maker)
         supplied = [name for name, info in model.items() if is_caller_supplied(name, info)]
-        values |= dict(zip(supplied, artifacts, strict=False))
-        roles: Sequence[str] = ("text", "topic", "objective", "prompt", "title")
-        roles = (KINDS[kind].role, "title") if kind in KINDS else roles
+        values |= dict(zip(supplied, wish.artifacts if wish else (), strict=False))
+        own = ("text", "topic", "objective", "prompt", "title")  # of a plugin
+        roles = (KINDS[kind].role, "title") if kind in KINDS else own
         role = next((name for name in roles if find_role_field(maker, name)), "")
         name = find_role_field(maker, role) or ""
-        inputs = [up for up in upstream if self._feeds(up, maker, values)]
-        is_filled = name in maker.accepts and any(
-            self._makers[up].can_fill(maker, name) for up in inputs
+        free = (
+            maker.accepts.keys() - values.keys() - ({name} if kind == "speech" and value else set())
         )
-        if name and value and not is_filled:
-            values[name] = topic if role == "topic" and topic else value
-        reason = f"For “{value[:MAX_QUOTED]}”." if value else ""
-        node_id = self._choose_id(kind)
+        inputs = [up for up in upstream if any(self._fills(up, maker, one) for one in free)]
+        if value and name and not any(self._fills(up, maker, name) for up in inputs):
+            values[name] = wish.topic if wish and role == "topic" and wish.topic else value
+        base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
+        names = chain([base], (f"{base}-{n}" for n in count(2)))
+        node_id = next(name for name in names if name not in self._nodes)
+        texts = [other for other in self._reading.wishes if other.kind == "text"]
+        measured = wish.clause if wish and len(texts) > 1 else self._reading.terms
         self._nodes[node_id] = PlanNode(
-            id=node_id, capability=maker.id, input=values, depends_on=inputs, reason=reason,
-            expect=read_expect(measured or self._reading.terms) if kind == "text" else None,
+            id=node_id, capability=maker.id, input=values, depends_on=inputs,
+            reason=f"For “{value[:MAX_QUOTED]}”." if value else "",
+            expect=read_expect(measured) if kind == "text" else None,
         )  # fmt: skip
         self._makers[node_id] = maker
         produced = "text" if maker.produces.startswith("text/") else kind
         self._ids.setdefault(produced, []).append(node_id)
         return node_id
 
-    def _feeds(self, up: str, maker: Capability, values: JsonObject) -> bool:
-        producer = self._makers.get(up)
-        free = (name for name in maker.accepts if name not in values)
-        return producer is not None and any(producer.can_fill(maker, name) for name in free)
-
-    def _choose_id(self, kind: str) -> str:
-        base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
-        alike = [f"{base}-{n}" for n in range(2, len(self._nodes) + 2)]
-        return next(name for name in (base, *alike) if name not in self._nodes)
+    def _fills(self, up: str, maker: Capability, name: str) -> bool:
+        return (
+            name in maker.accepts and up in self._makers and self._makers[up].can_fill(maker, name)
+        )
 
     def _read_fields(self, maker: Capability) -> JsonObject:
         """Read the numbers and choices that an objective gives for fields of a capability."""
         schema = maker.input_model.model_json_schema()["properties"]
-        values: JsonObject = {}
+        terms, values = self._reading.terms.terms, JsonObject()
         size = _SIZE.search(self._reading.text)
         is_sized = (maker is self._graph.find_maker("card")) == ("card" in self._reading.kinds)
         if size is not None and {"width", "height"} <= schema.keys() and is_sized:
             values |= {"width": int(size[1]), "height": int(size[2])}
-        places = [i for i, term in enumerate(self._reading.terms.terms) if term["fields"] in schema]
+        places = [i for i, term in enumerate(terms) if term["fields"] in schema]
         for i in places[:MAX_NAMED_FIELDS]:
-            name = self._reading.terms.terms[i]["fields"]
-            described = schema[name]
-            kinds = {way.get("type") for way in (described, *described.get("anyOf", ()))}
-            for term in self._reading.terms.terms[max(0, i - 2) : i + 3]:
-                if term["number"] and kinds & {"integer", "number"}:
-                    number = _read_decimal(term["number"])
-                    values.setdefault(name, int(number) if number.is_integer() else number)
-                elif fold(term.text) in described.get("enum", ()):
+            name = terms[i]["fields"]
+            kinds = {way.get("type") for way in (schema[name], *schema[name].get("anyOf", ()))}
+            for term in terms[max(0, i - 2) : i + 3]:
+                number = re.match(r"\d+(?:[.,]\d+)?", term["number"])
+                if number and kinds & {"integer", "number"}:
+                    value = float(number[0].replace(",", "."))
+                    values.setdefault(name, int(value) if value.is_integer() else value)
+                elif fold(term.text) in schema[name].get("enum", ()):
                     values.setdefault(name, fold(term.text))
         if "language" in schema and self._reading.language != "en":
             values["language"] = self._reading.language
@@ -309,13 +271,12 @@ class _PlanWriter:
     def _finish(self, deliverables: list[str]) -> PlanDraft:
         """Order the nodes, the first deliverable last, and validate the plan."""
         if self._missing:
-            return _report_missing(self._missing, self._summary)
-        for node in self._nodes.values():
-            empty = _find_empty_field(self._makers[node.id], node)
-            if empty:
-                return _ask(
-                    f"`{node.capability}` needs `{empty}`, the id of an artifact", self._summary
-                )
+            return _report_missing(self._missing)
+        given = {str(value) for node in self._nodes.values() for value in node.input.values()}
+        artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
+        lost = [(term.start, term.end) for term in artifacts if term.text not in given]
+        if lost:
+            return _ask_about(self._reading.text, lost)
         ordered: dict[str, PlanNode] = {}
         for node_id in [*reversed(deliverables), *self._nodes]:
             for up in (*self._nodes[node_id].depends_on, node_id):
@@ -325,50 +286,22 @@ class _PlanWriter:
         rules = PlanRules({maker.id: maker for maker in self._makers.values()})
         faults = find_plan_faults(nodes, deliverables, rules)
         if faults:
-            return _ask(f"{faults[0].path} would be wrong ({faults[0].message})", self._summary)
+            reason = f"{faults[0].path} would be wrong ({faults[0].message})"
+            return _ask(reason, PlanReading())
         about = f" about {self._main.topic}" if self._main and self._main.topic else ""
         return PlanDraft(
             nodes=nodes,
             missing=tuple(self._graph.find_missing(self._makers.values())),
             rationale=f"Delivers {', '.join(deliverables)}{about}.",
             deliverables=tuple(deliverables),
-            reading=self._summary,
         )
 
     def _mark_optional(self, node: PlanNode, deliverables: Sequence[str]) -> PlanNode:
         """Mark facts as optional that texts could do without."""
         users = [user for user in self._nodes.values() if node.id in user.depends_on]
-        is_spared = node.id in self._ids.get("research", ()) and bool(users)
+        is_spared = node.id in self._ids["research"] and bool(users)
         is_spared &= all(find_role_field(self._makers[user.id], "objective") for user in users)
         return node.model_copy(update={"optional": is_spared and node.id not in deliverables})
-
-
-def _find_empty_field(maker: Capability, node: PlanNode) -> str:
-    """Find a required field that only a person can fill, and that is empty."""
-    return next(
-        (
-            name
-            for name, info in maker.input_model.model_fields.items()
-            if info.is_required() and name not in node.input and is_caller_supplied(name, info)
-        ),
-        "",
-    )
-
-
-def _read_decimal(digits: str) -> float:
-    """Read a number as people write it, or the first part of a time or a version."""
-    decimal = re.match(r"\d+(?:[.,]\d+)?", digits)
-    return float(decimal[0].replace(",", ".")) if decimal else 0.0
-
-
-def _make_title(topic: str) -> str:
-    """Make the title of a card from its topic.
-
-    >>> _make_title("tidal power")
-    'Tidal power'
-    """
-    title = topic[:1].upper() + topic[1:]
-    return title if len(title) <= MAX_TITLE else title[:MAX_TITLE].rpartition(" ")[0] + "…"
 
 
 def read_kinds(objective: str) -> frozenset[str]:
