@@ -4,14 +4,13 @@ A clause is understood if it begins with a known act or thing, rules something o
 wishes. One clause that is not understood makes the planner ask about the whole objective.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.planning.keywords.grammar import GRAMMARS, Run
 from toolkit.planning.keywords.words import Term, load_vocabulary, read_number, read_terms
 from toolkit.planning.plan_validator import MAX_NODES
 
-MEDIA = frozenset({"image", "speech", "card", "clone"})
 _BY_ACT = {
     "write": "text", "rework": "text", "draw": "image", "speak": "speech", "research": "research",
     "lay_out": "card", "clone": "clone",
@@ -39,62 +38,40 @@ class Wish:
     topic: str = ""
     count: int = 1
     literals: list[tuple[str, str]] = field(default_factory=list)
-    lists: bool = False
-
-    @property
-    def artifacts(self) -> list[str]:
-        """The ids of the artifacts of its clause."""
-        return [term.text for term in self.clause.terms if "artifact" in term.meanings]
-
-    @property
-    def reworks(self) -> bool:
-        """True if it works on an earlier wish."""
-        return self.act == "rework" and self.clause.has("refer", "definite")
 
 
 class Reading:
     """The contents of an objective.
 
     Attributes:
-        text, language, terms: the objective, the code of its language, and all terms.
-        joint: the word that joins a wish to the main wish.
+        text, terms: the objective, and all its terms.
+        language: the vocabulary of its language.
         wishes: the results that it asks for.
         missing: the names of capabilities that nothing here has.
         banned: the kinds that it rules out.
         unplaced: the places of clauses that were not understood.
         details: the places of clauses that describe the wishes.
         unwanted: the words that a picture must not show.
-        questions: the number of its questions, such as "Who invented the crossword?".
+        asks: whether a text answers a question, or is described.
         is_answerable: whether a question can be answered without facts.
         needs_facts: whether facts are to be used.
-        mentions_text: whether a clause describes a text.
     """
 
     def __init__(self, text: str, keywords: Mapping[str, str] | None = None) -> None:
-        language = load_vocabulary(text, keywords)
         self.text = text
-        self.language = language.code
-        self.joint = language.grammar.get("for", "for")
-        self.terms = Run(read_terms(text, language))
+        self.language = load_vocabulary(text, keywords)
+        self.terms = Run(read_terms(text, self.language))
         self.wishes: list[Wish] = []
         self.missing: list[str] = []
         self.banned: set[str] = set()
         self.unplaced: list[tuple[int, int]] = []
         self.details: list[tuple[int, int]] = []
         self.unwanted: list[str] = []
-        self.questions = 0
-        self.is_answerable = self.needs_facts = self.mentions_text = False
+        self.asks = self.is_answerable = self.needs_facts = False
         self._literals: list[tuple[str, str]] = []
-        self._order = language.grammar.get("order", "last")
+        self._order = self.language.grammar.get("order", "last")
         self._rules = GRAMMARS[self._order]
         self._read()
-
-    @property
-    def asks(self) -> bool:
-        """True if a text answers a question, or is described."""
-        found = (wish for wish in self.wishes if wish.kind == "research")
-        is_text = any(wish.count > 1 or wish.clause.has("question") for wish in found)
-        return bool(self.questions) or self.mentions_text or is_text
 
     @property
     def kinds(self) -> set[str]:
@@ -103,105 +80,81 @@ class Reading:
 
     def cut(self, run: Run) -> str:
         """Return the words of a run."""
-        start, end = run.span if run else (0, 0)
-        return self.text[start:end]
+        return self.text[run.span[0] : run.span[1]] if run else ""
 
     def _read(self) -> None:
-        rules, terms = self._rules, self.terms
-        if not terms.has("literal") and (parts := terms.match(rules["given"])):
+        terms = self.terms
+        if not terms.has("literal") and (parts := terms.match(self._rules["given"])):
             start, end = parts["given"].span
             given = Term(self.text[start:end], start, end, {"literal": ""})
             terms = Run([*parts["before"].terms, given])
-        for parts in terms.find_all(rules["sentence"]):
-            for joint, clause in self._split(parts["sentence"]):
-                if len(self.wishes) > MAX_NODES:  # so many are planned by nobody
-                    self.unplaced.append((clause.span[0], len(self.text)))
-                    return
-                if not self._place(clause, joint):
-                    self.unplaced.append(clause.span)
+        for joint, clause in self._split(terms):
+            if len(self.wishes) > MAX_NODES:  # so many are planned by nobody
+                self.unplaced.append((clause.span[0], len(self.text)))
+                return
+            if not self._place(clause, joint):
+                self.unplaced.append(clause.span)
         if not self.wishes and any(t["fields"] in _IMAGE_FIELDS for t in terms.terms):
             self.wishes.append(Wish("image", terms, topic=self.text))
-        self._check_mentions(terms)
+        if "image" in self.kinds:  # a card with a picture may have other words than a quotation
+            cards = (wish for wish in self.wishes if wish.kind == "card")
+            quoted = (card for card in cards if any(not label for _, label in card.literals))
+            self.unplaced += [card.clause.span for card in quoted]
+        known = self.kinds | self.banned | ({"speech"} if "clone" in self.kinds else set())
+        for parts in terms.find_all(self._rules["mention"]):
+            if "mention" in parts and not _list_kinds(parts["mention"]) & known:
+                self.unplaced.append(parts["mention"].span)
 
-    def _split(self, sentence: Run) -> Iterator[tuple[Run, Run]]:
-        """Split a sentence where a further act or thing begins, unless it is a question."""
-        if parts := sentence.match(self._rules["unwanted"]):
-            self.unwanted.append(self.cut(parts["after"]).strip(" :."))
-            sentence = parts["before"]
-        if sentence.match(self._rules["question"]) is not None:
-            yield _NOTHING, sentence
-        else:
-            yield from sentence.split(self._rules["joint"], "joint")
-
-    def _check_mentions(self, terms: Run) -> None:
-        """Note the kinds that are mentioned, but that no wish makes."""
-        kinds = self.kinds | self.banned
-        kinds |= {"speech"} if "clone" in kinds else set()
-        is_topic, starts = False, True
-        for term in terms.terms:
-            meanings = term.meanings
-            is_act = starts or term["act"] in {"draw", "speak"}
-            kind = term["thing"] or (_BY_ACT.get(term["act"], "") if is_act else "")
-            if kind in MEDIA - kinds and (starts or not is_topic):
-                self.unplaced.append((term.start, term.end))
-            starts = not meanings.keys().isdisjoint(("mark", "polite", "and", "then"))
-            if "onto" in meanings or "about" in meanings:
-                is_topic = self._order != "first" and "onto" not in meanings
+    def _split(self, terms: Run) -> Iterator[tuple[Run, Run]]:
+        """Split sentences where a further act or thing begins; yield each clause and its joint."""
+        for parts in terms.find_all(self._rules["sentence"]):
+            sentence = parts["sentence"]
+            if parts := sentence.match(self._rules["unwanted"]):
+                self.unwanted.append(self.cut(parts["after"]).strip(" :."))
+                sentence = parts["before"]
+            if sentence.match(self._rules["question"]):
+                yield _NOTHING, sentence
+            else:
+                yield from sentence.split(self._rules["joint"], "joint")
 
     def _place(self, clause: Run, joint: Run) -> bool:
         """Place a clause; return False if it was not understood."""
         rules = self._rules
         if clause.match(rules["nothing"]) is not None:
             return True
-        if clause.has("voice") and clause.has("artifact"):
-            return self._add_voice(clause)
         if parts := clause.match(rules["question"]):
             return self._add_question(clause, parts["ask"].terms[0])
         if parts := clause.match(rules["denial"]):
             return self._rule_out(parts["after"])
         parts = clause.match(rules["opening"]) or {}
+        if "not" in parts:
+            return self._rule_out(parts["after"])
+        if "missing" in parts:
+            self.missing.append(parts["missing"].terms[0]["missing"])
+            return True
+        if "act" in parts:
+            return self._add_act(clause, parts, joint)
+        if "thing" in parts:
+            return self._add_thing(clause, parts, joint)
         if "self" in parts:
             self.details.append(clause.span)
-        elif "not" in parts:
-            self._rule_out(parts["after"])
-        elif "missing" in parts:
-            self.missing.append(parts["missing"].terms[0]["missing"])
-        elif "act" in parts:
-            return self._add_act(clause, parts, joint)
-        elif "thing" in parts:
-            return self._label_card(clause, parts) or self._add_thing(clause, parts, joint)
-        elif clause.has("address", "artifact") or (
-            joint and clause.match(rules["order"]) is not None
-        ):
-            return False
-        else:
-            return self._add_detail(clause)
-        return True
-
-    def _label_card(self, clause: Run, parts: Mapping[str, Run]) -> bool:
-        """Give a card the quoted text of a field: "title: “Sold out”"."""
-        cards = [wish for wish in self.wishes if wish.kind == "card"]
-        if not cards or not parts["thing"].has("fields") or not clause.has("literal"):
-            return False
-        cards[-1].literals += _list_literals(clause)
-        return True
+            return True
+        is_order = joint and clause.match(rules["order"]) is not None
+        return not (is_order or clause.has("address", "artifact")) and self._add_detail(clause)
 
     def _add_question(self, clause: Run, ask: Term) -> bool:
         if clause.has("missing") and not any(t["act"] == "research" for t in self.terms.terms):
             return False
-        self.questions += 1
+        self.asks = True
         self._note_facts(clause)
-        is_given = clause.has("literal") or bool(self._literals) or ask["ask"] == "open"
-        self.is_answerable |= is_given
+        is_given = clause.has("literal") or bool(self._literals)
+        self.is_answerable |= is_given or ask["ask"] == "open"
         return True
 
     def _rule_out(self, after: Run) -> bool:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
-        noted = (after.match(self._rules["noted"]) or {}).get("noted", _NOTHING)
-        acts = ("draw", "speak", "research")
-        banned = {
-            t["thing"] or _BY_ACT[t["act"]] for t in noted.terms if t["thing"] or t["act"] in acts
-        }
+        parts = after.match(self._rules["noted"]) or {}
+        banned = _list_kinds(parts.get("noted", _NOTHING))
         self.banned |= banned
         if not banned and after.match(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
@@ -214,29 +167,25 @@ class Reading:
     def _describe(self, clause: Run) -> bool:
         if clause.has("each", "missing"):
             return False
-        self.mentions_text |= any(t["thing"] == "text" for t in clause.terms)
+        self.asks |= any(t["thing"] == "text" for t in clause.terms)
         self.details.append(clause.span)
         self._note_facts(clause)
         literals = self.wishes[-1].literals if self.wishes else self._literals
-        literals += _list_literals(clause)
+        literals += self._list_literals(clause)
         return True
 
     def _note_facts(self, run: Run) -> None:
-        if any("research" in (t["thing"], t["act"]) for t in run.terms):
-            self.needs_facts = True
+        self.needs_facts |= any("research" in (t["thing"], t["act"]) for t in run.terms)
 
-    def _add_voice(self, clause: Run) -> bool:
-        """Add the cloning of a voice, and the speech that the clause asks of it."""
-        kinds = {t["thing"] or _BY_ACT.get(t["act"], "") for t in clause.terms}
-        voice, literals = Wish("clone", clause), _list_literals(clause)
-        if len(voice.artifacts) > 1 or "clone" not in kinds:
-            return False
-        self.wishes.append(voice)
-        if any(t["act"] == "speak" and "voice" not in t.meanings for t in clause.terms):
-            self.wishes.append(Wish("speech", clause, "speak", literals=literals))
-        elif literals:
-            voice.topic = literals[0][0]
-        return True
+    def _list_literals(self, run: Run) -> list[tuple[str, str]]:
+        """List the quoted words of a run, each with the field that is named before it."""
+        return [
+            (
+                parts["literal"].terms[0].text,
+                parts["label"].terms[0]["fields"] if "label" in parts else "",
+            )
+            for parts in run.find_all(self._rules["labelled"])
+        ]
 
     def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         act, after = parts["act"].terms[0]["act"], parts["after"]
@@ -253,57 +202,59 @@ class Reading:
 
     def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         """Add a thing that is named, unless its words may mean something else."""
-        noun, after = parts["noun"], parts["after"]
-        kind = parts["thing"].terms[0]["thing"]
-        is_made = parts["before"].has("make")
-        is_present = kind in self.kinds
-        if noun.has("own") and not is_present and not clause.has("literal"):
-            return False  # it exists already: "Put my rant on a wall"
-        is_described = joint.has("mark") and not (noun or is_made)
-        if is_present and (is_described or parts["thing"].has("unit")):
+        noun, thing, after = parts["noun"], parts["thing"], parts["after"]
+        kind, is_made = thing.terms[0]["thing"], parts["before"].has("make")
+        is_bare = joint.has("mark") and not (noun or is_made)
+        if (
+            kind in self.kinds
+            and (is_bare or thing.has("unit"))
+            or ("card" in self.kinds and thing.has("fields") and clause.has("literal"))
+        ):
             return self._describe(clause)
         if self._order == "verb":
             return self._add(clause, kind, noun, after)
+        if noun.has("own") and kind not in self.kinds and not clause.has("literal"):
+            return False  # it exists already: "Put my rant on a wall"
         if noun.has("definite") and not is_made:
             return self._add_detail(clause)
-        if kind == "text" and any(
-            t["act"] == "speak" or t["thing"] == "speech" for t in noun.terms
-        ):
+        if kind == "text" and "speech" in _list_kinds(noun):
             kind = "speech"
         if kind == "text" and after.match(self._rules["goes_on"]) is not None:
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)
 
     def _add(self, clause: Run, kind: str, before: Run, after: Run, act: str = "") -> bool:
+        """Add a wish; return False if its nodes are not clear."""
         absent = after.match(self._rules["absent"])
         if absent or clause.has("address"):
             self.missing.append(absent["missing"].terms[0]["missing"] if absent else "web.read")
             return True
-        topics = (
-            after.match(self._rules["about"]),
-            before.match(self._rules["unknown"]),
+        matches = (
+            after.match(self._rules["about"]), before.match(self._rules["unknown"]),
             after.match(self._rules["unknown"]),
-        )
-        topic = next((parts["topic"] for parts in topics if parts), _NOTHING)
-        wish = Wish(
-            kind, clause, act, self.cut(topic), max([1, *map(read_number, before.terms)]),
-            [*self._literals, *_list_literals(clause)],
-            kind != "image" and after.match(self._rules["lists"]) is not None,
         )  # fmt: skip
+        topic = next((self.cut(parts["topic"]) for parts in matches if parts), "")
+        count = max([1, *map(read_number, before.terms)])
+        literals = [*self._literals, *self._list_literals(clause)]
+        lists = kind != "image" and after.match(self._rules["lists"]) is not None
+        alike = [wish for wish in self.wishes if wish.kind == kind]
+        reworks = act == "rework" and clause.has("refer", "definite")
+        if kind == "image":
+            is_clear = not alike or bool(topic and alike[0].topic)
+        else:
+            is_clear = reworks or not alike or kind not in {"text", "card", "speech"}
+        is_clear &= not clause.has("each") and (kind != "speech" or len(literals) < 2)
+        is_clear &= count == 1 or not (kind in {"speech", "card"} or lists)
         self._literals = []
         if act != "research":
             self._note_facts(after)
-        self.wishes.append(wish)
-        return True
+        elif count > 1 or clause.has("question"):
+            self.asks = True
+        self.wishes.append(Wish(kind, clause, act, topic, count, literals))
+        return is_clear
 
 
-def _list_literals(run: Run) -> list[tuple[str, str]]:
-    """List the quoted words of a run, each with the field that is named before it."""
-    literals, label = [], ""
-    for term in run.terms:
-        if "literal" in term.meanings:
-            literals.append((term.text, label))
-            label = ""
-        elif not term.meanings.keys() & {"mark", "function"}:
-            label = term["fields"] or label
-    return literals
+def _list_kinds(run: Run) -> set[str]:
+    """List the kinds of the things in a run, and of what is drawn, spoken or researched."""
+    acts = {act: _BY_ACT[act] for act in ("draw", "speak", "research")}
+    return {t["thing"] or acts.get(t["act"], "") for t in run.terms} - {""}

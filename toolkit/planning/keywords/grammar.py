@@ -20,6 +20,8 @@ _ORDER = (  # an act that nobody knows: "have it framed"
     "(?:<polite|and|then>)*+(?:<!article|thing|mark|number|about|polite|and|then>"
     "<refer|definite>|<unknown>(?:<polite|and|then>)*+<article>)"
 )
+_STOPS = "mark|polite|and|then"
+_MEDIA = "<thing:image|thing:speech|thing:card|thing:clone|act:draw|act:speak !thing:text|thing:research>"
 _DENSE = "(?=(?:<!each|missing>)*$)(?:<>)*?<detail|unit|only|not|literal|number>"
 _RULES = {
     "given": "(?P<before>(?=(?:<!colon>)*<act:rework|act:speak|ask:open>)(?:<!colon|literal>)*"
@@ -35,6 +37,8 @@ _RULES = {
     "<thing|missing !thing:text|thing:research>)))",
     "nothing": "(?:<mark|polite|and|then|function|make>)*$",
     "denial": "(?P<after>(?:<!not>)+)<not>(?:<mark|polite>)*$",
+    "labelled": "(?:(?P<label><fields !literal>)(?:<!literal|fields>)*+)?(?P<literal><literal>)",
+    "mention": f"<about !onto>(?:<!onto|{_STOPS}>|<{_STOPS}>(?!{_MEDIA}))*+|(?P<mention>{_MEDIA})",
     "lists": "(?:(?:<!comma>)*<comma>){2}",
     "opening": f"(?!<verbal !act><!mark|about|number|numbers|literal|with|and>)(?P<before>{_WEAK})"
     "(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)|"
@@ -61,7 +65,7 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
     "first": {
         name: rule.replace("(?:<thing>)*)(?P<", ")(?P<")
         for name, rule in _RULES.items() if name in {"opening", "object"}
-    },
+    } | {"mention": f"(?P<mention>{_MEDIA})"},
     "dense": {"detail": _DENSE},
     "verb": {
         "joint": "<act|make|thing|not|missing>(?:<mark|polite>)*?(?P<joint><comma|colon|dash|and"

@@ -53,10 +53,8 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     )
     reading = Reading(objective, graph.list_keywords())
     unplaced = reading.unplaced
-    if not unplaced and not reading.missing:
-        unplaced = [wish.clause.span for wish in _find_unclear(reading)]
-        if not (reading.wishes or reading.is_answerable):
-            unplaced = [(0, len(objective))]
+    if not (unplaced or reading.missing or reading.wishes or reading.is_answerable):
+        unplaced = [(0, len(objective))]
     if unplaced:
         return _ask_about(objective, unplaced)
     missing = [name for name in reading.missing if graph.find_maker(name) is None]
@@ -85,29 +83,6 @@ def _ask(reason: str, reading: PlanReading) -> PlanDraft:
         " language model, or say it in other words."
     )
     return PlanDraft([], question=question, reading=reading)
-
-
-def _find_unclear(reading: Reading) -> list[Wish]:
-    """Find the wishes whose nodes are not clear."""
-    texts, pictures, cards, sounds = (
-        [wish for wish in reading.wishes if wish.kind == kind]
-        for kind in ("text", "image", "card", "speech")
-    )
-    texts = [wish for wish in texts if not wish.reworks]
-    unclear = [
-        wish
-        for wish in reading.wishes
-        if wish.clause.has("each")
-        or wish.kind in reading.banned - {"text"}
-        or (wish.count > 1 and (wish.kind in {"speech", "card"} or wish.lists))
-    ]
-    unclear += [*texts[1:], *cards[1:], *sounds[1:]]
-    unclear += [wish for wish in sounds if len(wish.literals) > 1]
-    if len(pictures) > 1:
-        unclear += [wish for wish in pictures if not wish.topic]
-    if pictures:  # a card with a picture may have other words than a quotation
-        unclear += [card for card in cards if any(not label for _, label in card.literals)]
-    return unclear
 
 
 class _PlanWriter:
@@ -178,7 +153,9 @@ class _PlanWriter:
             return self._reading.text.strip()
         words = self._get_words(wish)
         if not (wish.topic or wish.literals) and self._main not in (None, wish):
-            words = f"{words} {self._reading.joint}: {self._get_words(self._main)}"
+            words = (
+                f"{words} {self._reading.language.grammar['for']}: {self._get_words(self._main)}"
+            )
         has_details = self._details and wish.kind != "image" and self._details not in words
         return f"{words}, {self._details}" if has_details else words
 
@@ -214,7 +191,8 @@ class _PlanWriter:
         values = {name: entry for name, entry in (fields or {}).items() if name in model}
         values |= self._read_fields(maker)
         supplied = [name for name, info in model.items() if is_caller_supplied(name, info)]
-        values |= dict(zip(supplied, wish.artifacts if wish else (), strict=False))
+        given = (t.text for t in (wish.clause.terms if wish else ()) if "artifact" in t.meanings)
+        values |= dict(zip(supplied, given, strict=False))
         own = ("text", "topic", "objective", "prompt", "title")  # of a plugin
         roles = (KINDS[kind].role, "title") if kind in KINDS else own
         role = next((name for name in roles if find_role_field(maker, name)), "")
@@ -264,8 +242,8 @@ class _PlanWriter:
                     values.setdefault(name, int(value) if value.is_integer() else value)
                 elif fold(term.text) in schema[name].get("enum", ()):
                     values.setdefault(name, fold(term.text))
-        if "language" in schema and self._reading.language != "en":
-            values["language"] = self._reading.language
+        if "language" in schema and self._reading.language.code != "en":
+            values["language"] = self._reading.language.code
         return values
 
     def _finish(self, deliverables: list[str]) -> PlanDraft:
