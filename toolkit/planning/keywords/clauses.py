@@ -80,7 +80,8 @@ class Reading:
 
     def cut(self, run: Run) -> str:
         """Return the words of a run."""
-        return self.text[run.span[0] : run.span[1]] if run else ""
+        start, end = run.span
+        return self.text[start:end]
 
     def _read(self) -> None:
         terms = self.terms
@@ -139,8 +140,8 @@ class Reading:
         if "self" in parts:
             self.details.append(clause.span)
             return True
-        is_order = joint and clause.match(rules["order"]) is not None
-        return not (is_order or clause.has("address", "artifact")) and self._add_detail(clause)
+        is_order = joint.terms and clause.match(rules["order"]) is not None
+        return not is_order and self._add_detail(clause)
 
     def _add_question(self, clause: Run, ask: Term) -> bool:
         if clause.has("missing") and not any(t["act"] == "research" for t in self.terms.terms):
@@ -165,7 +166,7 @@ class Reading:
         return clause.match(self._rules["detail"]) is not None and self._describe(clause)
 
     def _describe(self, clause: Run) -> bool:
-        if clause.has("each", "missing"):
+        if clause.has("each", "missing", "address"):
             return False
         self.asks |= any(t["thing"] == "text" for t in clause.terms)
         self.details.append(clause.span)
@@ -190,9 +191,9 @@ class Reading:
     def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         act, after = parts["act"].terms[0]["act"], parts["after"]
         found = after.match(self._rules["object"]) or {}
-        kind, head = _BY_ACT.get(act, act), found.get("head", _NOTHING)  # a plugin names its act
-        if act == "write" and any(t["thing"] in {"speech", "research"} for t in head.terms):
-            kind = head.terms[0]["thing"]
+        kind = _BY_ACT.get(act, act)  # a plugin names its act
+        if act == "write" and "thing" in found:
+            kind = next(iter(_list_kinds(found["thing"]) & {"speech", "research"}), kind)
         if act == "write" and joint.has("mark") and self.wishes and self.wishes[-1].kind == "text":
             return self._describe(clause)
         is_given = clause.has("literal", "artifact") or bool(self._literals)
@@ -204,7 +205,7 @@ class Reading:
         """Add a thing that is named, unless its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
         kind, is_made = thing.terms[0]["thing"], parts["before"].has("make")
-        is_bare = joint.has("mark") and not (noun or is_made)
+        is_bare = joint.has("mark") and not (noun.terms or is_made)
         if (
             kind in self.kinds
             and (is_bare or thing.has("unit"))
@@ -236,15 +237,15 @@ class Reading:
         topic = next((self.cut(parts["topic"]) for parts in matches if parts), "")
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
-        lists = kind != "image" and after.match(self._rules["lists"]) is not None
         alike = [wish for wish in self.wishes if wish.kind == kind]
-        reworks = act == "rework" and clause.has("refer", "definite")
         if kind == "image":
             is_clear = not alike or bool(topic and alike[0].topic)
         else:
-            is_clear = reworks or not alike or kind not in {"text", "card", "speech"}
-        is_clear &= not clause.has("each") and (kind != "speech" or len(literals) < 2)
-        is_clear &= count == 1 or not (kind in {"speech", "card"} or lists)
+            is_clear = not alike or kind not in {"text", "card", "speech"}
+            is_clear |= act == "rework" and clause.has("refer", "definite")
+            lists = kind in {"speech", "card"} or after.match(self._rules["lists"]) is not None
+            is_clear &= not (lists and count > 1) and (kind != "speech" or len(literals) < 2)
+        is_clear &= not clause.has("each")
         self._literals = []
         if act != "research":
             self._note_facts(after)
@@ -255,6 +256,5 @@ class Reading:
 
 
 def _list_kinds(run: Run) -> set[str]:
-    """List the kinds of the things in a run, and of what is drawn, spoken or researched."""
-    acts = {act: _BY_ACT[act] for act in ("draw", "speak", "research")}
-    return {t["thing"] or acts.get(t["act"], "") for t in run.terms} - {""}
+    """List the kinds of the things and acts in a run."""
+    return {t["thing"] or _BY_ACT.get(t["act"], "") for t in run.terms} - {""}

@@ -2,7 +2,8 @@
 
 Each term is written as a group of signs, one for each of its meanings, so a run of terms is a
 string. In a rule, `<act|thing !own>` stands for a term that is an act or a thing, and is not "own";
-`<!mark>` stands for a term that is no mark, and `<>` for any term.
+`<!mark>` stands for a term that is no mark, and `<>` for any term. Loops are possessive or have one
+way to match, so the time is linear.
 """
 
 import re
@@ -10,74 +11,77 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.planning.keywords.words import Term
 
-Rules = Mapping[str, re.Pattern[str]]
-_SMALL = "(?:<mark|polite|and|then !act|thing>){0,24}+"  # asks for nothing
-_STRONG = "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about"
-_WEAK = f"(?:<mark|polite|only|into|languages !act|thing>|<!{_STRONG}|mark|unit|refer>)*+"
-_INNER = f"(?:<comma|polite|only !act|thing>|<!{_STRONG}|make|mark>){{0,24}}+"  # behind a joint
-_LEAD = "(?:<unknown|act !thing>|<detail !into|languages|thing|act|missing>){0,4}+"  # describes the noun behind it
+# Names of several meanings.
+_CLASSES = {
+    "SMALL": "mark|polite|and|then",  # asks for nothing
+    "JOINT": "comma|colon|dash|and|then",
+    "COUNT": "number|numbers",
+    "OWN": "unknown|literal|thing|number",  # the end of a topic
+    "MEDIA": "thing:image|thing:speech|thing:card|thing:clone|act:draw|act:speak",
+    "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about",
+}
+_SMALL = "<SMALL !act|thing>{0,24}+"
+_WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG|mark|unit|refer>)*+"
+_INNER = "(?:<comma|polite|only !act|thing>|<!STRONG|make|mark>){0,24}+"  # behind a joint
+_LEAD = "<unknown|act|detail !thing|missing|into|languages>{0,4}+"  # describes the noun behind it
 _ORDER = (  # an act that nobody knows: "have it framed"
-    "(?:<polite|and|then>)*+(?:<!article|thing|mark|number|about|polite|and|then>"
-    "<refer|definite>|<unknown>(?:<polite|and|then>)*+<article>)"
+    "<polite|and|then>*+(?:<!article|thing|mark|number|about|polite|and|then><refer|definite>"
+    "|<unknown><polite|and|then>*+<article>)"
 )
-_STOPS = "mark|polite|and|then"
-_MEDIA = "<thing:image|thing:speech|thing:card|thing:clone|act:draw|act:speak !thing:text|thing:research>"
-_DENSE = "(?=(?:<!each|missing>)*$)(?:<>)*?<detail|unit|only|not|literal|number>"
+_KNOWN = "(?=<!each|missing|address>*$)(?:<>*?<detail|unit|only|not|literal|number>"
 _RULES = {
-    "given": "(?P<before>(?=(?:<!colon>)*<act:rework|act:speak|ask:open>)(?:<!colon|literal>)*"
-    "<act|about|refer|function|thing !colon>)<colon>(?P<given><!number|numbers>(?:<!literal>)*)$",
-    "sentence": "(?P<sentence>(?:<!stop|question>)*(?:<stop|question>)*)",
-    "unwanted": "(?P<before>(?:<!fields:negative_prompt>)*)<fields:negative_prompt>(?P<after>.*)",
-    "question": "(?:<mark|polite|and|then !ask>)*(?P<ask><ask>)(?:(?:<!question>)*<question>"
-    "|(?:<!literal|make>)*<literal>(?:<!make>)*$)",
-    "joint": f"(?P<joint>(?:<comma|colon|dash|and|then>{_SMALL}(?!<with>)(?:(?={_INNER}(?:<act|self>"
+    # The clauses of an objective.
+    "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
+    "<act|about|refer|function|thing !colon>)<colon>(?P<given><!COUNT><!literal>*)$",
+    "sentence": "(?P<sentence><!stop|question>*<stop|question>*)",
+    "unwanted": "(?P<before><!fields:negative_prompt>*)<fields:negative_prompt>(?P<after>.*)",
+    "question": "<SMALL !ask>*(?P<ask><ask>)<!question>*<question>",
+    "joint": f"(?P<joint><JOINT>{_SMALL}(?!<with>)(?:(?={_INNER}(?:<act|self>"
     f"|(?:(?:<make|article>{_INNER}){{1,4}}+{_LEAD})?<thing !unit>"
-    f"|(?:<make|article>{_INNER}){{0,4}}+{_LEAD}<missing|not !thing>)))"
-    f"|<and|then>{_SMALL}(?={_ORDER})|(?:<comma|colon|dash|and|then>{_SMALL})?<with>(?={_INNER}(?:<article>{_INNER}){{0,4}}+{_LEAD}"
-    "<thing|missing !thing:text|thing:research>)))",
-    "nothing": "(?:<mark|polite|and|then|function|make>)*$",
-    "denial": "(?P<after>(?:<!not>)+)<not>(?:<mark|polite>)*$",
-    "labelled": "(?:(?P<label><fields !literal>)(?:<!literal|fields>)*+)?(?P<literal><literal>)",
-    "mention": f"<about !onto>(?:<!onto|{_STOPS}>|<{_STOPS}>(?!{_MEDIA}))*+|(?P<mention>{_MEDIA})",
-    "lists": "(?:(?:<!comma>)*<comma>){2}",
-    "opening": f"(?!<verbal !act><!mark|about|number|numbers|literal|with|and>)(?P<before>{_WEAK})"
-    "(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)|"
-    f"(?:(?:<article|number>{_WEAK})++{_LEAD}(?!<thing>))?(?P<missing><missing>)"
-    f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}(?:<thing>)*)(?P<thing><thing>))(?P<after>.*)$",
-    "object": "(?P<before>(?:<!thing|about|with|mark|literal|and>){0,8}(?:<thing>)*)"
-    "(?P<head><thing>)(?P<after>.*)$",
+    f"|(?:<make|article>{_INNER}){{0,4}}+{_LEAD}<missing|not !thing>)))|<and|then>{_SMALL}"
+    f"(?={_ORDER})|(?:<JOINT>{_SMALL})?<with>(?={_INNER}(?:<article>{_INNER}){{0,4}}+{_LEAD}"
+    "<thing|missing !thing:text|thing:research>))",
+    # What a clause asks for.
+    "nothing": "<SMALL|function|make>*$",
+    "denial": "(?P<after><!not>+)<not><mark|polite>*$",
+    "opening": f"(?!<verbal !act><!mark|about|COUNT|literal|with|and>)(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)"
+    f"|(?:(?:<article|number>{_WEAK})++{_LEAD}(?!<thing>))?(?P<missing><missing>)"
+    f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}<thing>*)(?P<thing><thing>))(?P<after>.*)$",
+    "object": "(?P<before><!thing|about|with|mark|literal|and>{0,8}<thing>*)(?P<thing><thing>)",
     "order": _ORDER,
-    "detail": f"(?=(?:<!each|missing>)*$)(?:(?:<>)*?<detail|unit|only|not|literal|number>|(?!{_ORDER})"
-    "(?:<!make|act|thing>|<function|detail|about !make>)*+$)",
-    "noted": "(?P<noted>(?:<!about|literal>)*)",
+    "detail": f"{_KNOWN}|(?!{_ORDER})(?:<!make|act|thing>|<function|detail|about !make>)*+$)",
+    # The parts of a clause.
     "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*+"
     "(?P<missing><missing !thing|unit|function>)",
-    "goes_on": "(?:<!unknown|mark|about|literal|with|and>)*<unknown>",
-    "about": "(?:<!about>)*<about>(?:<article|function|about|mark !thing>)*+"
-    "(?P<topic>(?:<!mark>|<dash>)*<unknown|literal|thing|number>)",
-    "unknown": "(?:<!unknown>)*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*"
-    "<unknown|literal|thing|number>)?)",
+    "noted": "(?P<noted><!about|literal>*)",
+    "goes_on": "<!unknown|mark|about|literal|with|and>*<unknown>",
+    "about": "<!about>*<about><article|function|about|mark !thing>*+"
+    "(?P<topic>(?:<!mark>|<dash>)*<OWN>)",
+    "unknown": "<!unknown>*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*<OWN>)?)",
+    "lists": "(?:<!comma>*<comma>){2}",
+    "labelled": "(?:(?P<label><fields !literal>)<!literal|fields>*+)?(?P<literal><literal>)",
+    "mention": "<about !onto>(?:<!onto|SMALL>|<SMALL>(?!<MEDIA>))*+|(?P<mention><MEDIA>)",
 }
-# The rules that differ where a noun stands before the words that describe it, and where a verb
-# stands at the end of its clause.
+# The rules that differ where a noun stands before the words that describe it, where no spaces part
+# words, and where a verb stands at the end of its clause.
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {
-        name: rule.replace("(?:<thing>)*)(?P<", ")(?P<")
-        for name, rule in _RULES.items() if name in {"opening", "object"}
-    } | {"mention": f"(?P<mention>{_MEDIA})"},
-    "dense": {"detail": _DENSE},
-    "verb": {
-        "joint": "<act|make|thing|not|missing>(?:<mark|polite>)*?(?P<joint><comma|colon|dash|and"
-        f"|then|with>{_SMALL})(?=(?:<>){{0,24}}?<thing|act|missing|not>)",
-        "opening": "(?P<before>(?:<!self|act|missing|not|thing>)*)(?:(?P<self><self>)"
-        "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)"
-        "|(?P<noun>(?:<thing>)*)(?P<thing><thing>))"
-        "(?P<after>(?:(?:<>)*<!unknown|mark|polite>)?(?:<mark|polite>)*)$",
-        "denial": "(?!)",
-        "detail": _DENSE,
+        "opening": _RULES["opening"].replace("<thing>*)", ")"),
+        "object": _RULES["object"].replace("<thing>*)", ")"),
+        "mention": "(?P<mention><MEDIA>)",
     },
-}  # fmt: skip
+    "dense": {"detail": f"{_KNOWN})"},
+    "verb": {
+        "joint": f"<act|make|thing|not|missing><mark|polite>*?(?P<joint><JOINT|with>{_SMALL})"
+        "(?=<>{0,24}?<thing|act|missing|not>)",
+        "opening": "(?P<before><!self|act|missing|not|thing>*)(?:(?P<self><self>)"
+        "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)|(?P<noun><thing>*)"
+        "(?P<thing><thing>))(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$",
+        "denial": "(?!)",
+        "detail": f"{_KNOWN})",
+    },
+}
 _SIGNS: dict[str, str] = {}
 
 
@@ -88,7 +92,8 @@ def compile_rule(rule: str) -> re.Pattern[str]:
 
 def _write_group(group: re.Match[str]) -> str:
     """Write the expression for a term that has one of some signs, and none of others."""
-    wanted, _, unwanted = (part.strip() for part in group[1].partition("!"))
+    names = re.sub("[A-Z]+", lambda name: _CLASSES[name[0]], group[1])
+    wanted, _, unwanted = (part.strip() for part in names.partition("!"))
     signs, others = (
         "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in part.split("|"))
         for part in (wanted, unwanted)
@@ -97,7 +102,7 @@ def _write_group(group: re.Match[str]) -> str:
     return f"(?:{rest}[{signs}]{rest} )" if wanted else f"(?:{rest} )"
 
 
-GRAMMARS: Mapping[str, Rules] = {
+GRAMMARS = {
     order: {name: compile_rule(rule) for name, rule in {**_RULES, **changes}.items()}
     for order, changes in _ORDERS.items()
 }
@@ -115,13 +120,10 @@ class Run:
         self.terms = terms
         self.signs = "".join(map(_write_signs, terms)) if signs is None else signs
 
-    def __bool__(self) -> bool:
-        return bool(self.terms)
-
     @property
     def span(self) -> tuple[int, int]:
         """The place of the run in the objective."""
-        return self.terms[0].start, self.terms[-1].end
+        return (self.terms[0].start, self.terms[-1].end) if self.terms else (0, 0)
 
     def has(self, *meanings: str) -> bool:
         """Return True if one of its terms has one of these meanings."""
@@ -136,10 +138,6 @@ class Run:
         """Find the runs of the named groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
-    def _cut_groups(self, found: re.Match[str]) -> dict[str, "Run"]:
-        spans = {name: found.span(name) for name in found.groupdict()}
-        return {name: self._cut(*span) for name, span in spans.items() if span != (-1, -1)}
-
     def split(self, rule: re.Pattern[str], name: str) -> Iterator[tuple["Run", "Run"]]:
         """Split it at the groups that match a rule; each part comes behind its group."""
         spans = [(0, 0), *(found.span(name) for found in rule.finditer(self.signs))]
@@ -147,6 +145,10 @@ class Run:
         for (start, first), last in zip(spans, ends, strict=True):
             if first < last:
                 yield self._cut(start, first), self._cut(first, last)
+
+    def _cut_groups(self, found: re.Match[str]) -> dict[str, "Run"]:
+        spans = {name: found.span(name) for name in found.groupdict()}
+        return {name: self._cut(*span) for name, span in spans.items() if span != (-1, -1)}
 
     def _cut(self, start: int, end: int) -> "Run":
         first = self.signs.count(" ", 0, start)
