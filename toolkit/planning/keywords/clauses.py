@@ -16,7 +16,6 @@ _BY_ACT = {
     "lay_out": "card", "clone": "clone",
 }  # fmt: skip
 _IMAGE_FIELDS = frozenset({"seed", "steps", "negative_prompt"})
-_NOTHING = Run(())
 
 
 @dataclass
@@ -84,8 +83,8 @@ class Reading:
         return self.text[start:end]
 
     def _read(self) -> None:
-        terms = self.terms
-        if not terms.has("literal") and (parts := terms.match(self._rules["given"])):
+        terms, parts = self.terms, self.terms.match(self._rules["given"])
+        if parts["given"] and not terms.has("literal"):
             start, end = parts["given"].span
             given = Term(self.text[start:end], start, end, {"literal": ""})
             terms = Run([*parts["before"].terms, given])
@@ -102,70 +101,60 @@ class Reading:
             quoted = (card for card in cards if any(not label for _, label in card.literals))
             self.unplaced += [card.clause.span for card in quoted]
         known = self.kinds | self.banned | ({"speech"} if "clone" in self.kinds else set())
-        for parts in terms.find_all(self._rules["mention"]):
-            if "mention" in parts and not _list_kinds(parts["mention"]) & known:
-                self.unplaced.append(parts["mention"].span)
+        mentions = (parts["mention"] for parts in terms.find_all(self._rules["mention"]))
+        self.unplaced += [run.span for run in mentions if _list_kinds(run) - known]
 
     def _split(self, terms: Run) -> Iterator[tuple[Run, Run]]:
-        """Split sentences where a further act or thing begins; yield each clause and its joint."""
+        """Split sentences where a further act or thing begins; yield each joint and clause."""
         for parts in terms.find_all(self._rules["sentence"]):
-            sentence = parts["sentence"]
-            if parts := sentence.match(self._rules["unwanted"]):
-                self.unwanted.append(self.cut(parts["after"]).strip(" :."))
-                sentence = parts["before"]
-            if sentence.match(self._rules["question"]):
-                yield _NOTHING, sentence
+            if parts["unwanted"]:
+                self.unwanted.append(self.cut(parts["unwanted"]).strip(" :"))
+            if parts["sentence"].fits(self._rules["question"]):
+                yield Run(), parts["sentence"]
             else:
-                yield from sentence.split(self._rules["joint"], "joint")
+                yield from parts["sentence"].split(self._rules["joint"], "joint")
 
     def _place(self, clause: Run, joint: Run) -> bool:
         """Place a clause; return False if it was not understood."""
         rules = self._rules
-        if clause.match(rules["nothing"]) is not None:
+        if clause.fits(rules["nothing"]):
             return True
-        if parts := clause.match(rules["question"]):
-            return self._add_question(clause, parts["ask"].terms[0])
-        if parts := clause.match(rules["denial"]):
+        if clause.fits(rules["question"]):
+            return self._add_question(clause, clause.match(rules["question"])["ask"].first["ask"])
+        parts = clause.match(rules["denial" if clause.fits(rules["denial"]) else "opening"])
+        if parts["not"]:
             return self._rule_out(parts["after"])
-        parts = clause.match(rules["opening"]) or {}
-        if "not" in parts:
-            return self._rule_out(parts["after"])
-        if "missing" in parts:
-            self.missing.append(parts["missing"].terms[0]["missing"])
-            return True
-        if "act" in parts:
+        if parts["missing"]:
+            self.missing.append(parts["missing"].first["missing"])
+        elif parts["act"]:
             return self._add_act(clause, parts, joint)
-        if "thing" in parts:
+        elif parts["thing"]:
             return self._add_thing(clause, parts, joint)
-        if "self" in parts:
+        elif parts["self"]:
             self.details.append(clause.span)
-            return True
-        is_order = joint.terms and clause.match(rules["order"]) is not None
-        return not is_order and self._add_detail(clause)
+        else:
+            is_order = joint and clause.fits(rules["order"])
+            return not is_order and clause.fits(rules["detail"]) and self._describe(clause)
+        return True
 
-    def _add_question(self, clause: Run, ask: Term) -> bool:
+    def _add_question(self, clause: Run, ask: str) -> bool:
         if clause.has("missing") and not any(t["act"] == "research" for t in self.terms.terms):
             return False
         self.asks = True
         self._note_facts(clause)
-        is_given = clause.has("literal") or bool(self._literals)
-        self.is_answerable |= is_given or ask["ask"] == "open"
+        self.is_answerable |= clause.has("literal") or bool(self._literals) or ask == "open"
         return True
 
     def _rule_out(self, after: Run) -> bool:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
-        parts = after.match(self._rules["noted"]) or {}
-        banned = _list_kinds(parts.get("noted", _NOTHING))
+        banned = _list_kinds(after.match(self._rules["noted"])["noted"])
         self.banned |= banned
-        if not banned and after.match(self._rules["unknown"]):
+        if not banned and after.fits(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
         return True
 
-    def _add_detail(self, clause: Run) -> bool:
-        """Add a clause that describes the wishes; return False if it may be an order."""
-        return clause.match(self._rules["detail"]) is not None and self._describe(clause)
-
     def _describe(self, clause: Run) -> bool:
+        """Add a clause that describes the wishes; return False if it asks for more."""
         if clause.has("each", "missing", "address"):
             return False
         self.asks |= any(t["thing"] == "text" for t in clause.terms)
@@ -180,61 +169,54 @@ class Reading:
 
     def _list_literals(self, run: Run) -> list[tuple[str, str]]:
         """List the quoted words of a run, each with the field that is named before it."""
-        return [
-            (
-                parts["literal"].terms[0].text,
-                parts["label"].terms[0]["fields"] if "label" in parts else "",
-            )
-            for parts in run.find_all(self._rules["labelled"])
-        ]
+        found = run.find_all(self._rules["labelled"])
+        return [(parts["literal"].first.text, parts["label"].first["fields"]) for parts in found]
 
     def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
-        act, after = parts["act"].terms[0]["act"], parts["after"]
-        found = after.match(self._rules["object"]) or {}
+        act, after = parts["act"].first["act"], parts["after"]
+        found = after.match(self._rules["object"])
         kind = _BY_ACT.get(act, act)  # a plugin names its act
-        if act == "write" and "thing" in found:
+        if act == "write":
             kind = next(iter(_list_kinds(found["thing"]) & {"speech", "research"}), kind)
         if act == "write" and joint.has("mark") and self.wishes and self.wishes[-1].kind == "text":
             return self._describe(clause)
         is_given = clause.has("literal", "artifact") or bool(self._literals)
         if act == "rework" and not (is_given or self.kinds & {"text", "research"}):
             return False  # the text is absent: "Translate my contract"
-        return self._add(clause, kind, found.get("before", _NOTHING), after, act)
+        return self._add(clause, kind, found["before"], after, act)
 
     def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         """Add a thing that is named, unless its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
-        kind, is_made = thing.terms[0]["thing"], parts["before"].has("make")
-        is_bare = joint.has("mark") and not (noun.terms or is_made)
-        if (
-            kind in self.kinds
-            and (is_bare or thing.has("unit"))
-            or ("card" in self.kinds and thing.has("fields") and clause.has("literal"))
-        ):
+        kind, is_made = thing.first["thing"], parts["before"].has("make")
+        is_bare = joint.has("mark") and not (noun or is_made)
+        is_label = "card" in self.kinds and thing.has("fields") and clause.has("literal")
+        if is_label or (kind in self.kinds and (is_bare or thing.has("unit"))):
             return self._describe(clause)
         if self._order == "verb":
             return self._add(clause, kind, noun, after)
         if noun.has("own") and kind not in self.kinds and not clause.has("literal"):
             return False  # it exists already: "Put my rant on a wall"
         if noun.has("definite") and not is_made:
-            return self._add_detail(clause)
+            return clause.fits(self._rules["detail"]) and self._describe(clause)
         if kind == "text" and "speech" in _list_kinds(noun):
             kind = "speech"
-        if kind == "text" and after.match(self._rules["goes_on"]) is not None:
+        if kind == "text" and after.fits(self._rules["goes_on"]):
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)
 
     def _add(self, clause: Run, kind: str, before: Run, after: Run, act: str = "") -> bool:
         """Add a wish; return False if its nodes are not clear."""
-        absent = after.match(self._rules["absent"])
+        rules, absent = self._rules, after.match(self._rules["absent"])["missing"]
         if absent or clause.has("address"):
-            self.missing.append(absent["missing"].terms[0]["missing"] if absent else "web.read")
+            self.missing.append(absent.first["missing"] or "web.read")
             return True
-        matches = (
-            after.match(self._rules["about"]), before.match(self._rules["unknown"]),
-            after.match(self._rules["unknown"]),
-        )  # fmt: skip
-        topic = next((self.cut(parts["topic"]) for parts in matches if parts), "")
+        topics = (
+            after.match(rules["about"]),
+            before.match(rules["unknown"]),
+            after.match(rules["unknown"]),
+        )
+        topic = next((self.cut(parts["topic"]) for parts in topics if parts["topic"]), "")
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]
@@ -243,16 +225,15 @@ class Reading:
         else:
             is_clear = not alike or kind not in {"text", "card", "speech"}
             is_clear |= act == "rework" and clause.has("refer", "definite")
-            lists = kind in {"speech", "card"} or after.match(self._rules["lists"]) is not None
+            lists = kind in {"speech", "card"} or after.fits(rules["lists"])
             is_clear &= not (lists and count > 1) and (kind != "speech" or len(literals) < 2)
-        is_clear &= not clause.has("each")
         self._literals = []
         if act != "research":
             self._note_facts(after)
         elif count > 1 or clause.has("question"):
             self.asks = True
         self.wishes.append(Wish(kind, clause, act, topic, count, literals))
-        return is_clear
+        return is_clear and not clause.has("each")
 
 
 def _list_kinds(run: Run) -> set[str]:

@@ -7,6 +7,7 @@ way to match, so the time is linear.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from toolkit.planning.keywords.words import Term
@@ -33,8 +34,8 @@ _RULES = {
     # The clauses of an objective.
     "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
     "<act|about|refer|function|thing !colon>)<colon>(?P<given><!COUNT><!literal>*)$",
-    "sentence": "(?P<sentence><!stop|question>*<stop|question>*)",
-    "unwanted": "(?P<before><!fields:negative_prompt>*)<fields:negative_prompt>(?P<after>.*)",
+    "sentence": "(?P<sentence><!stop|question|fields:negative_prompt>*<stop|question>*)"
+    "(?:<fields:negative_prompt>(?P<unwanted><!stop|question>*)<stop|question>*)?",
     "question": "<SMALL !ask>*(?P<ask><ask>)<!question>*<question>",
     "joint": f"(?P<joint><JOINT>{_SMALL}(?!<with>)(?:(?={_INNER}(?:<act|self>"
     f"|(?:(?:<make|article>{_INNER}){{1,4}}+{_LEAD})?<thing !unit>"
@@ -43,7 +44,7 @@ _RULES = {
     "<thing|missing !thing:text|thing:research>))",
     # What a clause asks for.
     "nothing": "<SMALL|function|make>*$",
-    "denial": "(?P<after><!not>+)<not><mark|polite>*$",
+    "denial": "(?P<after><!not>+)(?P<not><not>)<mark|polite>*$",
     "opening": f"(?!<verbal !act><!mark|about|COUNT|literal|with|and>)(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)"
     f"|(?:(?:<article|number>{_WEAK})++{_LEAD}(?!<thing>))?(?P<missing><missing>)"
     f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}<thing>*)(?P<thing><thing>))(?P<after>.*)$",
@@ -109,33 +110,44 @@ GRAMMARS = {
 
 
 class Run:
-    """A run of terms of an objective.
+    """A run of terms of an objective, which is true unless it is empty.
 
     Attributes:
         terms: the terms.
         signs: the signs of each term, with a space at its end.
     """
 
-    def __init__(self, terms: Sequence[Term], signs: str | None = None) -> None:
+    def __init__(self, terms: Sequence[Term] = (), signs: str | None = None) -> None:
         self.terms = terms
         self.signs = "".join(map(_write_signs, terms)) if signs is None else signs
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+    @property
+    def first(self) -> Term:
+        """The first term; without any, a term without meanings."""
+        return self.terms[0] if self.terms else Term("", 0, 0)
 
     @property
     def span(self) -> tuple[int, int]:
         """The place of the run in the objective."""
-        return (self.terms[0].start, self.terms[-1].end) if self.terms else (0, 0)
+        return self.first.start, self.terms[-1].end if self.terms else 0
 
     def has(self, *meanings: str) -> bool:
         """Return True if one of its terms has one of these meanings."""
         return any(not term.meanings.keys().isdisjoint(meanings) for term in self.terms)
 
-    def match(self, rule: re.Pattern[str]) -> dict[str, "Run"] | None:
-        """Match a rule at the start; return the runs of its named groups, or None."""
-        found = rule.match(self.signs)
-        return None if found is None else self._cut_groups(found)
+    def fits(self, rule: re.Pattern[str]) -> bool:
+        """Return True if a rule matches at the start."""
+        return rule.match(self.signs) is not None
 
-    def find_all(self, rule: re.Pattern[str]) -> Iterator[dict[str, "Run"]]:
-        """Find the runs of the named groups of each match of a rule."""
+    def match(self, rule: re.Pattern[str]) -> Mapping[str, "Run"]:
+        """Match a rule at the start; return a run for each group, empty if it does not match."""
+        return self._cut_groups(rule.match(self.signs))
+
+    def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Run"]]:
+        """Find the runs of the groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
     def split(self, rule: re.Pattern[str], name: str) -> Iterator[tuple["Run", "Run"]]:
@@ -146,14 +158,14 @@ class Run:
             if first < last:
                 yield self._cut(start, first), self._cut(first, last)
 
-    def _cut_groups(self, found: re.Match[str]) -> dict[str, "Run"]:
-        spans = {name: found.span(name) for name in found.groupdict()}
-        return {name: self._cut(*span) for name, span in spans.items() if span != (-1, -1)}
+    def _cut_groups(self, found: re.Match[str] | None) -> Mapping[str, "Run"]:
+        spans = {name: found.span(name) for name in found.groupdict()} if found else {}
+        return defaultdict(Run, {name: self._cut(*span) for name, span in spans.items()})
 
     def _cut(self, start: int, end: int) -> "Run":
-        first = self.signs.count(" ", 0, start)
-        last = first + self.signs.count(" ", start, end)
-        return Run(self.terms[first:last], self.signs[start:end])
+        first = self.signs.count(" ", 0, max(0, start))
+        last = first + self.signs.count(" ", max(0, start), max(0, end))
+        return Run(self.terms[first:last], self.signs[max(0, start) : max(0, end)])
 
 
 def _write_signs(term: Term) -> str:

@@ -30,25 +30,24 @@ def read_expect(run: Run) -> Expect | None:
     found: dict[str, list[Any]] = {}
     for name, value in _find_measures(run):
         found.setdefault(name, []).append(value)
-    sure = {name: values[0] for name, values in found.items() if len(values) == 1}
+    sure = {
+        name: values[0] for name, values in found.items() if values.count(values[0]) == len(values)
+    }
     return Expect(**sure) if sure else None
 
 
 def _find_measures(run: Run) -> Iterator[tuple[str, object]]:
     for parts in run.find_all(_MEASURE):
-        unit = parts["unit"].terms[0]["unit"]
-        lower = read_number(parts["lower"].terms[0])
-        upper = read_number(parts["upper"].terms[0]) if "upper" in parts else lower
+        unit, lower = parts["unit"].first["unit"], read_number(parts["lower"].first)
+        upper = read_number(parts["upper"].first) or lower
         if 0 < lower <= upper and not _is_part(parts, unit):
             yield unit, _make_amount(unit, lower, upper, _find_bound(parts))
-    codes = {
-        parts["language"].terms[0]["languages"]
-        for parts in run.find_all(_LANGUAGE)
-        if parts.keys() & {"onto", "into"} or parts["language"].terms[0].text[:2] in {"با", "لل"}
-    }
-    yield from (("language", code) for code in codes)
-    formats = {parts["format"].terms[0]["formats"] for parts in run.find_all(_FORMAT)}
-    yield from (("format", name) for name in formats)
+    for parts in run.find_all(_LANGUAGE):
+        language = parts["language"].first
+        if parts["onto"] or parts["into"] or language.text.startswith(("بال", "لل")):
+            yield "language", language["languages"]
+    for parts in run.find_all(_FORMAT):
+        yield "format", parts["format"].first["formats"]
 
 
 def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:
@@ -73,7 +72,7 @@ def _find_bound(parts: Mapping[str, Run]) -> str:
 
 def _is_part(parts: Mapping[str, Run], unit: str) -> bool:
     """Return True if a measure belongs to a part: "with two examples", "two sentences each"."""
-    near, count = parts["near"], parts["lower"].terms[0]
+    near, count = parts["near"], parts["lower"].first
     last = Run(near.terms[-1:])
     if count["numbers"] == "1" and not last.has("onto", "only") and count.text.lower() != "one":
         return True  # an article

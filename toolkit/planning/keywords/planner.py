@@ -22,12 +22,12 @@ from toolkit.plugins import Capability
 
 MAX_COPIES: Final = 8  # of one picture
 MAX_TITLE: Final = 80
-MAX_NAMED_FIELDS: Final = 20
 MAX_QUOTED: Final = 80  # characters of a clause that is not understood
 _NODE_IDS: Final = {
     "research": "facts", "text": "copy", "speech": "narration", "image": "illustration",
     "card": "card", "clone": "voice",
 }  # fmt: skip
+_PLUGIN_ROLES: Final = ("text", "topic", "objective", "prompt", "title")
 _SIZE = re.compile(
     r"(?<!\d)(\d{3,4})\s*(?:px|pixels?)?\s*(?:x|×|by|mal|par|por|per)\s*(\d{3,4})(?!\d)"
 )
@@ -56,7 +56,7 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
     if not (unplaced or reading.missing or reading.wishes or reading.is_answerable):
         unplaced = [(0, len(objective))]
     if unplaced:
-        return _ask_about(objective, unplaced)
+        return _ask(objective, unplaced)
     missing = [name for name in reading.missing if graph.find_maker(name) is None]
     return _report_missing(missing) if missing else _PlanWriter(graph, reading).write()
 
@@ -67,17 +67,17 @@ def _report_missing(names: Sequence[str]) -> PlanDraft:
     return PlanDraft([], missing=missing, rationale=rationale)
 
 
-def _ask_about(objective: str, unplaced: Sequence[tuple[int, int]]) -> PlanDraft:
-    """Ask about the parts of an objective that are not understood, and quote the first."""
-    words = len(_WORD.findall(objective))
+def _ask(objective: str, unplaced: Sequence[tuple[int, int]], reason: str = "") -> PlanDraft:
+    """Ask about the parts of an objective that are not understood; the first is quoted."""
+    words = _WORD.findall(objective)
     unknown = [word for span in unplaced for word in _WORD.findall(objective, *span)]
-    share = max(0, 1 - len(unknown) / words) if words else 1.0
-    reading = PlanReading(understood=round(share, 3), words=list(dict.fromkeys(unknown))[:100])
-    start, end = min(unplaced)
-    return _ask(f"“{objective[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood", reading)
-
-
-def _ask(reason: str, reading: PlanReading) -> PlanDraft:
+    reading = PlanReading(
+        understood=round(max(0, 1 - len(unknown) / max(1, len(words))), 3),
+        words=list(dict.fromkeys(unknown))[:100],
+    )
+    if unplaced:
+        start, end = min(unplaced)
+        reason = f"“{objective[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood"
     question = (
         f"Planned by keywords, and {reason}. Connect a text provider to have it planned by a"
         " language model, or say it in other words."
@@ -136,7 +136,8 @@ class _PlanWriter:
             before = texts[-1:] if wish.act == "rework" and not wish.literals else []
             return [self._add(kind, words, before or facts, wish)]
         if kind == "speech":
-            return [self._add(kind, quotation, [*texts[-1:], *self._ids["clone"]])]
+            upstream = [*([] if quotation else texts[-1:]), *self._ids["clone"]]
+            return [self._add(kind, quotation, upstream)]
         if kind == "card":
             labels: JsonObject = {label: text for text, label in wish.literals if label}
             title = labels.pop("title", "") or quotation or self._get_topic(wish)
@@ -160,11 +161,11 @@ class _PlanWriter:
         return f"{words}, {self._details}" if has_details else words
 
     def _get_words(self, wish: Wish | None) -> str:
-        return "" if wish is None else self._reading.cut(wish.clause).strip(_EDGES)
+        return self._reading.cut(wish.clause).strip(_EDGES) if wish else ""
 
     def _get_topic(self, wish: Wish | None) -> str:
-        topics = [wanted.topic for wanted in (wish, self._main) if wanted is not None]
-        return next(filter(None, topics), "") or self._get_words(wish)
+        topics = (one.topic for one in (wish, self._main) if one and one.topic)
+        return next(topics, self._get_words(wish))
 
     def _add(
         self,
@@ -193,15 +194,12 @@ class _PlanWriter:
         supplied = [name for name, info in model.items() if is_caller_supplied(name, info)]
         given = (t.text for t in (wish.clause.terms if wish else ()) if "artifact" in t.meanings)
         values |= dict(zip(supplied, given, strict=False))
-        own = ("text", "topic", "objective", "prompt", "title")  # of a plugin
-        roles = (KINDS[kind].role, "title") if kind in KINDS else own
+        roles = (KINDS[kind].role, "title") if kind in KINDS else _PLUGIN_ROLES
         role = next((name for name in roles if find_role_field(maker, name)), "")
-        name = find_role_field(maker, role) or ""
-        free = (
-            maker.accepts.keys() - values.keys() - ({name} if kind == "speech" and value else set())
-        )
+        name = find_role_field(maker, role)
+        free = maker.accepts.keys() - values.keys()
         inputs = [up for up in upstream if any(self._fills(up, maker, one) for one in free)]
-        if value and name and not any(self._fills(up, maker, name) for up in inputs):
+        if name and value and not any(self._fills(up, maker, name) for up in inputs):
             values[name] = wish.topic if wish and role == "topic" and wish.topic else value
         base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
         names = chain([base], (f"{base}-{n}" for n in count(2)))
@@ -219,9 +217,8 @@ class _PlanWriter:
         return node_id
 
     def _fills(self, up: str, maker: Capability, name: str) -> bool:
-        return (
-            name in maker.accepts and up in self._makers and self._makers[up].can_fill(maker, name)
-        )
+        producer = self._makers.get(up)
+        return producer is not None and name in maker.accepts and producer.can_fill(maker, name)
 
     def _read_fields(self, maker: Capability) -> JsonObject:
         """Read the numbers and choices that an objective gives for fields of a capability."""
@@ -231,16 +228,15 @@ class _PlanWriter:
         is_sized = (maker is self._graph.find_maker("card")) == ("card" in self._reading.kinds)
         if size is not None and {"width", "height"} <= schema.keys() and is_sized:
             values |= {"width": int(size[1]), "height": int(size[2])}
-        places = [i for i, term in enumerate(terms) if term["fields"] in schema]
-        for i in places[:MAX_NAMED_FIELDS]:
-            name = terms[i]["fields"]
-            kinds = {way.get("type") for way in (schema[name], *schema[name].get("anyOf", ()))}
+        for i in (i for i, term in enumerate(terms) if term["fields"] in schema):
+            name, described = terms[i]["fields"], schema[terms[i]["fields"]]
+            kinds = {way.get("type") for way in (described, *described.get("anyOf", ()))}
             for term in terms[max(0, i - 2) : i + 3]:
                 number = re.match(r"\d+(?:[.,]\d+)?", term["number"])
                 if number and kinds & {"integer", "number"}:
                     value = float(number[0].replace(",", "."))
                     values.setdefault(name, int(value) if value.is_integer() else value)
-                elif fold(term.text) in schema[name].get("enum", ()):
+                elif fold(term.text) in described.get("enum", ()):
                     values.setdefault(name, fold(term.text))
         if "language" in schema and self._reading.language.code != "en":
             values["language"] = self._reading.language.code
@@ -254,7 +250,7 @@ class _PlanWriter:
         artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
         lost = [(term.start, term.end) for term in artifacts if term.text not in given]
         if lost:
-            return _ask_about(self._reading.text, lost)
+            return _ask(self._reading.text, lost)
         ordered: dict[str, PlanNode] = {}
         for node_id in [*reversed(deliverables), *self._nodes]:
             for up in (*self._nodes[node_id].depends_on, node_id):
@@ -262,10 +258,9 @@ class _PlanWriter:
                     ordered.setdefault(source, self._nodes[source])
         nodes = [self._mark_optional(node, deliverables) for node in ordered.values()]
         rules = PlanRules({maker.id: maker for maker in self._makers.values()})
-        faults = find_plan_faults(nodes, deliverables, rules)
-        if faults:
+        if faults := find_plan_faults(nodes, deliverables, rules):
             reason = f"{faults[0].path} would be wrong ({faults[0].message})"
-            return _ask(reason, PlanReading())
+            return _ask(self._reading.text, (), reason)
         about = f" about {self._main.topic}" if self._main and self._main.topic else ""
         return PlanDraft(
             nodes=nodes,

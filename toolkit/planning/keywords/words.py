@@ -8,7 +8,7 @@ import functools
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import resources
 
@@ -16,6 +16,7 @@ from toolkit.media.text_languages import guess_language
 
 CODES = ("en", "de", "fr", "es", "it", "pt", "ja", "zh", "ar")
 UNSPACED = frozenset({"ja", "zh"})
+MAX_PHRASE = 16  # words, or signs where no spaces part words
 MAX_TAIL = 5  # letters after the stem of a word
 MAX_TELLING = 600  # characters by which the language is told
 TEXT_UNITS = ("words", "characters", "sentences", "paragraphs", "lines", "items")
@@ -178,19 +179,26 @@ def load_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Voc
 def read_terms(text: str, language: Vocabulary) -> list[Term]:
     """Read the terms of a text, the longest phrases first."""
     find = functools.cache(language.find_meanings)
-    parts, terms, place = list(_split_text(text)), list[Term](), 0
-    while place < len(parts):
-        size, meanings = _match_phrase(parts, place, language, find)
-        part = parts[place]
-        if size > 1:
-            end = parts[place + size - 1].end
-            part = Term(text[part.start : end], part.start, end)
-        part.meanings = meanings
+    glue = "" if language.code in UNSPACED else " "
+    parts, terms, end = list(_split_text(text)), list[Term](), 0
+    for place, part in enumerate(parts):
+        if part.start < end:
+            continue  # it is in a phrase
+        key, meanings, end = "", part.meanings, part.end
+        if "mark" in meanings:
+            meanings = {**meanings, **find(part.text)}
+        elif "word" in meanings:
+            meanings = {}
+            for other in parts[place : place + MAX_PHRASE]:
+                key += f"{glue if key else ''}{fold(other.text)}"
+                if "word" in other.meanings and (found := find(key)):
+                    meanings, end = found, other.end
+                if "word" not in other.meanings or key not in language.beginnings:
+                    break
         if terms and not (meanings or terms[-1].meanings) and terms[-1].end == part.start:
-            terms[-1] = Term(text[terms[-1].start : part.end], terms[-1].start, part.end)
-        else:
-            terms.append(part)
-        place += size
+            part = Term("", terms.pop().start, end)
+        shown = part.text if "literal" in meanings else text[part.start : end]
+        terms.append(Term(shown, part.start, end, meanings))
     return terms
 
 
@@ -201,28 +209,3 @@ def _split_text(text: str) -> Iterator[Term]:
         value = value[1:-1] if kind == "literal" else value
         meanings = {"mark": "", _MARKS.get(value, "mark"): ""} if kind == "mark" else {kind: value}
         yield Term(value, *token.span(), meanings)
-
-
-def _match_phrase(
-    parts: Sequence[Term],
-    place: int,
-    language: Vocabulary,
-    find: Callable[[str], Mapping[str, str]],
-) -> tuple[int, Mapping[str, str]]:
-    """Match the longest phrase that begins at a part; return its parts and its meanings."""
-    first = parts[place]
-    if "word" not in first.meanings:
-        more = find(first.text) if "mark" in first.meanings else {}
-        return 1, {**first.meanings, **more}
-    key = ""
-    best: tuple[int, Mapping[str, str]] = (1, {})
-    for end in range(place, len(parts)):
-        if "word" not in parts[end].meanings:
-            break
-        glue = " " if key and language.code not in UNSPACED else ""
-        key = f"{key}{glue}{fold(parts[end].text)}"
-        if meanings := find(key):
-            best = end - place + 1, meanings
-        if key not in language.beginnings:
-            break
-    return best
