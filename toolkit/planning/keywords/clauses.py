@@ -4,6 +4,7 @@ A clause is understood if it begins with a known act or thing, rules something o
 wishes. One clause that is not understood makes the planner ask about the whole objective.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -109,19 +110,20 @@ class Reading:
         for parts in terms.find_all(self._rules["sentence"]):
             if parts["unwanted"]:
                 self.unwanted.append(self.cut(parts["unwanted"]).strip(" :"))
-            if parts["sentence"].fits(self._rules["question"]):
+            if parts["sentence"].match(self._rules["question"]):
                 yield Run(), parts["sentence"]
-            else:
-                yield from parts["sentence"].split(self._rules["joint"], "joint")
+                continue
+            for clause in parts["sentence"].find_all(self._rules["clause"]):
+                yield clause["joint"], clause["clause"]
 
     def _place(self, clause: Run, joint: Run) -> bool:
         """Place a clause; return False if it was not understood."""
         rules = self._rules
-        if clause.fits(rules["nothing"]):
+        if clause.match(rules["nothing"]):
             return True
-        if clause.fits(rules["question"]):
-            return self._add_question(clause, clause.match(rules["question"])["ask"].first["ask"])
-        parts = clause.match(rules["denial" if clause.fits(rules["denial"]) else "opening"])
+        if parts := clause.match(rules["question"]):
+            return self._add_question(clause, parts["ask"].first["ask"])
+        parts = clause.match(rules["denial"]) or clause.match(rules["opening"])
         if parts["not"]:
             return self._rule_out(parts["after"])
         if parts["missing"]:
@@ -133,8 +135,8 @@ class Reading:
         elif parts["self"]:
             self.details.append(clause.span)
         else:
-            is_order = joint and clause.fits(rules["order"])
-            return not is_order and clause.fits(rules["detail"]) and self._describe(clause)
+            is_order = joint and clause.match(rules["order"])
+            return not is_order and self._describe(clause, rules["detail"])
         return True
 
     def _add_question(self, clause: Run, ask: str) -> bool:
@@ -149,13 +151,13 @@ class Reading:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
         banned = _list_kinds(after.match(self._rules["noted"])["noted"])
         self.banned |= banned
-        if not banned and after.fits(self._rules["unknown"]):
+        if not banned and after.match(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
         return True
 
-    def _describe(self, clause: Run) -> bool:
-        """Add a clause that describes the wishes; return False if it asks for more."""
-        if clause.has("each", "missing", "address"):
+    def _describe(self, clause: Run, rule: re.Pattern[str] | None = None) -> bool:
+        """Add a clause that describes the wishes; return False if it may ask for more."""
+        if clause.has("each", "missing", "address") or not (rule is None or clause.match(rule)):
             return False
         self.asks |= any(t["thing"] == "text" for t in clause.terms)
         self.details.append(clause.span)
@@ -198,10 +200,10 @@ class Reading:
         if noun.has("own") and kind not in self.kinds and not clause.has("literal"):
             return False  # it exists already: "Put my rant on a wall"
         if noun.has("definite") and not is_made:
-            return clause.fits(self._rules["detail"]) and self._describe(clause)
+            return self._describe(clause, self._rules["detail"])
         if kind == "text" and "speech" in _list_kinds(noun):
             kind = "speech"
-        if kind == "text" and after.fits(self._rules["goes_on"]):
+        if kind == "text" and after.match(self._rules["goes_on"]):
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)
 
@@ -225,7 +227,7 @@ class Reading:
         else:
             is_clear = not alike or kind not in {"text", "card", "speech"}
             is_clear |= act == "rework" and clause.has("refer", "definite")
-            lists = kind in {"speech", "card"} or after.fits(rules["lists"])
+            lists = kind in {"speech", "card"} or bool(after.match(rules["lists"]))
             is_clear &= not (lists and count > 1) and (kind != "speech" or len(literals) < 2)
         self._literals = []
         if act != "research":

@@ -29,7 +29,14 @@ _ORDER = (  # an act that nobody knows: "have it framed"
     "<polite|and|then>*+(?:<!article|thing|mark|number|about|polite|and|then><refer|definite>"
     "|<unknown><polite|and|then>*+<article>)"
 )
-_KNOWN = "(?=<!each|missing|address>*$)(?:<>*?<detail|unit|only|not|literal|number>"
+_NAMED = f"(?:<make|article>{_INNER}){{0,4}}+{_LEAD}"
+_JOINT = (  # of clauses, as a further act or thing begins behind it
+    f"(?:<JOINT>{_SMALL}(?!<with>)(?={_INNER}(?:<act|self>|<thing !unit>|{_NAMED}<missing|not !thing>"
+    f"|<make|article>{_NAMED}<thing !unit>))|<and|then>{_SMALL}(?={_ORDER})"
+    f"|(?:<JOINT>{_SMALL})?<with>(?={_INNER}{_NAMED}<thing|missing !thing:text|thing:research>))"
+)
+_END = f"<act|make|thing|not|missing><mark|polite>*?<JOINT|with>{_SMALL}(?=<>{{0,24}}?<thing|act|missing|not>)"
+_KNOWN = "(?:<>*?<detail|unit|only|not|literal|number>"
 _RULES = {
     # The clauses of an objective.
     "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
@@ -37,11 +44,7 @@ _RULES = {
     "sentence": "(?P<sentence><!stop|question|fields:negative_prompt>*<stop|question>*)"
     "(?:<fields:negative_prompt>(?P<unwanted><!stop|question>*)<stop|question>*)?",
     "question": "<SMALL !ask>*(?P<ask><ask>)<!question>*<question>",
-    "joint": f"(?P<joint><JOINT>{_SMALL}(?!<with>)(?:(?={_INNER}(?:<act|self>"
-    f"|(?:(?:<make|article>{_INNER}){{1,4}}+{_LEAD})?<thing !unit>"
-    f"|(?:<make|article>{_INNER}){{0,4}}+{_LEAD}<missing|not !thing>)))|<and|then>{_SMALL}"
-    f"(?={_ORDER})|(?:<JOINT>{_SMALL})?<with>(?={_INNER}(?:<article>{_INNER}){{0,4}}+{_LEAD}"
-    "<thing|missing !thing:text|thing:research>))",
+    "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
     # What a clause asks for.
     "nothing": "<SMALL|function|make>*$",
     "denial": "(?P<after><!not>+)(?P<not><not>)<mark|polite>*$",
@@ -74,8 +77,8 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
     },
     "dense": {"detail": f"{_KNOWN})"},
     "verb": {
-        "joint": f"<act|make|thing|not|missing><mark|polite>*?(?P<joint><JOINT|with>{_SMALL})"
-        "(?=<>{0,24}?<thing|act|missing|not>)",
+        "clause": f"(?P<joint>(?:<mark|polite>*?<JOINT|with>{_SMALL})?)"
+        f"(?P<clause>(?:(?!{_END})<>)*<>)",
         "opening": "(?P<before><!self|act|missing|not|thing>*)(?:(?P<self><self>)"
         "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)|(?P<noun><thing>*)"
         "(?P<thing><thing>))(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$",
@@ -138,34 +141,21 @@ class Run:
         """Return True if one of its terms has one of these meanings."""
         return any(not term.meanings.keys().isdisjoint(meanings) for term in self.terms)
 
-    def fits(self, rule: re.Pattern[str]) -> bool:
-        """Return True if a rule matches at the start."""
-        return rule.match(self.signs) is not None
-
     def match(self, rule: re.Pattern[str]) -> Mapping[str, "Run"]:
-        """Match a rule at the start; return a run for each group, empty if it does not match."""
+        """Match a rule at the start; return a run for each group, or nothing."""
         return self._cut_groups(rule.match(self.signs))
 
     def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Run"]]:
         """Find the runs of the groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
-    def split(self, rule: re.Pattern[str], name: str) -> Iterator[tuple["Run", "Run"]]:
-        """Split it at the groups that match a rule; each part comes behind its group."""
-        spans = [(0, 0), *(found.span(name) for found in rule.finditer(self.signs))]
-        ends = [*(start for start, _ in spans[1:]), len(self.signs)]
-        for (start, first), last in zip(spans, ends, strict=True):
-            if first < last:
-                yield self._cut(start, first), self._cut(first, last)
-
     def _cut_groups(self, found: re.Match[str] | None) -> Mapping[str, "Run"]:
-        spans = {name: found.span(name) for name in found.groupdict()} if found else {}
-        return defaultdict(Run, {name: self._cut(*span) for name, span in spans.items()})
-
-    def _cut(self, start: int, end: int) -> "Run":
-        first = self.signs.count(" ", 0, max(0, start))
-        last = first + self.signs.count(" ", max(0, start), max(0, end))
-        return Run(self.terms[first:last], self.signs[max(0, start) : max(0, end)])
+        groups = defaultdict(Run)
+        for name in ("all", *found.groupdict()) if found else ():
+            start, end = found.span(0 if name == "all" else name)
+            first, size = self.signs.count(" ", 0, start), self.signs.count(" ", start, end)
+            groups[name] = Run(self.terms[first : first + size], self.signs[start:end])
+        return groups
 
 
 def _write_signs(term: Term) -> str:
