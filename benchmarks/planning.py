@@ -46,7 +46,7 @@ from toolkit.contract.errors import Detail
 from toolkit.contract.plans import Constraints
 from toolkit.engine.orchestration.model_calls import PREVIEW_LIMIT_USD
 from toolkit.planning.keywords.planner import make_plan
-from toolkit.planning.keywords.words import load_vocabulary, read_terms
+from toolkit.planning.keywords.words import choose_vocabulary, read_terms
 from toolkit.planning.llm_planner import FailedTry, ModelRequest, build_planner_input
 from toolkit.planning.model_reply import read_plan_reply
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
@@ -142,7 +142,7 @@ def make_graph(draft: PlanDraft) -> Graph:
 def find_numbers(brief: str) -> frozenset[float]:
     """Find the numbers that a brief has, in digits or in words."""
     digits = (float(number.replace(",", ".")) for number in _NUMBER.findall(fold(brief)))
-    terms = read_terms(brief, load_vocabulary(brief))
+    terms = read_terms(brief, choose_vocabulary(brief))
     return frozenset(digits) | {float(t["numbers"]) for t in terms if t["numbers"]}
 
 

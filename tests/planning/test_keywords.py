@@ -11,7 +11,7 @@ from tests.planning.sample_capabilities import Prompt, WrittenText, declare_capa
 from toolkit.capabilities import load_capabilities
 from toolkit.contract.plans import Constraints
 from toolkit.planning.keywords.planner import make_plan
-from toolkit.planning.keywords.words import CODES, _load_vocabulary as load_vocabulary
+from toolkit.planning.keywords.words import CODES, load_vocabulary
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
 from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.plugins import Capability, InputBinding

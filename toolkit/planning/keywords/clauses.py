@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from toolkit.planning.keywords.grammar import GRAMMARS, Run
-from toolkit.planning.keywords.words import Term, load_vocabulary, read_number, read_terms
+from toolkit.planning.keywords.words import Term, choose_vocabulary, read_number, read_terms
 from toolkit.planning.plan_validator import MAX_NODES
 
 _BY_ACT = {
@@ -59,7 +59,7 @@ class Reading:
 
     def __init__(self, text: str, keywords: Mapping[str, str] | None = None) -> None:
         self.text = text
-        self.language = load_vocabulary(text, keywords)
+        self.language = choose_vocabulary(text, keywords)
         self.terms = Run(read_terms(text, self.language))
         self.wishes: list[Wish] = []
         self.missing: list[str] = []

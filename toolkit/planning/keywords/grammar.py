@@ -57,7 +57,7 @@ _RULES = {
     # The parts of a clause.
     "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*+"
     "(?P<missing><missing !thing|unit|function>)",
-    "noted": "(?P<noted><!about|literal>*)",
+    "noted": "(?P<noted><about>*+<!about|literal>*)",
     "goes_on": "<!unknown|mark|about|literal|with|and>*<unknown>",
     "about": "<!about>*<about><article|function|about|mark !thing>*+"
     "(?P<topic>(?:<!mark>|<dash>)*<OWN>)",

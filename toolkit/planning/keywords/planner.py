@@ -52,11 +52,10 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
     reading = Reading(objective, graph.list_keywords())
-    unplaced = reading.unplaced
-    if not (unplaced or reading.missing or reading.wishes or reading.is_answerable):
-        unplaced = [(0, len(objective))]
-    if unplaced:
-        return _ask(objective, unplaced)
+    if reading.unplaced:
+        return _ask(objective, reading.unplaced)
+    if not (reading.missing or reading.wishes or reading.is_answerable):
+        return _ask(objective, [(0, len(objective))])
     missing = [name for name in reading.missing if graph.find_maker(name) is None]
     return _report_missing(missing) if missing else _PlanWriter(graph, reading).write()
 
@@ -91,8 +90,8 @@ class _PlanWriter:
     def __init__(self, graph: CapabilityIndex, reading: Reading) -> None:
         self._graph = graph
         self._reading = reading
-        wishes = reading.wishes
-        self._main = next((wish for wish in wishes if wish.topic), wishes[0] if wishes else None)
+        wishes = reading.wishes or [Wish("text", reading.terms)]
+        self._main = next((wish for wish in wishes if wish.topic), wishes[0])
         details = [reading.text[start:end].strip(_EDGES) for start, end in reading.details]
         self._details = ", ".join(words for words in details if not _SIZE.search(words))
         self._nodes: dict[str, PlanNode] = {}
@@ -125,10 +124,8 @@ class _PlanWriter:
         words = self._write_brief(wish)
         quotation = " ".join(text for text, _ in wish.literals)
         if kind == "image":
-            unwanted = ", ".join(self._reading.unwanted)
-            fields: JsonObject = {"negative_prompt": unwanted} if unwanted else {}
             copies = wish.count if wish.count <= MAX_COPIES else 1
-            return [self._add(kind, words, fields=fields) for _ in range(copies)]
+            return [self._add(kind, words, (), wish) for _ in range(copies)]
         needs_text = kind == "speech" or (kind == "card" and not self._graph.free_only)
         if needs_text and not (quotation or texts):
             self._add("text", words, facts)
@@ -139,41 +136,34 @@ class _PlanWriter:
             upstream = [*([] if quotation else texts[-1:]), *self._ids["clone"]]
             return [self._add(kind, quotation, upstream)]
         if kind == "card":
-            labels: JsonObject = {label: text for text, label in wish.literals if label}
-            title = labels.pop("title", "") or quotation or self._get_topic(wish)
-            words = f"{str(title)[:1].upper()}{str(title)[1:MAX_TITLE]}"
-            return [self._add(kind, words, [*texts[-1:], *self._ids["image"][-1:]], fields=labels)]
+            title = dict((label, text) for text, label in wish.literals).get("title")
+            title = title or quotation or self._get_topic(wish)
+            upstream = [*texts[-1:], *self._ids["image"][-1:]]
+            return [self._add(kind, title[:1].upper() + title[1:MAX_TITLE], upstream, wish)]
         if kind == "clone":
-            return [self._add(kind, wish.topic or "voice", wish=wish)]
+            return [self._add(kind, wish.topic or "voice", (), wish)]
         before = [] if wish.topic else list(self._nodes)[-1:]
         return [self._add(kind, quotation or words, before, wish)]
 
     def _write_brief(self, wish: Wish) -> str:
         """Write the prompt of a wish, in the person's own words and with the topic."""
+        words = self._get_words(wish)
         if len(self._reading.wishes) == 1:
             return self._reading.text.strip()
-        words = self._get_words(wish)
-        if not (wish.topic or wish.literals) and self._main not in (None, wish):
-            words = (
-                f"{words} {self._reading.language.grammar['for']}: {self._get_words(self._main)}"
-            )
+        if not (wish.topic or wish.literals or wish is self._main):
+            joint = self._reading.language.grammar["for"]
+            words = f"{words} {joint}: {self._get_words(self._main)}"
         has_details = self._details and wish.kind != "image" and self._details not in words
         return f"{words}, {self._details}" if has_details else words
 
-    def _get_words(self, wish: Wish | None) -> str:
-        return self._reading.cut(wish.clause).strip(_EDGES) if wish else ""
+    def _get_words(self, wish: Wish) -> str:
+        return self._reading.cut(wish.clause).strip(_EDGES)
 
-    def _get_topic(self, wish: Wish | None) -> str:
-        topics = (one.topic for one in (wish, self._main) if one and one.topic)
-        return next(topics, self._get_words(wish))
+    def _get_topic(self, wish: Wish) -> str:
+        return wish.topic or self._main.topic or self._get_words(wish)
 
     def _add(
-        self,
-        kind: str,
-        value: str,
-        upstream: Sequence[str] = (),
-        wish: Wish | None = None,
-        fields: JsonObject | None = None,
+        self, kind: str, value: str, upstream: Sequence[str] = (), wish: Wish | None = None
     ) -> str:
         """Add a node for a kind, and return its id; the id is empty if no capability makes it.
 
@@ -181,19 +171,20 @@ class _PlanWriter:
             kind: kind of the node.
             value: value of the field for the kind's role, unless an upstream node fills it.
             upstream: ids of nodes whose results it takes, if it can.
-            wish: the wish whose artifacts, topic and measures the node has.
-            fields: values of other fields.
+            wish: the wish whose labels, artifacts, topic and measures the node has.
         """
         maker = self._graph.find_maker(kind)
         if maker is None:
             self._missing.append(KINDS[kind].conventional_id if kind in KINDS else kind)
             return ""
-        model = maker.input_model.model_fields
-        values = {name: entry for name, entry in (fields or {}).items() if name in model}
-        values |= self._read_fields(maker)
-        supplied = [name for name, info in model.items() if is_caller_supplied(name, info)]
-        given = (t.text for t in (wish.clause.terms if wish else ()) if "artifact" in t.meanings)
-        values |= dict(zip(supplied, given, strict=False))
+        model, values = maker.input_model.model_fields, self._read_fields(maker)
+        if self._reading.unwanted and "negative_prompt" in model:
+            values["negative_prompt"] = ", ".join(self._reading.unwanted)
+        if wish is not None:
+            values |= {label: text for text, label in wish.literals if label in model}
+            given = (term.text for term in wish.clause.terms if "artifact" in term.meanings)
+            supplied = (name for name, info in model.items() if is_caller_supplied(name, info))
+            values |= dict(zip(supplied, given, strict=False))
         roles = (KINDS[kind].role, "title") if kind in KINDS else _PLUGIN_ROLES
         role = next((name for name in roles if find_role_field(maker, name)), "")
         name = find_role_field(maker, role)
@@ -261,7 +252,7 @@ class _PlanWriter:
         if faults := find_plan_faults(nodes, deliverables, rules):
             reason = f"{faults[0].path} would be wrong ({faults[0].message})"
             return _ask(self._reading.text, (), reason)
-        about = f" about {self._main.topic}" if self._main and self._main.topic else ""
+        about = f" about {self._main.topic}" if self._main.topic else ""
         return PlanDraft(
             nodes=nodes,
             missing=tuple(self._graph.find_missing(self._makers.values())),

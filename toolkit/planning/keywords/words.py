@@ -104,15 +104,13 @@ class Vocabulary:
     """The words of a language.
 
     Attributes:
-        words: the meanings of each word and phrase.
-        stems: the meanings of the beginnings of words with different endings.
+        words: the meanings of each word and phrase, and of beginnings such as `poem*`.
         grammar: further facts about the language, such as the order of words.
         beginnings: the beginnings of phrases.
     """
 
     code: str
     words: Mapping[str, Mapping[str, str]]
-    stems: Mapping[str, Mapping[str, str]]
     grammar: Mapping[str, str]
     beginnings: frozenset[str]
 
@@ -120,8 +118,8 @@ class Vocabulary:
         """Find the meanings of a word or a phrase; of a compound, those of its last part."""
         for form in self._list_forms(key):
             ends = range(len(form), max(1, form.rfind(" "), len(form) - MAX_TAIL - 1), -1)
-            stem = next((form[:end] for end in ends if form[:end] in self.stems), "")
-            meanings = {**self.stems.get(stem, {}), **self.words.get(form, {})}
+            stem = next((stem for end in ends if (stem := f"{form[:end]}*") in self.words), "")
+            meanings = {**self.words.get(stem, {}), **self.words.get(form, {})}
             if meanings and (form == key or "thing" in meanings or "prefixes" in self.grammar):
                 return meanings
         return {}
@@ -136,25 +134,23 @@ class Vocabulary:
 
 
 @functools.lru_cache(maxsize=len(CODES))
-def _load_vocabulary(code: str) -> Vocabulary:
+def load_vocabulary(code: str) -> Vocabulary:
+    """Load the words of a language."""
     source = resources.files(__package__) / "words" / f"{code}.toml"
     data = tomllib.loads(source.read_text(encoding="utf-8"))
     grammar = data.pop("grammar")
     words: dict[str, dict[str, str]] = {}
-    stems: dict[str, dict[str, str]] = {}
     for meaning, entries in data.items():
         for value, text in entries.items() if isinstance(entries, dict) else [("", entries)]:
             for raw in text.split(","):
                 entry, _, entry_value = raw.partition("=")
-                key = fold(" ".join(entry.split()))
-                table = stems if key.endswith("*") else words
-                meanings = table.setdefault(key.rstrip("*"), {})
+                meanings = words.setdefault(fold(" ".join(entry.split())), {})
                 meanings.setdefault(meaning, entry_value.strip() or value)
                 for implied in IMPLIED.get(meaning, ()):
                     meanings.setdefault(implied, "")
                 if meaning == "unit" and value in TEXT_UNITS:
                     meanings.setdefault("thing", "text")
-    return Vocabulary(code, words, stems, grammar, _list_beginnings(code, [*words, *stems]))
+    return Vocabulary(code, words, grammar, _list_beginnings(code, words))
 
 
 def _list_beginnings(code: str, phrases: Iterable[str]) -> frozenset[str]:
@@ -162,15 +158,14 @@ def _list_beginnings(code: str, phrases: Iterable[str]) -> frozenset[str]:
     return frozenset(phrase[:end] for phrase, end in ends)
 
 
-def load_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Vocabulary:
+def choose_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Vocabulary:
     """Load the words of the language of a text.
 
     Args:
         text: a text in one of the languages.
         keywords: further words, each an act and a thing, with the id of their capability.
     """
-    told = re.sub(_QUOTED, " ", text[:MAX_TELLING])
-    language = _load_vocabulary(guess_language(told, CODES))
+    language = load_vocabulary(guess_language(re.sub(_QUOTED, " ", text[:MAX_TELLING]), CODES))
     added = {fold(word): {"thing": name, "act": name} for word, name in (keywords or {}).items()}
     beginnings = language.beginnings | _list_beginnings(language.code, added)
     return replace(language, words={**language.words, **added}, beginnings=beginnings)
