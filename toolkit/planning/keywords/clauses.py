@@ -4,7 +4,6 @@ A clause is understood if it begins with a known act or thing, rules something o
 wishes. One clause that is not understood makes the planner ask about the whole objective.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -136,7 +135,7 @@ class Reading:
             self.details.append(clause.span)
         else:
             is_order = joint and clause.match(rules["order"])
-            return not is_order and self._describe(clause, rules["detail"])
+            return not is_order and bool(clause.match(rules["detail"])) and self._describe(clause)
         return True
 
     def _add_question(self, clause: Run, ask: str) -> bool:
@@ -155,9 +154,9 @@ class Reading:
             self.unwanted.append(self.cut(after))
         return True
 
-    def _describe(self, clause: Run, rule: re.Pattern[str] | None = None) -> bool:
-        """Add a clause that describes the wishes; return False if it may ask for more."""
-        if clause.has("each", "missing", "address") or not (rule is None or clause.match(rule)):
+    def _describe(self, clause: Run) -> bool:
+        """Add a clause that describes the wishes; return False if it asks for more."""
+        if clause.has("each", "missing", "address"):
             return False
         self.asks |= any(t["thing"] == "text" for t in clause.terms)
         self.details.append(clause.span)
@@ -176,16 +175,13 @@ class Reading:
 
     def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         act, after = parts["act"].first["act"], parts["after"]
-        found = after.match(self._rules["object"])
-        kind = _BY_ACT.get(act, act)  # a plugin names its act
-        if act == "write":
-            kind = next(iter(_list_kinds(found["thing"]) & {"speech", "research"}), kind)
+        before = after.match(self._rules["object"])["before"]
         if act == "write" and joint.has("mark") and self.wishes and self.wishes[-1].kind == "text":
             return self._describe(clause)
         is_given = clause.has("literal", "artifact") or bool(self._literals)
         if act == "rework" and not (is_given or self.kinds & {"text", "research"}):
             return False  # the text is absent: "Translate my contract"
-        return self._add(clause, kind, found["before"], after, act)
+        return self._add(clause, _BY_ACT.get(act, act), before, after, act)  # a plugin's own act
 
     def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         """Add a thing that is named, unless its words may mean something else."""
@@ -199,10 +195,6 @@ class Reading:
             return self._add(clause, kind, noun, after)
         if noun.has("own") and kind not in self.kinds and not clause.has("literal"):
             return False  # it exists already: "Put my rant on a wall"
-        if noun.has("definite") and not is_made:
-            return self._describe(clause, self._rules["detail"])
-        if kind == "text" and "speech" in _list_kinds(noun):
-            kind = "speech"
         if kind == "text" and after.match(self._rules["goes_on"]):
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)

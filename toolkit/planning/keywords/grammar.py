@@ -48,10 +48,10 @@ _RULES = {
     # What a clause asks for.
     "nothing": "<SMALL|function|make>*$",
     "denial": "(?P<after><!not>+)(?P<not><not>)<mark|polite>*$",
-    "opening": f"(?!<verbal !act><!mark|about|COUNT|literal|with|and>)(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)"
+    "opening": f"(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)"
     f"|(?:(?:<article|number>{_WEAK})++{_LEAD}(?!<thing>))?(?P<missing><missing>)"
     f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}<thing>*)(?P<thing><thing>))(?P<after>.*)$",
-    "object": "(?P<before><!thing|about|with|mark|literal|and>{0,8}<thing>*)(?P<thing><thing>)",
+    "object": "(?P<before><!thing|about|with|mark|literal|and>{0,8}<thing>*)<thing>",
     "order": _ORDER,
     "detail": f"{_KNOWN}|(?!{_ORDER})(?:<!make|act|thing>|<function|detail|about !make>)*+$)",
     # The parts of a clause.
@@ -75,7 +75,6 @@ _ORDERS: Mapping[str, Mapping[str, str]] = {
         "object": _RULES["object"].replace("<thing>*)", ")"),
         "mention": "(?P<mention><MEDIA>)",
     },
-    "dense": {"detail": f"{_KNOWN})"},
     "verb": {
         "clause": f"(?P<joint>(?:<mark|polite>*?<JOINT|with>{_SMALL})?)"
         f"(?P<clause>(?:(?!{_END})<>)*<>)",

@@ -92,8 +92,8 @@ class _PlanWriter:
         self._reading = reading
         wishes = reading.wishes or [Wish("text", reading.terms)]
         self._main = next((wish for wish in wishes if wish.topic), wishes[0])
-        details = [reading.text[start:end].strip(_EDGES) for start, end in reading.details]
-        self._details = ", ".join(words for words in details if not _SIZE.search(words))
+        details = (reading.text[start:end].strip(_EDGES) for start, end in reading.details)
+        self._details = ", ".join(details)
         self._nodes: dict[str, PlanNode] = {}
         self._makers: dict[str, Capability] = {}
         self._ids: dict[str, list[str]] = {"text": [], "research": [], "image": [], "clone": []}
