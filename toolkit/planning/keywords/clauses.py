@@ -187,7 +187,7 @@ class Reading:
         """Add a thing that is named, unless its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
         kind, is_made = thing.first["thing"], parts["before"].has("make")
-        is_bare = joint.has("mark") and not (noun or is_made)
+        is_bare = not is_made and (noun.has("definite") or (joint.has("mark") and not noun))
         is_label = "card" in self.kinds and thing.has("fields") and clause.has("literal")
         if is_label or (kind in self.kinds and (is_bare or thing.has("unit"))):
             return self._describe(clause)
