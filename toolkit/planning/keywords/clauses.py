@@ -68,8 +68,7 @@ class Reading:
         self.unwanted: list[str] = []
         self.asks = self.is_answerable = self.needs_facts = False
         self._literals: list[tuple[str, str]] = []
-        self._order = self.language.grammar.get("order", "last")
-        self._rules = GRAMMARS[self._order]
+        self._rules = GRAMMARS[self.language.grammar.get("order", "last")]
         self._read()
 
     @property
@@ -191,8 +190,6 @@ class Reading:
         is_label = "card" in self.kinds and thing.has("fields") and clause.has("literal")
         if is_label or (kind in self.kinds and (is_bare or thing.has("unit"))):
             return self._describe(clause)
-        if self._order == "verb":
-            return self._add(clause, kind, noun, after)
         if noun.has("own") and kind not in self.kinds and not clause.has("literal"):
             return False  # it exists already: "Put my rant on a wall"
         if kind == "text" and after.match(self._rules["goes_on"]):

@@ -22,7 +22,7 @@ _CLASSES = {
     "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about",
 }
 _SMALL = "<SMALL !act|thing>{0,24}+"
-_WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG|mark|unit|refer>)*+"
+_WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG|mark>)*+"
 _INNER = "(?:<comma|polite|only !act|thing>|<!STRONG|make|mark>){0,24}+"  # behind a joint
 _LEAD = "<unknown|act|detail !thing|missing|into|languages>{0,4}+"  # describes the noun behind it
 _ORDER = (  # an act that nobody knows: "have it framed"
@@ -71,8 +71,6 @@ _RULES = {
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {
-        "opening": _RULES["opening"].replace("<thing>*)", ")"),
-        "object": _RULES["object"].replace("<thing>*)", ")"),
         "mention": "(?P<mention><MEDIA>)",
     },
     "verb": {

@@ -4,7 +4,8 @@ Only sure measures count, because the review holds a result to each of them.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from toolkit.contract.plans import Expect
@@ -27,27 +28,20 @@ _FORMAT = compile_rule("(?:^|<onto|as|make|article|act|mark|detail>)(?P<format><
 
 def read_expect(run: Run) -> Expect | None:
     """Read the measures, the language and the format of a text; None if it has no sure measure."""
-    found: dict[str, list[Any]] = {}
-    for name, value in _find_measures(run):
-        found.setdefault(name, []).append(value)
-    sure = {
-        name: values[0] for name, values in found.items() if values.count(values[0]) == len(values)
-    }
-    return Expect(**sure) if sure else None
-
-
-def _find_measures(run: Run) -> Iterator[tuple[str, object]]:
+    found = defaultdict[str, list[Any]](list)
     for parts in run.find_all(_MEASURE):
         unit, lower = parts["unit"].first["unit"], read_number(parts["lower"].first)
         upper = read_number(parts["upper"].first) or lower
         if 0 < lower <= upper and not _is_part(parts, unit):
-            yield unit, _make_amount(unit, lower, upper, _find_bound(parts))
+            found[unit].append(_make_amount(unit, lower, upper, _find_bound(parts)))
     for parts in run.find_all(_LANGUAGE):
         language = parts["language"].first
         if parts["onto"] or parts["into"] or language.text.startswith(("بال", "لل")):
-            yield "language", language["languages"]
+            found["language"].append(language["languages"])
     for parts in run.find_all(_FORMAT):
-        yield "format", parts["format"].first["formats"]
+        found["format"].append(parts["format"].first["formats"])
+    sure = {name: values[0] for name, values in found.items() if values == values[:1] * len(values)}
+    return Expect(**sure) if sure else None
 
 
 def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:
@@ -55,12 +49,10 @@ def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:
         return [0, upper]
     if bound == "least":
         return [lower, None]
-    if upper > lower:
-        return [lower, upper]
-    if bound == "about" or unit in {"words", "characters"}:
+    if lower == upper and (bound == "about" or unit in {"words", "characters"}):
         margin = round(lower * TOLERANCE, 6)
         return [math.floor(lower - margin), math.ceil(lower + margin)]
-    return lower if unit == "items" else [lower, lower]
+    return lower if lower == upper and unit == "items" else [lower, upper]
 
 
 def _find_bound(parts: Mapping[str, Run]) -> str:
@@ -71,13 +63,14 @@ def _find_bound(parts: Mapping[str, Run]) -> str:
 
 
 def _is_part(parts: Mapping[str, Run], unit: str) -> bool:
-    """Return True if a measure belongs to a part: "with two examples", "two sentences each"."""
+    """Return True for an article, and for a measure of a part: "with two examples"."""
     near, count = parts["near"], parts["lower"].first
     last = Run(near.terms[-1:])
-    if count["numbers"] == "1" and not last.has("onto", "only") and count.text.lower() != "one":
-        return True  # an article
-    if near.has("each") or parts["behind"].has("each"):
-        return True
-    if last.has("not", "definite") and not last.has("bound"):
-        return True
-    return unit not in {"words", "characters"} and near.has("with")
+    is_article = count["numbers"] == "1" and "refer" not in count.meanings
+    return (
+        (is_article and not last.has("onto", "only"))
+        or (last.has("not", "definite") and not last.has("bound"))
+        or (near.has("with") and unit not in {"words", "characters"})
+        or near.has("each")
+        or parts["behind"].has("each")
+    )
