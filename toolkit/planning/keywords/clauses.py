@@ -49,7 +49,7 @@ class Reading:
         missing: the names of capabilities that nothing here has.
         banned: the kinds that it rules out.
         unplaced: the places of clauses that were not understood.
-        details: the places of clauses that describe the wishes.
+        details: the clauses that describe the wishes.
         unwanted: the words that a picture must not show.
         asks: whether a text answers a question, or is described.
         is_answerable: whether a question can be answered without facts.
@@ -64,7 +64,7 @@ class Reading:
         self.missing: list[str] = []
         self.banned: set[str] = set()
         self.unplaced: list[tuple[int, int]] = []
-        self.details: list[tuple[int, int]] = []
+        self.details: list[Run] = []
         self.unwanted: list[str] = []
         self.asks = self.is_answerable = self.needs_facts = False
         self._literals: list[tuple[str, str]] = []
@@ -131,7 +131,7 @@ class Reading:
         elif parts["thing"]:
             return self._add_thing(clause, parts, joint)
         elif parts["self"]:
-            self.details.append(clause.span)
+            self.details.append(clause)
         else:
             is_order = joint and clause.match(rules["order"])
             return not is_order and bool(clause.match(rules["detail"])) and self._describe(clause)
@@ -158,7 +158,7 @@ class Reading:
         if clause.has("each", "missing", "address"):
             return False
         self.asks |= any(t["thing"] == "text" for t in clause.terms)
-        self.details.append(clause.span)
+        self.details.append(clause)
         self._note_facts(clause)
         literals = self.wishes[-1].literals if self.wishes else self._literals
         literals += self._list_literals(clause)

@@ -5,8 +5,9 @@ words that it does not know, and it never runs a guess.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain, count
+from itertools import chain
 from typing import Final
 
 from toolkit.contract.base import JsonObject
@@ -52,36 +53,26 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
         view.capabilities, view.connected, view.providers, constraints.max_cost_usd == 0
     )
     reading = Reading(objective, graph.list_keywords())
-    if reading.unplaced:
-        return _ask(objective, reading.unplaced)
-    if not (reading.missing or reading.wishes or reading.is_answerable):
-        return _ask(objective, [(0, len(objective))])
-    missing = [name for name in reading.missing if graph.find_maker(name) is None]
-    return _report_missing(missing) if missing else _PlanWriter(graph, reading).write()
+    if not (reading.unplaced or reading.missing or reading.wishes or reading.is_answerable):
+        reading.unplaced.append((0, len(objective)))
+    return _ask(reading) if reading.unplaced else _PlanWriter(graph, reading).write()
 
 
-def _report_missing(names: Sequence[str]) -> PlanDraft:
-    missing = tuple(Missing(capability=name) for name in dict.fromkeys(names))
-    rationale = " ".join(f"Nothing here makes `{name.capability}`." for name in missing)
-    return PlanDraft([], missing=missing, rationale=rationale)
-
-
-def _ask(objective: str, unplaced: Sequence[tuple[int, int]], reason: str = "") -> PlanDraft:
-    """Ask about the parts of an objective that are not understood; the first is quoted."""
-    words = _WORD.findall(objective)
-    unknown = [word for span in unplaced for word in _WORD.findall(objective, *span)]
-    reading = PlanReading(
-        understood=round(max(0, 1 - len(unknown) / max(1, len(words))), 3),
-        words=list(dict.fromkeys(unknown))[:100],
+def _ask(reading: Reading, fault: str = "") -> PlanDraft:
+    """Ask about a fault, or about the words that are not understood."""
+    places, words = reading.unplaced, _WORD.findall(reading.text)
+    unknown = [word for place in places for word in _WORD.findall(reading.text, *place)]
+    start, end = min(places, default=(0, 0))
+    fault = fault or f"“{reading.text[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood"
+    return PlanDraft(
+        nodes=[],
+        question=f"Planned by keywords, and {fault}. Connect a text provider to have it planned by"
+        " a language model, or say it in other words.",
+        reading=PlanReading(
+            understood=round(max(0, 1 - len(unknown) / max(1, len(words))), 3),
+            words=list(dict.fromkeys(unknown))[:100],
+        ),
     )
-    if unplaced:
-        start, end = min(unplaced)
-        reason = f"“{objective[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood"
-    question = (
-        f"Planned by keywords, and {reason}. Connect a text provider to have it planned by a"
-        " language model, or say it in other words."
-    )
-    return PlanDraft([], question=question, reading=reading)
 
 
 class _PlanWriter:
@@ -92,15 +83,41 @@ class _PlanWriter:
         self._reading = reading
         wishes = reading.wishes or [Wish("text", reading.terms)]
         self._main = next((wish for wish in wishes if wish.topic), wishes[0])
-        details = (reading.text[start:end].strip(_EDGES) for start, end in reading.details)
-        self._details = ", ".join(details)
+        self._details = ", ".join(reading.cut(clause).strip(_EDGES) for clause in reading.details)
         self._nodes: dict[str, PlanNode] = {}
         self._makers: dict[str, Capability] = {}
-        self._ids: dict[str, list[str]] = {"text": [], "research": [], "image": [], "clone": []}
-        self._missing: list[str] = []
+        self._ids = defaultdict[str, list[str]](list)  # by kind, in the order of their making
+        self._missing = [name for name in reading.missing if graph.find_maker(name) is None]
 
     def write(self) -> PlanDraft:
-        """Write the plan, or ask about what would be wrong."""
+        """Write the plan, or tell what is missing or would be wrong."""
+        deliverables = [] if self._missing else self._add_nodes()
+        if self._missing:
+            missing = tuple(Missing(capability=name) for name in dict.fromkeys(self._missing))
+            rationale = " ".join(f"Nothing here makes `{name.capability}`." for name in missing)
+            return PlanDraft([], missing=missing, rationale=rationale)
+        given = {str(value) for node in self._nodes.values() for value in node.input.values()}
+        artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
+        lost = [(term.start, term.end) for term in artifacts if term.text not in given]
+        if lost:
+            self._reading.unplaced += lost
+            return _ask(self._reading)
+        nodes = [self._mark_optional(node, deliverables) for node in self._nodes.values()]
+        used = {up for node in nodes for up in node.depends_on}
+        nodes.sort(key=lambda node: node.id not in used and node.id in deliverables[:1])
+        rules = PlanRules({maker.id: maker for maker in self._makers.values()})
+        if faults := find_plan_faults(nodes, deliverables, rules):
+            return _ask(self._reading, f"{faults[0].path} would be wrong ({faults[0].message})")
+        about = f" about {self._main.topic}" if self._main.topic else ""
+        return PlanDraft(
+            nodes=nodes,
+            missing=tuple(self._graph.find_missing(self._makers.values())),
+            rationale=f"Delivers {', '.join(deliverables)}{about}.",
+            deliverables=tuple(deliverables),
+        )
+
+    def _add_nodes(self) -> list[str]:
+        """Add the nodes of all wishes, and return the ids of the deliverables."""
         reading, kinds, deliverables = self._reading, self._reading.kinds, list[str]()
         objective = reading.text.strip()
         if (reading.needs_facts or "research" in kinds) and "research" not in reading.banned:
@@ -116,7 +133,7 @@ class _PlanWriter:
         ordered = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
         made = {id(wish): self._add_wish(wish) for wish in ordered if wish.kind != "research"}
         deliverables += chain(*(made.get(id(wish), ()) for wish in reading.wishes))
-        return self._finish(list(dict.fromkeys(filter(None, deliverables))))
+        return list(dict.fromkeys(filter(None, deliverables)))
 
     def _add_wish(self, wish: Wish) -> list[str]:
         """Add the nodes of a wish, and return the ids of its deliverables."""
@@ -136,8 +153,8 @@ class _PlanWriter:
             upstream = [*([] if quotation else texts[-1:]), *self._ids["clone"]]
             return [self._add(kind, quotation, upstream)]
         if kind == "card":
-            title = dict((label, text) for text, label in wish.literals).get("title")
-            title = title or quotation or self._get_topic(wish)
+            titles = (text for text, label in wish.literals if label == "title")
+            title = next(titles, quotation or self._get_topic(wish))
             upstream = [*texts[-1:], *self._ids["image"][-1:]]
             return [self._add(kind, title[:1].upper() + title[1:MAX_TITLE], upstream, wish)]
         if kind == "clone":
@@ -193,8 +210,8 @@ class _PlanWriter:
         if name and value and not any(self._fills(up, maker, name) for up in inputs):
             values[name] = wish.topic if wish and role == "topic" and wish.topic else value
         base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
-        names = chain([base], (f"{base}-{n}" for n in count(2)))
-        node_id = next(name for name in names if name not in self._nodes)
+        taken = [node_id for node_id in self._nodes if node_id.startswith(base)]
+        node_id = f"{base}-{len(taken) + 1}" if taken else base
         texts = [other for other in self._reading.wishes if other.kind == "text"]
         measured = wish.clause if wish and len(texts) > 1 else self._reading.terms
         self._nodes[node_id] = PlanNode(
@@ -204,7 +221,7 @@ class _PlanWriter:
         )  # fmt: skip
         self._makers[node_id] = maker
         produced = "text" if maker.produces.startswith("text/") else kind
-        self._ids.setdefault(produced, []).append(node_id)
+        self._ids[produced].append(node_id)
         return node_id
 
     def _fills(self, up: str, maker: Capability, name: str) -> bool:
@@ -232,33 +249,6 @@ class _PlanWriter:
         if "language" in schema and self._reading.language.code != "en":
             values["language"] = self._reading.language.code
         return values
-
-    def _finish(self, deliverables: list[str]) -> PlanDraft:
-        """Order the nodes, the first deliverable last, and validate the plan."""
-        if self._missing:
-            return _report_missing(self._missing)
-        given = {str(value) for node in self._nodes.values() for value in node.input.values()}
-        artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
-        lost = [(term.start, term.end) for term in artifacts if term.text not in given]
-        if lost:
-            return _ask(self._reading.text, lost)
-        ordered: dict[str, PlanNode] = {}
-        for node_id in [*reversed(deliverables), *self._nodes]:
-            for up in (*self._nodes[node_id].depends_on, node_id):
-                for source in (*self._nodes[up].depends_on, up):
-                    ordered.setdefault(source, self._nodes[source])
-        nodes = [self._mark_optional(node, deliverables) for node in ordered.values()]
-        rules = PlanRules({maker.id: maker for maker in self._makers.values()})
-        if faults := find_plan_faults(nodes, deliverables, rules):
-            reason = f"{faults[0].path} would be wrong ({faults[0].message})"
-            return _ask(self._reading.text, (), reason)
-        about = f" about {self._main.topic}" if self._main.topic else ""
-        return PlanDraft(
-            nodes=nodes,
-            missing=tuple(self._graph.find_missing(self._makers.values())),
-            rationale=f"Delivers {', '.join(deliverables)}{about}.",
-            deliverables=tuple(deliverables),
-        )
 
     def _mark_optional(self, node: PlanNode, deliverables: Sequence[str]) -> PlanNode:
         """Mark facts as optional that texts could do without."""
