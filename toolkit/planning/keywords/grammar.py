@@ -19,31 +19,31 @@ _CLASSES = {
     "COUNT": "number|numbers",
     "OWN": "unknown|literal|thing|number",  # the end of a topic
     "MEDIA": "thing:image|thing:speech|thing:card|thing:clone|act:draw|act:speak",
-    "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address|about",
+    "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address"
+    "|about",
 }
 _SMALL = "<SMALL !act|thing>{0,24}+"
-_WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG|mark>)*+"
-_INNER = "(?:<comma|polite|only !act|thing>|<!STRONG|make|mark>){0,24}+"  # behind a joint
+_WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG>){0,24}+"
 _LEAD = "<unknown|act|detail !thing|missing|into|languages>{0,4}+"  # describes the noun behind it
-_ORDER = (  # an act that nobody knows: "have it framed"
-    "<polite|and|then>*+(?:<!article|thing|mark|number|about|polite|and|then><refer|definite>"
-    "|<unknown><polite|and|then>*+<article>)"
+_NAMED = f"(?:<make|article|number>{_WEAK}){{0,4}}+{_LEAD}"
+_ORDER = "<unknown|make><refer|definite|article>"  # an act that nobody knows: "have it framed"
+_KNOWN = "<>*?<detail|unit|only|not|literal|number>"
+_JOINT = (  # a further act or thing begins behind it
+    f"(?:<JOINT>{_SMALL}(?!<with>)(?={_WEAK}(?:<act|self>|<thing !unit>|<make|article>{_NAMED}"
+    f"<thing !unit>|{_NAMED}<missing|not !thing>))|<and|then>{_SMALL}(?={_ORDER})"
+    f"|(?:<JOINT>{_SMALL})?<with>(?={_WEAK}{_NAMED}<thing|missing !thing:text|thing:research>))"
 )
-_NAMED = f"(?:<make|article>{_INNER}){{0,4}}+{_LEAD}"
-_JOINT = (  # of clauses, as a further act or thing begins behind it
-    f"(?:<JOINT>{_SMALL}(?!<with>)(?={_INNER}(?:<act|self>|<thing !unit>|{_NAMED}<missing|not !thing>"
-    f"|<make|article>{_NAMED}<thing !unit>))|<and|then>{_SMALL}(?={_ORDER})"
-    f"|(?:<JOINT>{_SMALL})?<with>(?={_INNER}{_NAMED}<thing|missing !thing:text|thing:research>))"
+_END = (  # of a clause, where verbs stand at the end
+    "<act|make|thing|not|missing><mark|polite>*?<JOINT|with>"
+    f"{_SMALL}(?=<>{{0,24}}?<thing|act|missing|not>)"
 )
-_END = f"<act|make|thing|not|missing><mark|polite>*?<JOINT|with>{_SMALL}(?=<>{{0,24}}?<thing|act|missing|not>)"
-_KNOWN = "(?:<>*?<detail|unit|only|not|literal|number>"
 _RULES = {
     # The clauses of an objective.
     "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
     "<act|about|refer|function|thing !colon>)<colon>(?P<given><!COUNT><!literal>*)$",
     "sentence": "(?P<sentence><!stop|question|fields:negative_prompt>*<stop|question>*)"
     "(?:<fields:negative_prompt>(?P<unwanted><!stop|question>*)<stop|question>*)?",
-    "question": "<SMALL !ask>*(?P<ask><ask>)<!question>*<question>",
+    "question": "<SMALL>*(?P<ask><ask>)<>*<question>",
     "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
     # What a clause asks for.
     "nothing": "<SMALL|function|make>*$",
@@ -53,34 +53,29 @@ _RULES = {
     f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}<thing>*)(?P<thing><thing>))(?P<after>.*)$",
     "object": "(?P<before><!thing|about|with|mark|literal|and>{0,8}<thing>*)<thing>",
     "order": _ORDER,
-    "detail": f"{_KNOWN}|(?!{_ORDER})(?:<!make|act|thing>|<function|detail|about !make>)*+$)",
+    "detail": f"{_KNOWN}|(?!{_ORDER})<!make|act|thing>*+$",
     # The parts of a clause.
-    "absent": "(?:<!about|literal|missing>|<thing|unit|function !about|literal>)*+"
-    "(?P<missing><missing !thing|unit|function>)",
+    "absent": "<!about|literal|missing>*+(?P<missing><missing>)",
     "noted": "(?P<noted><about>*+<!about|literal>*)",
     "goes_on": "<!unknown|mark|about|literal|with|and>*<unknown>",
-    "about": "<!about>*<about><article|function|about|mark !thing>*+"
-    "(?P<topic>(?:<!mark>|<dash>)*<OWN>)",
+    "about": "<!about>*<about><article|function|about !thing>*+(?P<topic>(?:<!mark>|<dash>)*<OWN>)",
     "unknown": "<!unknown>*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*<OWN>)?)",
     "lists": "(?:<!comma>*<comma>){2}",
     "labelled": "(?:(?P<label><fields !literal>)<!literal|fields>*+)?(?P<literal><literal>)",
     "mention": "<about !onto>(?:<!onto|SMALL>|<SMALL>(?!<MEDIA>))*+|(?P<mention><MEDIA>)",
 }
-# The rules that differ where a noun stands before the words that describe it, where no spaces part
-# words, and where a verb stands at the end of its clause.
+# The rules that differ where a noun stands before the words that describe it, and where a verb
+# stands at the end of its clause.
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
-    "first": {
-        "mention": "(?P<mention><MEDIA>)",
-    },
+    "first": {"mention": "(?P<mention><MEDIA>)"},
     "verb": {
         "clause": f"(?P<joint>(?:<mark|polite>*?<JOINT|with>{_SMALL})?)"
         f"(?P<clause>(?:(?!{_END})<>)*<>)",
         "opening": "(?P<before><!self|act|missing|not|thing>*)(?:(?P<self><self>)"
         "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)|(?P<noun><thing>*)"
         "(?P<thing><thing>))(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$",
-        "denial": "(?!)",
-        "detail": f"{_KNOWN})",
+        "detail": _KNOWN,
     },
 }
 _SIGNS: dict[str, str] = {}
@@ -147,8 +142,8 @@ class Run:
         return map(self._cut_groups, rule.finditer(self.signs))
 
     def _cut_groups(self, found: re.Match[str] | None) -> Mapping[str, "Run"]:
-        groups = defaultdict(Run)
-        for name in ("all", *found.groupdict()) if found else ():
+        groups = defaultdict[str, Run](Run)
+        for name in ("all", *found.groupdict()) if found is not None else ():
             start, end = found.span(0 if name == "all" else name)
             first, size = self.signs.count(" ", 0, start), self.signs.count(" ", start, end)
             groups[name] = Run(self.terms[first : first + size], self.signs[start:end])
