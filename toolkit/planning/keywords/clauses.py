@@ -106,8 +106,6 @@ class Reading:
     def _split(self, terms: Run) -> Iterator[tuple[Run, Run]]:
         """Split sentences where a further act or thing begins; yield each joint and clause."""
         for parts in terms.find_all(self._rules["sentence"]):
-            if parts["unwanted"]:
-                self.unwanted.append(self.cut(parts["unwanted"]).strip(" :"))
             if parts["sentence"].match(self._rules["question"]):
                 yield Run(), parts["sentence"]
                 continue
@@ -211,13 +209,11 @@ class Reading:
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]
+        is_clear = not alike or kind == "research" or act == "rework"
         if kind == "image":
-            is_clear = not alike or bool(topic and alike[0].topic)
-        else:
-            is_clear = not alike or kind not in {"text", "card", "speech"}
-            is_clear |= act == "rework" and clause.has("refer", "definite")
-            lists = kind in {"speech", "card"} or bool(after.match(rules["lists"]))
-            is_clear &= not (lists and count > 1) and (kind != "speech" or len(literals) < 2)
+            is_clear |= bool(topic) and all(wish.topic for wish in alike)
+        elif kind in {"card", "speech"}:
+            is_clear &= count == 1
         self._literals = []
         if act != "research":
             self._note_facts(after)

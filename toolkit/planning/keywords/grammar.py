@@ -33,16 +33,11 @@ _JOINT = (  # a further act or thing begins behind it
     f"<thing !unit>|{_NAMED}<missing|not !thing>))|<and|then>{_SMALL}(?={_ORDER})"
     f"|(?:<JOINT>{_SMALL})?<with>(?={_WEAK}{_NAMED}<thing|missing !thing:text|thing:research>))"
 )
-_END = (  # of a clause, where verbs stand at the end
-    "<act|make|thing|not|missing><mark|polite>*?<JOINT|with>"
-    f"{_SMALL}(?=<>{{0,24}}?<thing|act|missing|not>)"
-)
 _RULES = {
     # The clauses of an objective.
     "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
     "<act|about|refer|function|thing !colon>)<colon>(?P<given><!COUNT><!literal>*)$",
-    "sentence": "(?P<sentence><!stop|question|fields:negative_prompt>*<stop|question>*)"
-    "(?:<fields:negative_prompt>(?P<unwanted><!stop|question>*)<stop|question>*)?",
+    "sentence": "(?P<sentence><!stop|question>*<stop|question>*)",
     "question": "<SMALL>*(?P<ask><ask>)<>*<question>",
     "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
     # What a clause asks for.
@@ -60,7 +55,6 @@ _RULES = {
     "goes_on": "<!unknown|mark|about|literal|with|and>*<unknown>",
     "about": "<!about>*<about><article|function|about !thing>*+(?P<topic>(?:<!mark>|<dash>)*<OWN>)",
     "unknown": "<!unknown>*(?P<topic><unknown>(?:(?:<!mark>|<dash>)*<OWN>)?)",
-    "lists": "(?:<!comma>*<comma>){2}",
     "labelled": "(?:(?P<label><fields !literal>)<!literal|fields>*+)?(?P<literal><literal>)",
     "mention": "<about !onto>(?:<!onto|SMALL>|<SMALL>(?!<MEDIA>))*+|(?P<mention><MEDIA>)",
 }
@@ -69,14 +63,7 @@ _RULES = {
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {"mention": "(?P<mention><MEDIA>)"},
-    "verb": {
-        "clause": f"(?P<joint>(?:<mark|polite>*?<JOINT|with>{_SMALL})?)"
-        f"(?P<clause>(?:(?!{_END})<>)*<>)",
-        "opening": "(?P<before><!self|act|missing|not|thing>*)(?:(?P<self><self>)"
-        "|(?P<act><act>)|(?P<missing><missing !thing>)|(?P<not><not>)|(?P<noun><thing>*)"
-        "(?P<thing><thing>))(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$",
-        "detail": _KNOWN,
-    },
+    "verb": {"opening": _RULES["opening"].replace(_WEAK, "<!self|act|missing|not|thing>*+")},
 }
 _SIGNS: dict[str, str] = {}
 

@@ -256,20 +256,3 @@ class _PlanWriter:
         is_spared = node.id in self._ids["research"] and bool(users)
         is_spared &= all(find_role_field(self._makers[user.id], "objective") for user in users)
         return node.model_copy(update={"optional": is_spared and node.id not in deliverables})
-
-
-def read_kinds(objective: str) -> frozenset[str]:
-    """Read the kinds of things that an objective names, and cannot be a text.
-
-    Returns:
-        kinds such as `image`; none where a clause is not understood, or a text is named as well:
-        "a caption for a picture" is no picture.
-
-    >>> sorted(read_kinds("a picture of a flea market")), sorted(read_kinds("Frobnicate the gate."))
-    (['image'], [])
-    """
-    reading = Reading(objective)
-    named = {term["thing"] for term in reading.terms.terms}
-    if reading.unplaced or reading.missing or reading.banned or "text" in named:
-        return frozenset()
-    return frozenset(named & reading.kinds)

@@ -38,13 +38,18 @@ def check_media(
 ) -> Iterator[ReviewIssue]:
     """Check that the deliverables have the media that the objective names, even if no plan asks.
 
-    Keywords find these media, and only if every clause of the objective is understood.
+    Keywords find these media, and only if every clause of the objective is understood, and no text
+    is named: "a caption for a picture" is no picture.
     """
-    from toolkit.planning.keywords.planner import read_kinds
+    from toolkit.planning.keywords.clauses import Reading
 
+    reading = Reading(objective)
+    named = {term["thing"] for term in reading.terms.terms}
+    if reading.unplaced or reading.missing or reading.banned or "text" in named:
+        return
     delivered = [item for item in evidence if item.node.id in deliverables]
     media = {item.capability.produces.partition("/")[0] for item in delivered}
-    requested = dict.fromkeys(_MEDIA[kind] for kind in read_kinds(objective) if kind in _MEDIA)
+    requested = sorted({_MEDIA[kind] for kind in named & reading.kinds if kind in _MEDIA})
     for medium in requested:
         if delivered and medium not in media:
             message = f"The objective asks for a {_NAMES[medium]}, and none is delivered."
