@@ -209,11 +209,13 @@ class Reading:
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]
-        is_clear = not alike or kind == "research" or act == "rework"
+        is_clear = (
+            not alike or kind == "research" or (act == "rework" and clause.has("refer", "definite"))
+        )
         if kind == "image":
             is_clear |= bool(topic) and all(wish.topic for wish in alike)
         elif kind in {"card", "speech"}:
-            is_clear &= count == 1
+            is_clear &= count == 1 and (kind == "card" or len(literals) < 2)
         self._literals = []
         if act != "research":
             self._note_facts(after)

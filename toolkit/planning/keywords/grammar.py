@@ -63,7 +63,11 @@ _RULES = {
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {"mention": "(?P<mention><MEDIA>)"},
-    "verb": {"opening": _RULES["opening"].replace(_WEAK, "<!self|act|missing|not|thing>*+")},
+    "verb": {
+        "opening": _RULES["opening"]
+        .replace(_WEAK, "<!self|act|missing|not|thing>*+")
+        .replace("(?P<after>.*)$", "(?P<after>(?:<>*<!unknown|mark|polite>)?<mark|polite>*)$"),
+    },
 }
 _SIGNS: dict[str, str] = {}
 
