@@ -15,7 +15,6 @@ _BY_ACT = {
     "write": "text", "rework": "text", "draw": "image", "speak": "speech", "research": "research",
     "lay_out": "card", "clone": "clone",
 }  # fmt: skip
-_IMAGE_FIELDS = frozenset({"seed", "steps", "negative_prompt"})
 
 
 @dataclass
@@ -88,12 +87,9 @@ class Reading:
             given = Term(self.text[start:end], start, end, {"literal": ""})
             terms = Run([*parts["before"].terms, given])
         for joint, clause in self._split(terms):
-            if len(self.wishes) > MAX_NODES:  # so many are planned by nobody
-                self.unplaced.append((clause.span[0], len(self.text)))
-                return
             if not self._place(clause, joint):
                 self.unplaced.append(clause.span)
-        if not self.wishes and any(t["fields"] in _IMAGE_FIELDS for t in terms.terms):
+        if not self.wishes and any(t["fields"] in {"seed", "steps"} for t in terms.terms):
             self.wishes.append(Wish("image", terms, topic=self.text))
         if "image" in self.kinds:  # a card with a picture may have other words than a quotation
             cards = (wish for wish in self.wishes if wish.kind == "card")
@@ -118,16 +114,21 @@ class Reading:
         if clause.match(rules["nothing"]):
             return True
         if parts := clause.match(rules["question"]):
-            return self._add_question(clause, parts["ask"].first["ask"])
+            is_given = clause.has("literal") or bool(self._literals)
+            self.is_answerable |= is_given or parts["ask"].first["ask"] == "open"
+            self.asks = True
+            self._note_facts(clause)
+            is_researched = any(term["act"] == "research" for term in self.terms.terms)
+            return is_researched or not clause.has("missing")
         parts = clause.match(rules["denial"]) or clause.match(rules["opening"])
-        if parts["not"]:
-            return self._rule_out(parts["after"])
-        if parts["missing"]:
-            self.missing.append(parts["missing"].first["missing"])
-        elif parts["act"]:
+        if parts["act"]:
             return self._add_act(clause, parts, joint)
-        elif parts["thing"]:
+        if parts["thing"]:
             return self._add_thing(clause, parts, joint)
+        if parts["not"]:
+            self._rule_out(parts["after"])
+        elif parts["missing"]:
+            self.missing.append(parts["missing"].first["missing"])
         elif parts["self"]:
             self.details.append(clause)
         else:
@@ -135,21 +136,12 @@ class Reading:
             return not is_order and bool(clause.match(rules["detail"])) and self._describe(clause)
         return True
 
-    def _add_question(self, clause: Run, ask: str) -> bool:
-        if clause.has("missing") and not any(t["act"] == "research" for t in self.terms.terms):
-            return False
-        self.asks = True
-        self._note_facts(clause)
-        self.is_answerable |= clause.has("literal") or bool(self._literals) or ask == "open"
-        return True
-
-    def _rule_out(self, after: Run) -> bool:
+    def _rule_out(self, after: Run) -> None:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
         banned = _list_kinds(after.match(self._rules["noted"])["noted"])
         self.banned |= banned
         if not banned and after.match(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
-        return True
 
     def _describe(self, clause: Run) -> bool:
         """Add a clause that describes the wishes; return False if it asks for more."""
@@ -209,20 +201,20 @@ class Reading:
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]
-        is_clear = (
-            not alike or kind == "research" or (act == "rework" and clause.has("refer", "definite"))
-        )
+        is_clear = not alike or kind == "research"
         if kind == "image":
             is_clear |= bool(topic) and all(wish.topic for wish in alike)
+        elif kind == "text":
+            is_clear |= act == "rework" and clause.has("refer", "definite")
         elif kind in {"card", "speech"}:
             is_clear &= count == 1 and (kind == "card" or len(literals) < 2)
         self._literals = []
         if act != "research":
             self._note_facts(after)
-        elif count > 1 or clause.has("question"):
-            self.asks = True
+        else:
+            self.asks |= count > 1 or clause.has("question")
         self.wishes.append(Wish(kind, clause, act, topic, count, literals))
-        return is_clear and not clause.has("each")
+        return is_clear and not clause.has("each") and len(self.wishes) <= MAX_NODES
 
 
 def _list_kinds(run: Run) -> set[str]:

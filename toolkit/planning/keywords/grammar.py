@@ -80,13 +80,14 @@ def compile_rule(rule: str) -> re.Pattern[str]:
 def _write_group(group: re.Match[str]) -> str:
     """Write the expression for a term that has one of some signs, and none of others."""
     names = re.sub("[A-Z]+", lambda name: _CLASSES[name[0]], group[1])
-    wanted, _, unwanted = (part.strip() for part in names.partition("!"))
     signs, others = (
-        "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in part.split("|"))
-        for part in (wanted, unwanted)
+        "".join(
+            _SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in re.findall("[^|]+", part)
+        )
+        for part in re.split(" ?!|$", names)[:2]
     )
-    rest = f"[^ {others}]*" if unwanted else "[^ ]*"
-    return f"(?:{rest}[{signs}]{rest} )" if wanted else f"(?:{rest} )"
+    rest = f"[^ {others}]*"
+    return f"(?:{rest}[{signs}]{rest} )" if signs else f"(?:{rest} )"
 
 
 GRAMMARS = {
@@ -126,15 +127,16 @@ class Run:
 
     def match(self, rule: re.Pattern[str]) -> Mapping[str, "Run"]:
         """Match a rule at the start; return a run for each group, or nothing."""
-        return self._cut_groups(rule.match(self.signs))
+        found = rule.match(self.signs)
+        return self._cut_groups(found) if found else defaultdict(Run)
 
     def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Run"]]:
         """Find the runs of the groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
-    def _cut_groups(self, found: re.Match[str] | None) -> Mapping[str, "Run"]:
+    def _cut_groups(self, found: re.Match[str]) -> Mapping[str, "Run"]:
         groups = defaultdict[str, Run](Run)
-        for name in ("all", *found.groupdict()) if found is not None else ():
+        for name in ("all", *found.groupdict()):
             start, end = found.span(0 if name == "all" else name)
             first, size = self.signs.count(" ", 0, start), self.signs.count(" ", start, end)
             groups[name] = Run(self.terms[first : first + size], self.signs[start:end])
