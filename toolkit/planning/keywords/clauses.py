@@ -91,10 +91,9 @@ class Reading:
                 self.unplaced.append(clause.span)
         if not self.wishes and any(t["fields"] in {"seed", "steps"} for t in terms.terms):
             self.wishes.append(Wish("image", terms, topic=self.text))
-        if "image" in self.kinds:  # a card with a picture may have other words than a quotation
-            cards = (wish for wish in self.wishes if wish.kind == "card")
-            quoted = (card for card in cards if any(not label for _, label in card.literals))
-            self.unplaced += [card.clause.span for card in quoted]
+        for wish in self.wishes if "image" in self.kinds else ():
+            if wish.kind == "card" and any(not label for _, label in wish.literals):
+                self.unplaced.append(wish.clause.span)  # it may have other words than a quotation
         known = self.kinds | self.banned | ({"speech"} if "clone" in self.kinds else set())
         mentions = (parts["mention"] for parts in terms.find_all(self._rules["mention"]))
         self.unplaced += [run.span for run in mentions if _list_kinds(run) - known]
@@ -192,12 +191,9 @@ class Reading:
         if absent or clause.has("address"):
             self.missing.append(absent.first["missing"] or "web.read")
             return True
-        topics = (
-            after.match(rules["about"]),
-            before.match(rules["unknown"]),
-            after.match(rules["unknown"]),
-        )
-        topic = next((self.cut(parts["topic"]) for parts in topics if parts["topic"]), "")
+        places = ((after, "about"), (before, "unknown"), (after, "unknown"))
+        topics = (run.match(rules[rule])["topic"] for run, rule in places)
+        topic = self.cut(next(filter(None, topics), Run()))
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]

@@ -74,20 +74,18 @@ _SIGNS: dict[str, str] = {}
 
 def compile_rule(rule: str) -> re.Pattern[str]:
     """Compile a rule."""
-    return re.compile(re.sub("(?<!P)<([^<>]*)>", _write_group, rule))
+    rule = re.sub("|".join(_CLASSES), lambda name: _CLASSES[name[0]], rule)
+    return re.compile(re.sub("(?<!P)<([^<>! ]*) ?!?([^<>]*)>", _write_group, rule))
 
 
 def _write_group(group: re.Match[str]) -> str:
     """Write the expression for a term that has one of some signs, and none of others."""
-    names = re.sub("[A-Z]+", lambda name: _CLASSES[name[0]], group[1])
     signs, others = (
-        "".join(
-            _SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in re.findall("[^|]+", part)
-        )
-        for part in re.split(" ?!|$", names)[:2]
+        "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in names.split("|"))
+        for names in group.groups()
     )
     rest = f"[^ {others}]*"
-    return f"(?:{rest}[{signs}]{rest} )" if signs else f"(?:{rest} )"
+    return f"(?:{rest}[{signs}]{rest} )" if group[1] else f"(?:{rest} )"
 
 
 GRAMMARS = {

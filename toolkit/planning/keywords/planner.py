@@ -32,7 +32,6 @@ _PLUGIN_ROLES: Final = ("text", "topic", "objective", "prompt", "title")
 _SIZE = re.compile(
     r"(?<!\d)(\d{3,4})\s*(?:px|pixels?)?\s*(?:x|×|by|mal|par|por|per)\s*(\d{3,4})(?!\d)"
 )
-_WORD = re.compile(r"\w+")
 _EDGES = " \t\n,;:.!?、，。；：،؛-–—"
 
 
@@ -60,9 +59,10 @@ def make_plan(objective: str, constraints: Constraints, view: PlannerView) -> Pl
 
 def _ask(reading: Reading, fault: str = "") -> PlanDraft:
     """Ask about a fault, or about the words that are not understood."""
-    places, words = reading.unplaced, _WORD.findall(reading.text)
-    unknown = [word for place in places for word in _WORD.findall(reading.text, *place)]
-    start, end = min(places, default=(0, 0))
+    words = re.findall(r"\w+", reading.text)
+    parts = (reading.text[start:end] for start, end in reading.unplaced)
+    unknown = [word for part in parts for word in re.findall(r"\w+", part)]
+    start, end = min(reading.unplaced, default=(0, 0))
     fault = fault or f"“{reading.text[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood"
     return PlanDraft(
         nodes=[],
@@ -99,8 +99,8 @@ class _PlanWriter:
         given = {str(value) for node in self._nodes.values() for value in node.input.values()}
         artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
         lost = [(term.start, term.end) for term in artifacts if term.text not in given]
+        self._reading.unplaced += lost
         if lost:
-            self._reading.unplaced += lost
             return _ask(self._reading)
         nodes = [self._mark_optional(node, deliverables) for node in self._nodes.values()]
         used = {up for node in nodes for up in node.depends_on}
@@ -206,8 +206,10 @@ class _PlanWriter:
         role = next((name for name in roles if find_role_field(maker, name)), "")
         name = find_role_field(maker, role)
         free = maker.accepts.keys() - values.keys()
-        inputs = [up for up in upstream if any(self._fills(up, maker, one) for one in free)]
-        if name and value and not any(self._fills(up, maker, name) for up in inputs):
+        makers = {up: self._makers[up] for up in upstream if up in self._makers}
+        inputs = [up for up in makers if any(makers[up].can_fill(maker, one) for one in free)]
+        is_filled = name in free and any(makers[up].can_fill(maker, name) for up in inputs)
+        if name and value and not is_filled:
             values[name] = wish.topic if wish and role == "topic" and wish.topic else value
         base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
         taken = [node_id for node_id in self._nodes if node_id.startswith(base)]
@@ -223,10 +225,6 @@ class _PlanWriter:
         produced = "text" if maker.produces.startswith("text/") else kind
         self._ids[produced].append(node_id)
         return node_id
-
-    def _fills(self, up: str, maker: Capability, name: str) -> bool:
-        producer = self._makers.get(up)
-        return producer is not None and name in maker.accepts and producer.can_fill(maker, name)
 
     def _read_fields(self, maker: Capability) -> JsonObject:
         """Read the numbers and choices that an objective gives for fields of a capability."""

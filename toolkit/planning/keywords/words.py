@@ -45,10 +45,7 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_SIGN}|[^\W\d_](?:(?!{_SIGN})[\w\u0300-\u036f\u064b-\u0652]|['’-](?=\w))*)"
     r"|(?P<mark>[^\w\s]|\n)"
 )
-_LETTERS = str.maketrans(
-    {**dict(zip("æœøłđı", ("ae", "oe", "o", "l", "d", "i"), strict=True)), "’": "'", "‘": "'"}
-    | dict(zip("أإآىةٱ", "ااايها", strict=True))
-)
+_LETTERS = str.maketrans("øłđı’‘أإآىةٱ", "oldi''ااايها") | {ord("æ"): "ae", ord("œ"): "oe"}
 
 
 @functools.lru_cache(maxsize=8_192)
@@ -159,12 +156,7 @@ def _list_beginnings(code: str, phrases: Iterable[str]) -> frozenset[str]:
 
 
 def choose_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Vocabulary:
-    """Load the words of the language of a text.
-
-    Args:
-        text: a text in one of the languages.
-        keywords: further words, each an act and a thing, with the id of their capability.
-    """
+    """Load the words of a text's language, and keywords with the ids of their capabilities."""
     language = load_vocabulary(guess_language(re.sub(_QUOTED, " ", text[:MAX_TELLING]), CODES))
     added = {fold(word): {"thing": name, "act": name} for word, name in (keywords or {}).items()}
     beginnings = language.beginnings | _list_beginnings(language.code, added)
