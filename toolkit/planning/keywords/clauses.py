@@ -83,8 +83,7 @@ class Reading:
     def _read(self) -> None:
         terms, parts = self.terms, self.terms.match(self._rules["given"])
         if parts["given"] and not terms.has("literal"):
-            start, end = parts["given"].span
-            given = Term(self.text[start:end], start, end, {"literal": ""})
+            given = Term(self.cut(parts["given"]), *parts["given"].span, {"literal": ""})
             terms = Run([*parts["before"].terms, given])
         for joint, clause in self._split(terms):
             if not self._place(clause, joint):

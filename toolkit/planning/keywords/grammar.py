@@ -19,15 +19,13 @@ _CLASSES = {
     "COUNT": "number|numbers",
     "OWN": "unknown|literal|thing|number",  # the end of a topic
     "MEDIA": "thing:image|thing:speech|thing:card|thing:clone|act:draw|act:speak",
-    "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|address"
-    "|about",
+    "STRONG": "self|act|missing|not|thing|article|number|unknown|detail|literal|artifact|about",
 }
 _SMALL = "<SMALL !act|thing>{0,24}+"
 _WEAK = "(?:<mark|polite|only|into|languages !act|thing>|<!STRONG>){0,24}+"
 _LEAD = "<unknown|act|detail !thing|missing|into|languages>{0,4}+"  # describes the noun behind it
 _NAMED = f"(?:<make|article|number>{_WEAK}){{0,4}}+{_LEAD}"
 _ORDER = "<unknown|make><refer|definite|article>"  # an act that nobody knows: "have it framed"
-_KNOWN = "<>*?<detail|unit|only|not|literal|number>"
 _JOINT = (  # a further act or thing begins behind it
     f"(?:<JOINT>{_SMALL}(?!<with>)(?={_WEAK}(?:<act|self>|<thing !unit>|<make|article>{_NAMED}"
     f"<thing !unit>|{_NAMED}<missing|not !thing>))|<and|then>{_SMALL}(?={_ORDER})"
@@ -48,7 +46,7 @@ _RULES = {
     f"|(?P<noun>(?:<article|number>{_WEAK})*+{_LEAD}<thing>*)(?P<thing><thing>))(?P<after>.*)$",
     "object": "(?P<before><!thing|about|with|mark|literal|and>{0,8}<thing>*)<thing>",
     "order": _ORDER,
-    "detail": f"{_KNOWN}|(?!{_ORDER})<!make|act|thing>*+$",
+    "detail": f"<>*?<detail|unit|only|not|literal|number>|(?!{_ORDER})<!make|act|thing>*+$",
     # The parts of a clause.
     "absent": "<!about|literal|missing>*+(?P<missing><missing>)",
     "noted": "(?P<noted><about>*+<!about|literal>*)",
@@ -58,8 +56,7 @@ _RULES = {
     "labelled": "(?:(?P<label><fields !literal>)<!literal|fields>*+)?(?P<literal><literal>)",
     "mention": "<about !onto>(?:<!onto|SMALL>|<SMALL>(?!<MEDIA>))*+|(?P<mention><MEDIA>)",
 }
-# The rules that differ where a noun stands before the words that describe it, and where a verb
-# stands at the end of its clause.
+# What differs where nouns stand before the words that describe them, and verbs at the end.
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {"mention": "(?P<mention><MEDIA>)"},

@@ -7,7 +7,6 @@ words that it does not know, and it never runs a guess.
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
 from typing import Final
 
 from toolkit.contract.base import JsonObject
@@ -132,7 +131,7 @@ class _PlanWriter:
         # A card comes last, because the results of all other nodes can stand on it.
         ordered = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
         made = {id(wish): self._add_wish(wish) for wish in ordered if wish.kind != "research"}
-        deliverables += chain(*(made.get(id(wish), ()) for wish in reading.wishes))
+        deliverables += [made_id for wish in reading.wishes for made_id in made.get(id(wish), ())]
         return list(dict.fromkeys(filter(None, deliverables)))
 
     def _add_wish(self, wish: Wish) -> list[str]:
