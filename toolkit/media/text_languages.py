@@ -51,7 +51,8 @@ _ALIKE = (
 def _load_identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    identifier: Any = LanguageIdentifier
+    return identifier.from_model_file(MODEL_FILE, norm_probs=True)
 
 
 def guess_language(text: str, codes: Container[str]) -> str:

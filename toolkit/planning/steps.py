@@ -5,7 +5,6 @@ They take and return plain values: capabilities travel as documents, records as 
 """
 
 import json
-import threading
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -37,11 +36,7 @@ _CACHED_DOCUMENTS = 64
 def prepare_worker() -> None:
     """Import and compile everything that a first plan and a first review need."""
     import toolkit.planning.review.node_checks  # noqa: F401 - slow to import
-    from toolkit.media.text_languages import detect_language
 
-    # A review needs its model, a plan does not: it is unpacked while that is made.
-    example = "Tides turn twice a day, and ships with them."
-    threading.Thread(target=detect_language, args=(example,), daemon=True).start()
     make_plan("A poem about tides", Constraints(), PlannerView((), frozenset(), {}))
 
 
