@@ -84,7 +84,7 @@ class Reading:
         terms, parts = self.terms, self.terms.match(self._rules["given"])
         if parts["given"] and not terms.has("literal"):
             given = Term(self.cut(parts["given"]), *parts["given"].span, {"literal": ""})
-            terms = Run([*parts["before"].terms, given])
+            terms = Run([*parts["before"].terms, given, parts["mark"].first])
         for joint, clause in self._split(terms):
             if not self._place(clause, joint):
                 self.unplaced.append(clause.span)
@@ -173,7 +173,9 @@ class Reading:
     def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         """Add a thing that is named, unless its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
-        kind, is_made = thing.first["thing"], parts["before"].has("make")
+        is_spoken = thing.first["thing"] == "text" and "speech" in _list_kinds(noun)
+        kind = "speech" if is_spoken else thing.first["thing"]
+        is_made = parts["before"].has("make")
         is_bare = not is_made and (noun.has("definite") or (joint.has("mark") and not noun))
         is_label = "card" in self.kinds and thing.has("fields") and clause.has("literal")
         if is_label or (kind in self.kinds and (is_bare or thing.has("unit"))):
@@ -206,8 +208,7 @@ class Reading:
         self._literals = []
         if act != "research":
             self._note_facts(after)
-        else:
-            self.asks |= count > 1 or clause.has("question")
+        self.asks |= kind == "research" and (count > 1 or clause.has("question"))
         self.wishes.append(Wish(kind, clause, act, topic, count, literals))
         return is_clear and not clause.has("each") and len(self.wishes) <= MAX_NODES
 

@@ -29,12 +29,15 @@ _ORDER = "<unknown|make><refer|definite|article>"  # an act that nobody knows: "
 _JOINT = (  # a further act or thing begins behind it
     f"(?:<JOINT>{_SMALL}(?!<with>)(?={_WEAK}(?:<act|self>|<thing !unit>|<make|article>{_NAMED}"
     f"<thing !unit>|{_NAMED}<missing|not !thing>))|<and|then>{_SMALL}(?={_ORDER})"
-    f"|(?:<JOINT>{_SMALL})?<with>(?={_WEAK}{_NAMED}<thing|missing !thing:text|thing:research>))"
+    f"|(?:<JOINT>{_SMALL})?<with>(?={_WEAK}(?:<article>?<act:speak>"
+    f"|{_NAMED}<thing|missing !thing:text|thing:research>)))"
 )
 _RULES = {
     # The clauses of an objective.
     "given": "(?P<before>(?=<!colon>*<act:rework|act:speak|ask:open>)<!colon|literal>*"
-    "<act|about|refer|function|thing !colon>)<colon>(?P<given><!COUNT><!literal>*)$",
+    "<act|about|refer|function|thing !colon>(?=<colon>)|(?=<ask>)(?=<!question>*<refer>)"
+    "<!question|colon>*(?=<question><!make|act|missing>*$))"
+    "(?P<mark><colon|question>)(?P<given><!COUNT><!literal>*)$",
     "sentence": "(?P<sentence><!stop|question>*<stop|question>*)",
     "question": "<SMALL>*(?P<ask><ask>)<>*<question>",
     "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
