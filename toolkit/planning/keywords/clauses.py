@@ -99,12 +99,11 @@ class Reading:
 
     def _split(self, terms: Run) -> Iterator[tuple[Run, Run]]:
         """Split sentences where a further act or thing begins; yield each joint and clause."""
-        for parts in terms.find_all(self._rules["sentence"]):
-            if parts["sentence"].match(self._rules["question"]):
-                yield Run(), parts["sentence"]
-                continue
-            for clause in parts["sentence"].find_all(self._rules["clause"]):
-                yield clause["joint"], clause["clause"]
+        for whole in terms.find_all(self._rules["sentence"]):
+            is_question = whole["clause"].match(self._rules["question"])
+            clauses = whole["clause"].find_all(self._rules["clause"])
+            for parts in [whole] if is_question else clauses:
+                yield parts["joint"], parts["clause"]
 
     def _place(self, clause: Run, joint: Run) -> bool:
         """Place a clause; return False if it was not understood."""
@@ -162,12 +161,12 @@ class Reading:
 
     def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
         act, after = parts["act"].first["act"], parts["after"]
-        before = after.match(self._rules["object"])["before"]
         if act == "write" and joint.has("mark") and self.wishes and self.wishes[-1].kind == "text":
             return self._describe(clause)
         is_given = clause.has("literal", "artifact") or bool(self._literals)
         if act == "rework" and not (is_given or self.kinds & {"text", "research"}):
             return False  # the text is absent: "Translate my contract"
+        before = after.match(self._rules["object"])["before"]
         return self._add(clause, _BY_ACT.get(act, act), before, after, act)  # a plugin's own act
 
     def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:

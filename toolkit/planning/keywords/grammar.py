@@ -38,7 +38,7 @@ _RULES = {
     "<act|about|refer|function|thing !colon>(?=<colon>)|(?=<ask>)(?=<!question>*<refer>)"
     "<!question|colon>*(?=<question><!make|act|missing>*$))"
     "(?P<mark><colon|question>)(?P<given><!COUNT><!literal>*)$",
-    "sentence": "(?P<sentence><!stop|question>*<stop|question>*)",
+    "sentence": "(?P<clause><!stop|question>*<stop|question>*)",
     "question": "<SMALL>*(?P<ask><ask>)<>*<question>",
     "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
     # What a clause asks for.

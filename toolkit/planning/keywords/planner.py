@@ -21,8 +21,7 @@ from toolkit.planning.plan_validator import PlanRules, find_plan_faults
 from toolkit.plugins import Capability
 
 MAX_COPIES: Final = 8  # of one picture
-MAX_TITLE: Final = 80
-MAX_QUOTED: Final = 80  # characters of a clause that is not understood
+MAX_QUOTED: Final = 80  # characters of a title, or of words in a reason
 _NODE_IDS: Final = {
     "research": "facts", "text": "copy", "speech": "narration", "image": "illustration",
     "card": "card", "clone": "voice",
@@ -97,9 +96,8 @@ class _PlanWriter:
             return PlanDraft([], missing=missing, rationale=rationale)
         given = {str(value) for node in self._nodes.values() for value in node.input.values()}
         artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
-        lost = [(term.start, term.end) for term in artifacts if term.text not in given]
-        self._reading.unplaced += lost
-        if lost:
+        self._reading.unplaced += [(t.start, t.end) for t in artifacts if t.text not in given]
+        if self._reading.unplaced:
             return _ask(self._reading)
         nodes = [self._mark_optional(node, deliverables) for node in self._nodes.values()]
         used = {up for node in nodes for up in node.depends_on}
@@ -155,7 +153,7 @@ class _PlanWriter:
             titles = (text for text, label in wish.literals if label == "title")
             title = next(titles, quotation or self._get_topic(wish))
             upstream = [*texts[-1:], *self._ids["image"][-1:]]
-            return [self._add(kind, title[:1].upper() + title[1:MAX_TITLE], upstream, wish)]
+            return [self._add(kind, title[:1].upper() + title[1:MAX_QUOTED], upstream, wish)]
         if kind == "clone":
             return [self._add(kind, wish.topic or "voice", (), wish)]
         before = [] if wish.topic else list(self._nodes)[-1:]

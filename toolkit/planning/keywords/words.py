@@ -133,8 +133,7 @@ class Vocabulary:
 @functools.lru_cache(maxsize=len(CODES))
 def load_vocabulary(code: str) -> Vocabulary:
     """Load the words of a language."""
-    source = resources.files(__package__) / "words" / f"{code}.toml"
-    data = tomllib.loads(source.read_text(encoding="utf-8"))
+    data = tomllib.loads((resources.files(__package__) / f"words/{code}.toml").read_text("utf-8"))
     grammar = data.pop("grammar")
     words: dict[str, dict[str, str]] = {}
     for meaning, entries in data.items():
