@@ -7,7 +7,7 @@ wishes. One clause that is not understood makes the planner ask about the whole 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from toolkit.planning.keywords.grammar import GRAMMARS, Run
+from toolkit.planning.keywords.grammar import GRAMMARS, Chunk
 from toolkit.planning.keywords.words import Term, choose_vocabulary, read_number, read_terms
 from toolkit.planning.plan_validator import MAX_NODES
 
@@ -31,7 +31,7 @@ class Wish:
     """
 
     kind: str
-    clause: Run
+    clause: Chunk
     act: str = ""
     topic: str = ""
     count: int = 1
@@ -58,12 +58,12 @@ class Reading:
     def __init__(self, text: str, keywords: Mapping[str, str] | None = None) -> None:
         self.text = text
         self.language = choose_vocabulary(text, keywords)
-        self.terms = Run(read_terms(text, self.language))
+        self.terms = Chunk(read_terms(text, self.language))
         self.wishes: list[Wish] = []
         self.missing: list[str] = []
         self.banned: set[str] = set()
         self.unplaced: list[tuple[int, int]] = []
-        self.details: list[Run] = []
+        self.details: list[Chunk] = []
         self.unwanted: list[str] = []
         self.asks = self.is_answerable = self.needs_facts = False
         self._literals: list[tuple[str, str]] = []
@@ -75,7 +75,7 @@ class Reading:
         """The kinds of its wishes."""
         return {wish.kind for wish in self.wishes}
 
-    def cut(self, run: Run) -> str:
+    def cut(self, run: Chunk) -> str:
         """Return the words of a run."""
         start, end = run.span
         return self.text[start:end]
@@ -84,7 +84,7 @@ class Reading:
         terms, parts = self.terms, self.terms.match(self._rules["given"])
         if parts["given"] and not terms.has("literal"):
             given = Term(self.cut(parts["given"]), *parts["given"].span, {"literal": ""})
-            terms = Run([*parts["before"].terms, given, parts["mark"].first])
+            terms = Chunk([*parts["before"].terms, given, parts["mark"].first])
         for joint, clause in self._split(terms):
             if not self._place(clause, joint):
                 self.unplaced.append(clause.span)
@@ -97,7 +97,7 @@ class Reading:
         mentions = (parts["mention"] for parts in terms.find_all(self._rules["mention"]))
         self.unplaced += [run.span for run in mentions if _list_kinds(run) - known]
 
-    def _split(self, terms: Run) -> Iterator[tuple[Run, Run]]:
+    def _split(self, terms: Chunk) -> Iterator[tuple[Chunk, Chunk]]:
         """Split sentences where a further act or thing begins; yield each joint and clause."""
         for whole in terms.find_all(self._rules["sentence"]):
             is_question = whole["clause"].match(self._rules["question"])
@@ -105,7 +105,7 @@ class Reading:
             for parts in [whole] if is_question else clauses:
                 yield parts["joint"], parts["clause"]
 
-    def _place(self, clause: Run, joint: Run) -> bool:
+    def _place(self, clause: Chunk, joint: Chunk) -> bool:
         """Place a clause; return False if it was not understood."""
         rules = self._rules
         if clause.match(rules["nothing"]):
@@ -133,14 +133,14 @@ class Reading:
             return not is_order and bool(clause.match(rules["detail"])) and self._describe(clause)
         return True
 
-    def _rule_out(self, after: Run) -> None:
+    def _rule_out(self, after: Chunk) -> None:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
         banned = _list_kinds(after.match(self._rules["noted"])["noted"])
         self.banned |= banned
         if not banned and after.match(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
 
-    def _describe(self, clause: Run) -> bool:
+    def _describe(self, clause: Chunk) -> bool:
         """Add a clause that describes the wishes; return False if it asks for more."""
         if clause.has("each", "missing", "address"):
             return False
@@ -151,15 +151,15 @@ class Reading:
         literals += self._list_literals(clause)
         return True
 
-    def _note_facts(self, run: Run) -> None:
+    def _note_facts(self, run: Chunk) -> None:
         self.needs_facts |= any("research" in (t["thing"], t["act"]) for t in run.terms)
 
-    def _list_literals(self, run: Run) -> list[tuple[str, str]]:
+    def _list_literals(self, run: Chunk) -> list[tuple[str, str]]:
         """List the quoted words of a run, each with the field that is named before it."""
         found = run.find_all(self._rules["labelled"])
         return [(parts["literal"].first.text, parts["label"].first["fields"]) for parts in found]
 
-    def _add_act(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
+    def _add_act(self, clause: Chunk, parts: Mapping[str, Chunk], joint: Chunk) -> bool:
         act, after = parts["act"].first["act"], parts["after"]
         if act == "write" and joint.has("mark") and self.wishes and self.wishes[-1].kind == "text":
             return self._describe(clause)
@@ -169,7 +169,7 @@ class Reading:
         before = after.match(self._rules["object"])["before"]
         return self._add(clause, _BY_ACT.get(act, act), before, after, act)  # a plugin's own act
 
-    def _add_thing(self, clause: Run, parts: Mapping[str, Run], joint: Run) -> bool:
+    def _add_thing(self, clause: Chunk, parts: Mapping[str, Chunk], joint: Chunk) -> bool:
         """Add a thing that is named, unless its words may mean something else."""
         noun, thing, after = parts["noun"], parts["thing"], parts["after"]
         is_spoken = thing.first["thing"] == "text" and "speech" in _list_kinds(noun)
@@ -185,7 +185,7 @@ class Reading:
             return False  # unknown words may change its meaning: "a story app"
         return self._add(clause, kind, noun, after)
 
-    def _add(self, clause: Run, kind: str, before: Run, after: Run, act: str = "") -> bool:
+    def _add(self, clause: Chunk, kind: str, before: Chunk, after: Chunk, act: str = "") -> bool:
         """Add a wish; return False if its nodes are not clear."""
         rules, absent = self._rules, after.match(self._rules["absent"])["missing"]
         if absent or clause.has("address"):
@@ -193,11 +193,11 @@ class Reading:
             return True
         places = ((after, "about"), (before, "unknown"), (after, "unknown"))
         topics = (run.match(rules[rule])["topic"] for run, rule in places)
-        topic = self.cut(next(filter(None, topics), Run()))
+        topic = self.cut(next(filter(None, topics), Chunk()))
         count = max([1, *map(read_number, before.terms)])
         literals = [*self._literals, *self._list_literals(clause)]
         alike = [wish for wish in self.wishes if wish.kind == kind]
-        is_clear = not alike or kind == "research"
+        is_clear = not alike or kind not in {"text", "image", "card", "speech"}
         if kind == "image":
             is_clear |= bool(topic) and all(wish.topic for wish in alike)
         elif kind == "text":
@@ -205,13 +205,13 @@ class Reading:
         elif kind in {"card", "speech"}:
             is_clear &= count == 1 and (kind == "card" or len(literals) < 2)
         self._literals = []
-        if act != "research":
-            self._note_facts(after)
+        self._note_facts(after)
         self.asks |= kind == "research" and (count > 1 or clause.has("question"))
-        self.wishes.append(Wish(kind, clause, act, topic, count, literals))
-        return is_clear and not clause.has("each") and len(self.wishes) <= MAX_NODES
+        is_clear &= not clause.has("each") and len(self.wishes) < MAX_NODES
+        self.wishes += [Wish(kind, clause, act, topic, count, literals)] if is_clear else []
+        return is_clear
 
 
-def _list_kinds(run: Run) -> set[str]:
+def _list_kinds(run: Chunk) -> set[str]:
     """List the kinds of the things and acts in a run."""
     return {t["thing"] or _BY_ACT.get(t["act"], "") for t in run.terms} - {""}

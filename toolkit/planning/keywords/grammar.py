@@ -94,7 +94,7 @@ GRAMMARS = {
 }
 
 
-class Run:
+class Chunk:
     """A run of terms of an objective, which is true unless it is empty.
 
     Attributes:
@@ -116,28 +116,28 @@ class Run:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The place of the run in the objective."""
+        """The place of its terms in the objective."""
         return self.first.start, self.terms[-1].end if self.terms else 0
 
     def has(self, *meanings: str) -> bool:
         """Return True if one of its terms has one of these meanings."""
         return any(not term.meanings.keys().isdisjoint(meanings) for term in self.terms)
 
-    def match(self, rule: re.Pattern[str]) -> Mapping[str, "Run"]:
-        """Match a rule at the start; return a run for each group, or nothing."""
+    def match(self, rule: re.Pattern[str]) -> Mapping[str, "Chunk"]:
+        """Match a rule at the start; return a chunk for each group, or nothing."""
         found = rule.match(self.signs)
-        return self._cut_groups(found) if found else defaultdict(Run)
+        return self._cut_groups(found) if found else defaultdict(Chunk)
 
-    def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Run"]]:
-        """Find the runs of the groups of each match of a rule."""
+    def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Chunk"]]:
+        """Find the chunks of the groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
-    def _cut_groups(self, found: re.Match[str]) -> Mapping[str, "Run"]:
-        groups = defaultdict[str, Run](Run)
-        for name in ("all", *found.groupdict()):
-            start, end = found.span(0 if name == "all" else name)
-            first, size = self.signs.count(" ", 0, start), self.signs.count(" ", start, end)
-            groups[name] = Run(self.terms[first : first + size], self.signs[start:end])
+    def _cut_groups(self, found: re.Match[str]) -> Mapping[str, "Chunk"]:
+        groups = defaultdict[str, Chunk](Chunk, all=self)
+        for name, signs in found.groupdict().items():
+            if signs:
+                first = self.signs.count(" ", 0, found.start(name))
+                groups[name] = Chunk(self.terms[first : first + signs.count(" ")], signs)
         return groups
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolkit.contract.plans import Expect
-from toolkit.planning.keywords.grammar import Run, compile_rule
+from toolkit.planning.keywords.grammar import Chunk, compile_rule
 from toolkit.planning.keywords.words import TEXT_UNITS, read_number
 
 TOLERANCE = 0.2  # of a number of words or characters that is not exact
@@ -26,7 +26,7 @@ _LANGUAGE = compile_rule(
 _FORMAT = compile_rule("(?:^|<onto|as|make|article|act|mark|detail>)(?P<format><formats>)")
 
 
-def read_expect(run: Run) -> Expect | None:
+def read_expect(run: Chunk) -> Expect | None:
     """Read the measures, the language and the format of a text; None if it has no sure measure."""
     found = defaultdict[str, list[Any]](list)
     for parts in run.find_all(_MEASURE):
@@ -55,17 +55,17 @@ def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:
     return lower if lower == upper and unit == "items" else [lower, upper]
 
 
-def _find_bound(parts: Mapping[str, Run]) -> str:
+def _find_bound(parts: Mapping[str, Chunk]) -> str:
     """Find the bound that stands at a number or behind its unit; empty if the number is exact."""
     behind = [term for term in parts["behind"].terms if "about" not in term.meanings]
     terms = [*parts["near"].terms[-1:], *parts["gap"].terms, *behind]
     return next((term["bound"] for term in terms if term["bound"]), "")
 
 
-def _is_part(parts: Mapping[str, Run], unit: str) -> bool:
+def _is_part(parts: Mapping[str, Chunk], unit: str) -> bool:
     """Return True for an article, and for a measure of a part: "with two examples"."""
     near, count = parts["near"], parts["lower"].first
-    last = Run(near.terms[-1:])
+    last = Chunk(near.terms[-1:])
     is_article = count["numbers"] == "1" and "refer" not in count.meanings
     return (
         (is_article and not last.has("onto", "only"))
