@@ -83,8 +83,8 @@ class Reading:
     def _read(self) -> None:
         terms, parts = self.terms, self.terms.match(self._rules["given"])
         if parts["given"] and not terms.has("literal"):
-            given = Term(self.cut(parts["given"]), *parts["given"].span, {"literal": ""})
-            terms = Chunk([*parts["before"].terms, given, parts["mark"].first])
+            quotation = Term(self.cut(parts["given"]), *parts["given"].span, {"literal": ""})
+            terms = Chunk([*parts["before"].terms, quotation, parts["mark"].first])
         for joint, clause in self._split(terms):
             if not self._place(clause, joint):
                 self.unplaced.append(clause.span)
@@ -93,9 +93,9 @@ class Reading:
         for wish in self.wishes if "image" in self.kinds else ():
             if wish.kind == "card" and any(not label for _, label in wish.literals):
                 self.unplaced.append(wish.clause.span)  # it may have other words than a quotation
-        known = self.kinds | self.banned | ({"speech"} if "clone" in self.kinds else set())
+        kinds = self.kinds | self.banned | ({"speech"} if "clone" in self.kinds else set())
         mentions = (parts["mention"] for parts in terms.find_all(self._rules["mention"]))
-        self.unplaced += [run.span for run in mentions if _list_kinds(run) - known]
+        self.unplaced += [run.span for run in mentions if _list_kinds(run) - kinds]
 
     def _split(self, terms: Chunk) -> Iterator[tuple[Chunk, Chunk]]:
         """Split sentences where a further act or thing begins; yield each joint and clause."""
@@ -135,9 +135,9 @@ class Reading:
 
     def _rule_out(self, after: Chunk) -> None:
         """Ban the kinds that a clause rules out, or note the words that a picture must not show."""
-        banned = _list_kinds(after.match(self._rules["noted"])["noted"])
-        self.banned |= banned
-        if not banned and after.match(self._rules["unknown"]):
+        kinds = _list_kinds(after.match(self._rules["noted"])["noted"])
+        self.banned |= kinds
+        if not kinds and after.match(self._rules["unknown"]):
             self.unwanted.append(self.cut(after))
 
     def _describe(self, clause: Chunk) -> bool:
@@ -156,8 +156,8 @@ class Reading:
 
     def _list_literals(self, run: Chunk) -> list[tuple[str, str]]:
         """List the quoted words of a run, each with the field that is named before it."""
-        found = run.find_all(self._rules["labelled"])
-        return [(parts["literal"].first.text, parts["label"].first["fields"]) for parts in found]
+        matches = run.find_all(self._rules["labelled"])
+        return [(parts["literal"].first.text, parts["label"].first["fields"]) for parts in matches]
 
     def _add_act(self, clause: Chunk, parts: Mapping[str, Chunk], joint: Chunk) -> bool:
         act, after = parts["act"].first["act"], parts["after"]

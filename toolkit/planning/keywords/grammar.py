@@ -41,7 +41,7 @@ _RULES = {
     "sentence": "(?P<clause><!stop|question>*<stop|question>*)",
     "question": "<SMALL>*(?P<ask><ask>)<>*<question>",
     "clause": f"(?P<joint>(?:{_JOINT})?)(?P<clause><>(?:(?!{_JOINT})<>)*)",
-    # What a clause asks for.
+    # The wish of a clause.
     "nothing": "<SMALL|function|make>*$",
     "denial": "(?P<after><!not>+)(?P<not><not>)<mark|polite>*$",
     "opening": f"(?P<before>{_WEAK})(?:(?P<self><self>)|(?P<act><act>)|(?P<not><not !thing>)"
@@ -59,7 +59,7 @@ _RULES = {
     "labelled": "(?:(?P<label><fields !literal>)<!literal|fields>*+)?(?P<literal><literal>)",
     "mention": "<about !onto>(?:<!onto|SMALL>|<SMALL>(?!<MEDIA>))*+|(?P<mention><MEDIA>)",
 }
-# What differs where nouns stand before the words that describe them, and verbs at the end.
+# Rules for nouns before the words that describe them, and for verbs at the end of a clause.
 _ORDERS: Mapping[str, Mapping[str, str]] = {
     "last": {},
     "first": {"mention": "(?P<mention><MEDIA>)"},
@@ -80,11 +80,11 @@ def compile_rule(rule: str) -> re.Pattern[str]:
 
 def _write_group(group: re.Match[str]) -> str:
     """Write the expression for a term that has one of some signs, and none of others."""
-    signs, others = (
+    signs, bars = (
         "".join(_SIGNS.setdefault(name, chr(0x100 + len(_SIGNS))) for name in names.split("|"))
         for names in group.groups()
     )
-    rest = f"[^ {others}]*"
+    rest = f"[^ {bars}]*"
     return f"(?:{rest}[{signs}]{rest} )" if group[1] else f"(?:{rest} )"
 
 
@@ -125,18 +125,18 @@ class Chunk:
 
     def match(self, rule: re.Pattern[str]) -> Mapping[str, "Chunk"]:
         """Match a rule at the start; return a chunk for each group, or nothing."""
-        found = rule.match(self.signs)
-        return self._cut_groups(found) if found else defaultdict(Chunk)
+        match = rule.match(self.signs)
+        return self._cut_groups(match) if match else defaultdict(Chunk)
 
     def find_all(self, rule: re.Pattern[str]) -> Iterator[Mapping[str, "Chunk"]]:
         """Find the chunks of the groups of each match of a rule."""
         return map(self._cut_groups, rule.finditer(self.signs))
 
-    def _cut_groups(self, found: re.Match[str]) -> Mapping[str, "Chunk"]:
+    def _cut_groups(self, match: re.Match[str]) -> Mapping[str, "Chunk"]:
         groups = defaultdict[str, Chunk](Chunk, all=self)
-        for name, signs in found.groupdict().items():
+        for name, signs in match.groupdict().items():
             if signs:
-                first = self.signs.count(" ", 0, found.start(name))
+                first = self.signs.count(" ", 0, match.start(name))
                 groups[name] = Chunk(self.terms[first : first + signs.count(" ")], signs)
         return groups
 

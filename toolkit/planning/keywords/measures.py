@@ -28,20 +28,20 @@ _FORMAT = compile_rule("(?:^|<onto|as|make|article|act|mark|detail>)(?P<format><
 
 def read_expect(run: Chunk) -> Expect | None:
     """Read the measures, the language and the format of a text; None if it has no sure measure."""
-    found = defaultdict[str, list[Any]](list)
+    measures = defaultdict[str, list[Any]](list)
     for parts in run.find_all(_MEASURE):
         unit, lower = parts["unit"].first["unit"], read_number(parts["lower"].first)
         upper = read_number(parts["upper"].first) or lower
         if 0 < lower <= upper and not _is_part(parts, unit):
-            found[unit].append(_make_amount(unit, lower, upper, _find_bound(parts)))
+            measures[unit].append(_make_amount(unit, lower, upper, _find_bound(parts)))
     for parts in run.find_all(_LANGUAGE):
         language = parts["language"].first
         if parts["onto"] or parts["into"] or language.text.startswith(("بال", "لل")):
-            found["language"].append(language["languages"])
+            measures["language"].append(language["languages"])
     for parts in run.find_all(_FORMAT):
-        found["format"].append(parts["format"].first["formats"])
-    sure = {name: values[0] for name, values in found.items() if values == values[:1] * len(values)}
-    return Expect(**sure) if sure else None
+        measures["format"].append(parts["format"].first["formats"])
+    exact = {name: v[0] for name, v in measures.items() if v == v[:1] * len(v)}
+    return Expect(**exact) if exact else None
 
 
 def _make_amount(unit: str, lower: int, upper: int, bound: str) -> object:

@@ -59,7 +59,7 @@ def _ask(reading: Reading, fault: str = "") -> PlanDraft:
     """Ask about a fault, or about the words that are not understood."""
     words = re.findall(r"\w+", reading.text)
     parts = (reading.text[start:end] for start, end in reading.unplaced)
-    unknown = [word for part in parts for word in re.findall(r"\w+", part)]
+    unread = [word for part in parts for word in re.findall(r"\w+", part)]
     start, end = min(reading.unplaced, default=(0, 0))
     fault = fault or f"“{reading.text[start:end].strip(_EDGES)[:MAX_QUOTED]}” is not understood"
     return PlanDraft(
@@ -67,8 +67,8 @@ def _ask(reading: Reading, fault: str = "") -> PlanDraft:
         question=f"Planned by keywords, and {fault}. Connect a text provider to have it planned by"
         " a language model, or say it in other words.",
         reading=PlanReading(
-            understood=round(max(0, 1 - len(unknown) / max(1, len(words))), 3),
-            words=list(dict.fromkeys(unknown))[:100],
+            understood=round(max(0, 1 - len(unread) / max(1, len(words))), 3),
+            words=list(dict.fromkeys(unread))[:100],
         ),
     )
 
@@ -88,20 +88,20 @@ class _PlanWriter:
         self._missing = [name for name in reading.missing if graph.find_maker(name) is None]
 
     def write(self) -> PlanDraft:
-        """Write the plan, or tell what is missing or would be wrong."""
+        """Write the plan, unless a capability is missing or the plan would be wrong."""
         deliverables = [] if self._missing else self._add_nodes()
         if self._missing:
             missing = tuple(Missing(capability=name) for name in dict.fromkeys(self._missing))
             rationale = " ".join(f"Nothing here makes `{name.capability}`." for name in missing)
             return PlanDraft([], missing=missing, rationale=rationale)
-        given = {str(value) for node in self._nodes.values() for value in node.input.values()}
+        inputs = {str(value) for node in self._nodes.values() for value in node.input.values()}
         artifacts = [term for term in self._reading.terms.terms if "artifact" in term.meanings]
-        self._reading.unplaced += [(t.start, t.end) for t in artifacts if t.text not in given]
+        self._reading.unplaced += [(t.start, t.end) for t in artifacts if t.text not in inputs]
         if self._reading.unplaced:
             return _ask(self._reading)
         nodes = [self._mark_optional(node, deliverables) for node in self._nodes.values()]
-        used = {up for node in nodes for up in node.depends_on}
-        nodes.sort(key=lambda node: node.id not in used and node.id in deliverables[:1])
+        sources = {up for node in nodes for up in node.depends_on}
+        nodes.sort(key=lambda node: node.id not in sources and node.id in deliverables[:1])
         rules = PlanRules({maker.id: maker for maker in self._makers.values()})
         if faults := find_plan_faults(nodes, deliverables, rules):
             return _ask(self._reading, f"{faults[0].path} would be wrong ({faults[0].message})")
@@ -127,9 +127,9 @@ class _PlanWriter:
         elif not reading.wishes:
             deliverables.append(self._add("text", objective))
         # A card comes last, because the results of all other nodes can stand on it.
-        ordered = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
-        made = {id(wish): self._add_wish(wish) for wish in ordered if wish.kind != "research"}
-        deliverables += [made_id for wish in reading.wishes for made_id in made.get(id(wish), ())]
+        wishes = sorted(reading.wishes, key=lambda w: (w.kind == "card", w.kind != "clone"))
+        node_ids = {id(wish): self._add_wish(wish) for wish in wishes if wish.kind != "research"}
+        deliverables += [i for wish in reading.wishes for i in node_ids.get(id(wish), ())]
         return list(dict.fromkeys(filter(None, deliverables)))
 
     def _add_wish(self, wish: Wish) -> list[str]:
@@ -196,31 +196,31 @@ class _PlanWriter:
             values["negative_prompt"] = ", ".join(self._reading.unwanted)
         if wish is not None:
             values |= {label: text for text, label in wish.literals if label in model}
-            given = (term.text for term in wish.clause.terms if "artifact" in term.meanings)
-            supplied = (name for name, info in model.items() if is_caller_supplied(name, info))
-            values |= dict(zip(supplied, given, strict=False))
+            artifacts = (term.text for term in wish.clause.terms if "artifact" in term.meanings)
+            names = (name for name, info in model.items() if is_caller_supplied(name, info))
+            values |= dict(zip(names, artifacts, strict=False))
         roles = (KINDS[kind].role, "title") if kind in KINDS else _PLUGIN_ROLES
         role = next((name for name in roles if find_role_field(maker, name)), "")
         name = find_role_field(maker, role)
         free = maker.accepts.keys() - values.keys()
         makers = {up: self._makers[up] for up in upstream if up in self._makers}
-        inputs = [up for up in makers if any(makers[up].can_fill(maker, one) for one in free)]
+        inputs = [up for up in makers if any(makers[up].can_fill(maker, field) for field in free)]
         is_filled = name in free and any(makers[up].can_fill(maker, name) for up in inputs)
         if name and value and not is_filled:
             values[name] = wish.topic if wish and role == "topic" and wish.topic else value
         base = _NODE_IDS.get(kind) or kind.rpartition(".")[2]
-        taken = [node_id for node_id in self._nodes if node_id.startswith(base)]
-        node_id = f"{base}-{len(taken) + 1}" if taken else base
-        texts = [other for other in self._reading.wishes if other.kind == "text"]
-        measured = wish.clause if wish and len(texts) > 1 else self._reading.terms
+        alike = [node_id for node_id in self._nodes if node_id.startswith(base)]
+        node_id = f"{base}-{len(alike) + 1}" if alike else base
+        texts = [w for w in self._reading.wishes if w.kind == "text"]
+        terms = wish.clause if wish and len(texts) > 1 else self._reading.terms
         self._nodes[node_id] = PlanNode(
             id=node_id, capability=maker.id, input=values, depends_on=inputs,
             reason=f"For “{value[:MAX_QUOTED]}”." if value else "",
-            expect=read_expect(measured) if kind == "text" else None,
+            expect=read_expect(terms) if kind == "text" else None,
         )  # fmt: skip
         self._makers[node_id] = maker
-        produced = "text" if maker.produces.startswith("text/") else kind
-        self._ids[produced].append(node_id)
+        product = "text" if maker.produces.startswith("text/") else kind
+        self._ids[product].append(node_id)
         return node_id
 
     def _read_fields(self, maker: Capability) -> JsonObject:
@@ -232,14 +232,14 @@ class _PlanWriter:
         if size is not None and {"width", "height"} <= schema.keys() and is_sized:
             values |= {"width": int(size[1]), "height": int(size[2])}
         for i in (i for i, term in enumerate(terms) if term["fields"] in schema):
-            name, described = terms[i]["fields"], schema[terms[i]["fields"]]
-            kinds = {way.get("type") for way in (described, *described.get("anyOf", ()))}
+            name, schema_part = terms[i]["fields"], schema[terms[i]["fields"]]
+            kinds = {way.get("type") for way in (schema_part, *schema_part.get("anyOf", ()))}
             for term in terms[max(0, i - 2) : i + 3]:
                 number = re.match(r"\d+(?:[.,]\d+)?", term["number"])
                 if number and kinds & {"integer", "number"}:
                     value = float(number[0].replace(",", "."))
                     values.setdefault(name, int(value) if value.is_integer() else value)
-                elif fold(term.text) in described.get("enum", ()):
+                elif fold(term.text) in schema_part.get("enum", ()):
                     values.setdefault(name, fold(term.text))
         if "language" in schema and self._reading.language.code != "en":
             values["language"] = self._reading.language.code

@@ -157,9 +157,9 @@ def _list_beginnings(code: str, phrases: Iterable[str]) -> frozenset[str]:
 def choose_vocabulary(text: str, keywords: Mapping[str, str] | None = None) -> Vocabulary:
     """Load the words of a text's language, and keywords with the ids of their capabilities."""
     language = load_vocabulary(guess_language(re.sub(_QUOTED, " ", text[:MAX_TELLING]), CODES))
-    added = {fold(word): {"thing": name, "act": name} for word, name in (keywords or {}).items()}
-    beginnings = language.beginnings | _list_beginnings(language.code, added)
-    return replace(language, words={**language.words, **added}, beginnings=beginnings)
+    extra = {fold(word): {"thing": name, "act": name} for word, name in (keywords or {}).items()}
+    beginnings = language.beginnings | _list_beginnings(language.code, extra)
+    return replace(language, words={**language.words, **extra}, beginnings=beginnings)
 
 
 def read_terms(text: str, language: Vocabulary) -> list[Term]:
@@ -175,16 +175,16 @@ def read_terms(text: str, language: Vocabulary) -> list[Term]:
             meanings = {**meanings, **find(part.text)}
         elif "word" in meanings:
             meanings = {}
-            for other in parts[place : place + MAX_PHRASE]:
-                key += f"{glue if key else ''}{fold(other.text)}"
-                if "word" in other.meanings and (found := find(key)):
-                    meanings, end = found, other.end
-                if "word" not in other.meanings or key not in language.beginnings:
+            for piece in parts[place : place + MAX_PHRASE]:
+                key += f"{glue if key else ''}{fold(piece.text)}"
+                if "word" in piece.meanings and (values := find(key)):
+                    meanings, end = values, piece.end
+                if "word" not in piece.meanings or key not in language.beginnings:
                     break
         if terms and not (meanings or terms[-1].meanings) and terms[-1].end == part.start:
             part = Term("", terms.pop().start, end)
-        shown = part.text if "literal" in meanings else text[part.start : end]
-        terms.append(Term(shown, part.start, end, meanings))
+        words = part.text if "literal" in meanings else text[part.start : end]
+        terms.append(Term(words, part.start, end, meanings))
     return terms
 
 
