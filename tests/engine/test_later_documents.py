@@ -12,6 +12,7 @@ from toolkit import Client, Workflow
 from toolkit.sandbox import Faults
 
 TABLES = ("jobs", "workflows", "tasks", "connections", "artifacts", "plans")
+RUNS = 40  # more than run at once, because those that run are completed when the client closes
 ADDED = {"later": {"a": [1, None]}, "later_note": "kept"}
 
 
@@ -23,7 +24,7 @@ def rows(folder: Path, sql: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A data directory with a completed task, a plan, and a workflow that is not completed."""
+    """A data directory with a completed task, a plan, and a workflow and runs under way."""
     folder, faults, work = tmp_path / "data", Faults(), Workflow("a chain")
     node = work.add("first", "llm.generate", objective="Tea")
     for n in range(10):
@@ -35,6 +36,8 @@ def folder(tmp_path: Path) -> Path:
             faults.latency(vendor, 600)
         begun = client.workflows.submit(work)
         wait_until(lambda: begun.refresh().nodes[0].status == "completed", "a node is completed")
+        for _ in range(RUNS):
+            client.runs.create("llm.generate", {"objective": "Tea"})
     return folder
 
 
@@ -52,6 +55,8 @@ def test_what_a_later_version_added_is_kept(folder: Path) -> None:
         (workflow_id,) = rows(folder, "SELECT id FROM workflows WHERE task_id IS NULL")[0]
         done = client.workflows.get(str(workflow_id)).wait()
         assert done.status == "completed"
+        for run in client.runs.list(limit=RUNS):
+            assert run.wait().status == "completed"
         task = client.tasks.list()[0]
         assert client.connections.list()[0].record.provider
         client.connections.delete(client.connections.list()[0].id)
