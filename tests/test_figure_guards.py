@@ -189,8 +189,8 @@ def measure_apart(measure: Callable[[], Ratios]) -> Ratios:
         pytest.param(
             lambda: read_ratios(lambda: artifacts.main(3)),
             {
-                "artifacts.upload.small": 12,
-                "artifacts.download.small": 45,
+                "artifacts.upload.small": 10,
+                "artifacts.download.small": 12,
                 "artifacts.upload.large": 2,
                 "artifacts.download.large": 3,
             },
