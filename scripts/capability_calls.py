@@ -1,7 +1,7 @@
 """Write a call for each built-in capability, with the fields of its input as its arguments.
 
-`python scripts/capability_calls.py` writes `toolkit/client/_async/capability_calls.py`, of which
-`scripts/unasync.py` makes the sync one; with `--check` it fails if that is not what it would write.
+`python scripts/capability_calls.py` writes `toolkit/client/_capability_calls.py`; with `--check` it
+fails if that is not what it would write.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from typing import Any
 from toolkit.capabilities import load_capabilities
 from toolkit.plugins import Capability
 
-TARGET = Path(__file__).parent.parent / "toolkit/client/_async/capability_calls.py"
+TARGET = Path(__file__).parent.parent / "toolkit/client/_capability_calls.py"
 PLAIN_TYPES = {
     "string": "str",
     "integer": "int",
@@ -27,48 +27,43 @@ HEAD = '''"""Calls of the built-in capabilities, each with the fields of its inp
 Written by `scripts/capability_calls.py` from the capabilities' schemas.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Generic, Literal, TypeVar
 
-from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._options import check_fields
 from toolkit.client._wire.messages import keep_given
 from toolkit.contract.run_options import RunOptions
 
-if TYPE_CHECKING:
-    from toolkit.client._async.resources.runs import AsyncRun
+R = TypeVar("R")  # a run, or for the async client what is awaited for one
 
 
-class AsyncCapabilityCalls:
+class CapabilityCalls(ABC, Generic[R]):
     """A call for each built-in capability; it starts a run.
 
     The fields of the input are arguments; `options` are those of a run, and `version` that of the
     capability, the newest by default.
     """
 
-    _http: AsyncHttpClient
-
-    async def _start(
+    @abstractmethod
+    def _start(
         self,
         name: str,
         given: Mapping[str, object],
         version: str | None,
         options: RunOptions | None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Start a run."""
-        from toolkit.client._async.resources.runs import AsyncRuns
-
-        return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
 '''
 METHOD = '''
     @check_fields
-    async def {method}(
+    def {method}(
         self,
         *,
 {parameters}
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """{summary}
 
         Args:
@@ -80,10 +75,10 @@ METHOD = '''
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.{method},
+            CapabilityCalls.{method},
 {names}
         )
-        return await self._start("{id}", given, version, options)
+        return self._start("{id}", given, version, options)
 '''
 
 

@@ -232,7 +232,7 @@ def signature_of(name: str, function: Any, made: str = "") -> str:
     own = [p for p in signature.parameters.values() if p.name != "self"]
     text = re.sub(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])", "", str(signature.replace(parameters=own)))
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # an annotation that is written as text
-    return f"`{name}{text.replace('~H', made)}`"
+    return f"`{name}{text.replace('~H', made).replace('~R', 'Run')}`"
 
 
 def methods_of(kind: type) -> Iterator[tuple[str, Any]]:

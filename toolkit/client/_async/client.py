@@ -179,9 +179,9 @@ class AsyncClient(AsyncClientExperiments):
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):
                 raise AttributeError(name)
-            from toolkit.client._async.capability_calls import AsyncCapabilityCalls
+            from toolkit.client._capability_calls import CapabilityCalls
 
-            calls = (f"capabilities.{one}" for one in vars(AsyncCapabilityCalls) if one[0] != "_")
+            calls = (f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_")
             raise UnknownAttributeError(self, name, calls)
 
     def _attach_engine(self, thread: "EngineThread") -> None:

@@ -180,7 +180,7 @@ class Client(ClientExperiments):
         def __getattr__(self, name: str) -> object:
             if name.startswith("_"):
                 raise AttributeError(name)
-            from toolkit.client._sync.capability_calls import CapabilityCalls
+            from toolkit.client._capability_calls import CapabilityCalls
 
             calls = (f"capabilities.{one}" for one in vars(CapabilityCalls) if one[0] != "_")
             raise UnknownAttributeError(self, name, calls)

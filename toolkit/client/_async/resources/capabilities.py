@@ -1,13 +1,15 @@
 """`client.capabilities`: the capabilities that can be asked for."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from toolkit.client._async.capability_calls import AsyncCapabilityCalls
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resource import AsyncResource
+from toolkit.client._capability_calls import CapabilityCalls
 from toolkit.client._members import Member
+from toolkit.client._replies import AsyncReply
 from toolkit.contract import capabilities
 from toolkit.contract.base import JsonObject
 from toolkit.contract.capabilities import JobForm, Source
@@ -57,7 +59,7 @@ class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
         return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class AsyncCapabilities(AsyncCapabilityCalls, AsyncResource[AsyncCapability]):
+class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[AsyncCapability]):
     """`client.capabilities`: what can be asked for, and a call for each.
 
     The calls of capabilities that are not built in are found by the same names:
@@ -80,6 +82,17 @@ class AsyncCapabilities(AsyncCapabilityCalls, AsyncResource[AsyncCapability]):
     def __dir__(self) -> list[str]:
         called = (id.replace(".", "_") for id in self._known_ids)
         return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
+
+    async def _start(
+        self,
+        name: str,
+        given: Mapping[str, object],
+        version: str | None,
+        options: RunOptions | None,
+    ) -> "AsyncRun":
+        from toolkit.client._async.resources.runs import AsyncRuns
+
+        return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
 
     async def _call_by_name(
         self,

@@ -1,11 +1,13 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.capabilities`: the capabilities that can be asked for."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from toolkit.client._capability_calls import CapabilityCalls
 from toolkit.client._members import Member
-from toolkit.client._sync.capability_calls import CapabilityCalls
+from toolkit.client._replies import Reply
 from toolkit.client._sync.handle import Handle
 from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import Resource
@@ -58,7 +60,7 @@ class Capability(Handle[capabilities.CapabilityRecord]):
         return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
-class Capabilities(CapabilityCalls, Resource[Capability]):
+class Capabilities(CapabilityCalls[Reply["Run"]], Resource[Capability]):
     """`client.capabilities`: what can be asked for, and a call for each.
 
     The calls of capabilities that are not built in are found by the same names:
@@ -81,6 +83,17 @@ class Capabilities(CapabilityCalls, Resource[Capability]):
     def __dir__(self) -> list[str]:
         called = (id.replace(".", "_") for id in self._known_ids)
         return sorted({*super().__dir__(), *(name for name in called if name.isidentifier())})
+
+    def _start(
+        self,
+        name: str,
+        given: Mapping[str, object],
+        version: str | None,
+        options: RunOptions | None,
+    ) -> "Run":
+        from toolkit.client._sync.resources.runs import Runs
+
+        return Runs(self._http).create(name, given, version=version, **(options or {}))
 
     def _call_by_name(
         self,

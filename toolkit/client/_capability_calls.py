@@ -3,41 +3,36 @@
 Written by `scripts/capability_calls.py` from the capabilities' schemas.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Generic, Literal, TypeVar
 
-from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._options import check_fields
 from toolkit.client._wire.messages import keep_given
 from toolkit.contract.run_options import RunOptions
 
-if TYPE_CHECKING:
-    from toolkit.client._async.resources.runs import AsyncRun
+R = TypeVar("R")  # a run, or for the async client what is awaited for one
 
 
-class AsyncCapabilityCalls:
+class CapabilityCalls(ABC, Generic[R]):
     """A call for each built-in capability; it starts a run.
 
     The fields of the input are arguments; `options` are those of a run, and `version` that of the
     capability, the newest by default.
     """
 
-    _http: AsyncHttpClient
-
-    async def _start(
+    @abstractmethod
+    def _start(
         self,
         name: str,
         given: Mapping[str, object],
         version: str | None,
         options: RunOptions | None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Start a run."""
-        from toolkit.client._async.resources.runs import AsyncRuns
-
-        return await AsyncRuns(self._http).create(name, given, version=version, **(options or {}))
 
     @check_fields
-    async def image_generate(
+    def image_generate(
         self,
         *,
         prompt: str,
@@ -48,7 +43,7 @@ class AsyncCapabilityCalls:
         seed: int | None = None,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Makes an image from a prompt on a GPU, serverless or on an endpoint of yours.
 
         Args:
@@ -65,7 +60,7 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.image_generate,
+            CapabilityCalls.image_generate,
             prompt=prompt,
             negative_prompt=negative_prompt,
             width=width,
@@ -73,10 +68,10 @@ class AsyncCapabilityCalls:
             steps=steps,
             seed=seed,
         )
-        return await self._start("image.generate", given, version, options)
+        return self._start("image.generate", given, version, options)
 
     @check_fields
-    async def research_gather(
+    def research_gather(
         self,
         *,
         topic: str,
@@ -85,7 +80,7 @@ class AsyncCapabilityCalls:
         synthesize: bool = True,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Looks a topic up in an encyclopedia and tells what it says, with sources.
 
         Args:
@@ -100,16 +95,16 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.research_gather,
+            CapabilityCalls.research_gather,
             topic=topic,
             language=language,
             max_sources=max_sources,
             synthesize=synthesize,
         )
-        return await self._start("research.gather", given, version, options)
+        return self._start("research.gather", given, version, options)
 
     @check_fields
-    async def composition_layout(
+    def composition_layout(
         self,
         *,
         title: str,
@@ -126,7 +121,7 @@ class AsyncCapabilityCalls:
         format: Literal["png", "svg"] = "png",
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Lays text and a picture out as a social card, as PNG or SVG.
 
         Args:
@@ -149,7 +144,7 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.composition_layout,
+            CapabilityCalls.composition_layout,
             title=title,
             subtitle=subtitle,
             body=body,
@@ -163,10 +158,10 @@ class AsyncCapabilityCalls:
             height=height,
             format=format,
         )
-        return await self._start("composition.layout", given, version, options)
+        return self._start("composition.layout", given, version, options)
 
     @check_fields
-    async def llm_generate(
+    def llm_generate(
         self,
         *,
         objective: str,
@@ -177,7 +172,7 @@ class AsyncCapabilityCalls:
         output_schema: Mapping[str, object] | None = None,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Writes text, or JSON that matches a schema, for an objective and its material.
 
         Args:
@@ -195,7 +190,7 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.llm_generate,
+            CapabilityCalls.llm_generate,
             objective=objective,
             context=context,
             system=system,
@@ -203,10 +198,10 @@ class AsyncCapabilityCalls:
             temperature=temperature,
             output_schema=output_schema,
         )
-        return await self._start("llm.generate", given, version, options)
+        return self._start("llm.generate", given, version, options)
 
     @check_fields
-    async def text_generate(
+    def text_generate(
         self,
         *,
         objective: str,
@@ -217,7 +212,7 @@ class AsyncCapabilityCalls:
         output_schema: Mapping[str, object] | None = None,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Writes editorial copy; another name of `llm.generate`.
 
         Args:
@@ -235,7 +230,7 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.text_generate,
+            CapabilityCalls.text_generate,
             objective=objective,
             context=context,
             system=system,
@@ -243,10 +238,10 @@ class AsyncCapabilityCalls:
             temperature=temperature,
             output_schema=output_schema,
         )
-        return await self._start("text.generate", given, version, options)
+        return self._start("text.generate", given, version, options)
 
     @check_fields
-    async def speech_generate(
+    def speech_generate(
         self,
         *,
         text: str,
@@ -254,7 +249,7 @@ class AsyncCapabilityCalls:
         speed: float = 1.0,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Speaks text as MP3, in the provider's default voice or a named one.
 
         Args:
@@ -268,22 +263,22 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.speech_generate,
+            CapabilityCalls.speech_generate,
             text=text,
             voice=voice,
             speed=speed,
         )
-        return await self._start("speech.generate", given, version, options)
+        return self._start("speech.generate", given, version, options)
 
     @check_fields
-    async def voice_clone(
+    def voice_clone(
         self,
         *,
         reference_audio: str,
         name: str,
         version: str | None = None,
         options: RunOptions | None = None,
-    ) -> "AsyncRun":
+    ) -> R:
         """Makes a voice for later speech from reference audio, uploaded as an artifact.
 
         Args:
@@ -297,8 +292,8 @@ class AsyncCapabilityCalls:
             RequestError: `CREDENTIALS_MISSING`, `INVALID_REQUEST` and others.
         """
         given = keep_given(
-            AsyncCapabilityCalls.voice_clone,
+            CapabilityCalls.voice_clone,
             reference_audio=reference_audio,
             name=name,
         )
-        return await self._start("voice.clone", given, version, options)
+        return self._start("voice.clone", given, version, options)
