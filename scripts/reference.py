@@ -18,7 +18,8 @@ from typer.main import get_command
 from toolkit.cli import app as command_line
 from toolkit.cli.errors import EXIT_CODES
 from toolkit.cli.options import TARGET_OPTIONS
-from toolkit.client import Client, _sync
+from toolkit.client import Client, RecordView
+from toolkit.client._graph_view import GraphView
 from toolkit.contract.errors import ErrorCode, get_error_class
 from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.table import OPERATIONS
@@ -269,7 +270,7 @@ def client() -> Iterator[str]:
         own = [f"`{name}`" for name, value in inspect.getmembers(kind) if is_property(name, value)]
         calls = [
             f"`{name}()`" for name, function in methods_of(kind)
-            if function.__module__.startswith(f"{_sync.__name__}.")
+            if not (hasattr(RecordView, name) or hasattr(GraphView, name))
         ]  # fmt: skip
         yield f"- **{kind.__name__}**: {', '.join(own + calls)}"
 

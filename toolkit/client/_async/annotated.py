@@ -6,9 +6,9 @@ from typing import Any, Self, TypeVar, Unpack
 from toolkit.client._async.handle import AsyncWaitable
 from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resource import AsyncWorkResource
-from toolkit.client._members import Member
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
+from toolkit.client._work_views import AnnotatedView
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
@@ -17,15 +17,8 @@ A = TypeVar("A", Run, Task, WorkflowRecord)
 H = TypeVar("H", bound=AsyncWaitable[Any])
 
 
-class AsyncAnnotated(AsyncWaitable[A]):
+class AsyncAnnotated(AnnotatedView[A], AsyncWaitable[A]):
     """Work with tags and a note."""
-
-    tags = Member[list[str]]("The tags that it has, in the order given.")
-
-    @property
-    def note(self) -> str:
-        """The note on it; empty where there is none."""
-        return self.record.note or ""
 
     async def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
         """Give it other tags, or another note, whatever its state; what is left out stays.

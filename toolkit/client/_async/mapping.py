@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,36 +12,25 @@ from toolkit.client._async.paging import NEXT_PAGE, AsyncListSource
 from toolkit.client._async.resources.jobs import AsyncJob, AsyncJobs
 from toolkit.client._async.resources.runs import AsyncRun, AsyncRuns
 from toolkit.client._feeds import AsyncMailbox, AsyncReader
-from toolkit.client._output_model import parse_output
+from toolkit.client._row_map import OpenRun, RowMap
 from toolkit.client._row_results import (
     EMPTY_CELL,
-    NOT_BEGUN,
-    STOPPED,
-    FailureLimit,
-    RowBudget,
-    RowResult,
 )
-from toolkit.client._row_templates import fill_templates, make_map_tag, make_row_key
+from toolkit.client._row_templates import make_row_key
 from toolkit.client._wait_interruption import explain_interrupt
 from toolkit.client._wire.messages import (
     LONG_POLL_S,
     drop_none,
-    make_annotation,
     make_run_body,
 )
 from toolkit.contract.base import to_canonical_json
-from toolkit.contract.errors import ErrorCode, RequestError, WorkError
-from toolkit.contract.run_options import RunOptions
+from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.runs import Route
-from toolkit.display.progress.row_progress import RowProgress
-from toolkit.display.text import format_money
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
+    import pandas as pd
 
 NEWEST = 20  # newest runs that are read to find runs of other calls
-# Refusals that are about one row; any other is about all of them, and ends the call.
-_REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
 
 
 @dataclass(slots=True)
@@ -61,88 +50,23 @@ class AsyncRowEnding:
     error: BaseException | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AsyncOpenRun:
-    """A run under way.
-
-    Attributes:
-        rows: the rows that get its result; empty if it only holds a part of the budget.
-        asked: the canonical JSON of its input.
-    """
-
-    rows: tuple[int, ...]
-    asked: str
-    reader: AsyncReader
-
-
-class AsyncRowMapper:
+class AsyncRowMapper(RowMap[AsyncHttpClient]):
     """Runs a capability on each row, with bounded concurrency, and keeps results as runs end.
 
     Runs of the same call have a tag, by which another call finds the existing runs: an answered
     input is not paid again, no matter which provider would be chosen now.
-
-    Args:
-        http: the service.
-        name: a capability, or `name@version`.
-        rows: what fills the templates, in order.
-        fields: the input, with templates among its texts.
-        options: those of each run.
-        output_model: the model that each answer has to fit, if any.
-        concurrency: maximum number of runs under way.
-        budget: the budget over all rows.
-        failures: the limit of rows that fail.
-        progress: where rows that are done are counted.
-        tags, note: those of each run.
     """
 
-    def __init__(
-        self,
-        http: AsyncHttpClient,
-        name: str,
-        rows: Sequence[Mapping[str, object]],
-        fields: Mapping[str, object],
-        options: RunOptions,
-        output_model: "type[BaseModel] | None",
-        concurrency: int,
-        budget: RowBudget,
-        failures: FailureLimit,
-        progress: RowProgress,
-        tags: Sequence[str] | None = None,
-        note: str | None = None,
-    ) -> None:
-        self._http = http
-        self._name = name
-        self._inputs = [fill_templates(fields, row) for row in rows]
-        self._options = options
-        self._model = output_model
-        self._concurrency = concurrency
-        self._budget = budget
-        self._limit = failures
-        self._progress = progress
-        self.tag = make_map_tag(name, fields, options)
-        self._annotation: dict[str, Any] = make_annotation([*(tags or ()), self.tag], note)
-        self._resumes = bool(options.get("cache"))
-        self._rows_by_input: dict[str, list[int]] = {}
-        for row, (given, empty) in enumerate(self._inputs):
-            if not empty:
-                self._rows_by_input.setdefault(to_canonical_json(given), []).append(row)
-        # By the row, if this call began the run; otherwise by the id of the run.
-        self._open: dict[int | str, AsyncOpenRun] = {}
-        self._ended: AsyncMailbox[AsyncRowEnding] = AsyncMailbox()
-        self._results: dict[int, RowResult] = {}
-        self._was_there: set[int] = set()  # rows whose run another call began
-        self._refusal: RequestError | None = None  # the first
-        self._known_runs: set[str] = set()  # ids of the runs that the budget counts
-        self._counted_jobs: set[str] = set()  # equal rows share one, which is paid once
-        self._failures: Counter[str] = Counter()  # failed runs of earlier calls, by input
+    _ended: AsyncMailbox[AsyncRowEnding]
 
-    async def run_all(self) -> list[RowResult]:
+    async def run_all(self) -> "pd.DataFrame":
         """Run every row, and return the results in order.
 
         Raises:
             RequestError: the refusal of the call as such, or of every row.
             KeyboardInterrupt: the caller interrupted it; runs under way go on.
         """
+        self._ended = AsyncMailbox()
         try:
             await self._take_up_runs()
             for row in range(len(self._inputs)):
@@ -165,11 +89,7 @@ class AsyncRowMapper:
                 each.reader.cancel()
         if self._refusal is not None and all(not r.run_id for r in self._results.values()):
             raise self._refusal
-        return [self._results[row] for row in range(len(self._inputs))]
-
-    def _lacks_run(self, row: int) -> bool:
-        """Return True if a row has no result, and no run under way."""
-        return row not in self._results and all(row not in e.rows for e in self._open.values())
+        return self._build_frame()
 
     async def _take_up_runs(self) -> None:
         """Take up the runs that equal calls began, unless the caller wants new runs.
@@ -188,7 +108,7 @@ class AsyncRowMapper:
         # A run that this call is starting may be in the list before its id has been answered.
         own = Counter(each.asked for key, each in self._open.items() if isinstance(key, int))
         wrap = partial(AsyncRun, self._http)
-        source, cursor = AsyncListSource(self._http, AsyncRun, wrap, {"tag": self.tag}), None
+        source, cursor = AsyncListSource(self._http, AsyncRun, wrap, {"tag": self._tag}), None
         size = NEWEST if self._known_runs else NEXT_PAGE
         while True:
             page = await source.read_page(size, cursor)
@@ -266,40 +186,11 @@ class AsyncRowMapper:
             await self._keep_ended()
         return ""
 
-    def _refuse(self, row: int, error: RequestError) -> None:
-        """Keep the refusal of a row.
-
-        Raises:
-            RequestError: the refusal, if it concerns all rows.
-        """
-        if error.code not in _REFUSALS_OF_A_ROW:
-            raise error
-        self._refusal = self._refusal or error
-        self._budget.settle(row, 0.0)
-        self._limit.note(error.code.name)
-        self._leave(row, error.code.name, str(error))
-
     async def _find_bound(self, given: Mapping[str, object]) -> float | None:
         """Find what a run of this input may come to at most; none where nobody can say."""
         body = make_run_body(self._name, given, None, self._options)
         found = await self._http.request_record(Route, "POST", "/route", json=body)
         return found.reservation_usd
-
-    def _explain_lack(self, bound_usd: float | None) -> str:
-        """Say why a row is not begun; "" where the budget covers it."""
-        if bound_usd is None:
-            return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
-        if self._budget.covers(bound_usd):
-            return ""
-        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
-        left_usd = round(max(0.0, self._budget.left_usd), 9)
-        bound, left, limit = (
-            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
-        )
-        return (
-            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
-            " raise max_cost_usd and call again."
-        )
 
     def _watch(
         self, key: int | str, rows: tuple[int, ...], asked: str, work: AsyncRun | dict[str, object]
@@ -313,7 +204,7 @@ class AsyncRowMapper:
             work: the run, or the body of the run to start.
         """
         reader = AsyncReader()
-        self._open[key] = AsyncOpenRun(rows, asked, reader)
+        self._open[key] = OpenRun(rows, asked, reader)
         reader.start(partial(self._report_end, key, work, self._failures[asked]))
 
     async def _report_end(
@@ -357,77 +248,7 @@ class AsyncRowMapper:
             else:
                 self._settle(key, run)
 
-    def _settle(self, key: int | str, run: AsyncRun) -> None:
-        """Count the cost of a run that no row has its result of."""
-        job_id = run.record.job_id or run.id
-        is_counted = job_id in self._counted_jobs
-        self._counted_jobs.add(job_id)
-        self._budget.settle(key, 0.0 if is_counted else run.cost_incurred_usd)
-
-    def _keep(
-        self, key: int | str, rows: Sequence[int], run: AsyncRun, paid_by: AsyncJob | AsyncRun
-    ) -> None:
-        """Keep the result of a run that has ended."""
-        reason = None
-        for row in rows:
-            cost_usd, paid_usd = self._count_cost(run, paid_by)
-            self._budget.settle(key, paid_usd)
-            reason = self._keep_row(row, run, cost_usd)
-        self._limit.note(reason)
-
-    def _keep_row(self, row: int, run: AsyncRun, cost_usd: float | None) -> str | None:
-        """Keep the result of one row; return the reason if it has no value."""
-        result = RowResult(
-            run.status,
-            run.output,
-            cost_usd,
-            run.latency_ms,
-            run.id,
-            cached=run.cached or row in self._was_there,
-        )
-        if run.error is not None:
-            result.error = f"{run.error.code}: {run.error.message}"
-            result.reason = run.error.code
-        elif self._model is not None:
-            try:
-                result.value = parse_output(self._model, run.output, run.id)
-            except WorkError as error:
-                result.error, result.reason = str(error), error.code.name
-                result.value = None
-        self._end(row, result)
-        return result.reason
-
     async def _find_payer(self, run: AsyncRun) -> AsyncJob | AsyncRun:
         """Find what the result of a run was paid for by: itself, or an equal job before it."""
         earlier_id = run.record.cached_from
         return run if earlier_id is None else await AsyncJobs(self._http).get(earlier_id)
-
-    def _count_cost(
-        self, run: AsyncRun, paid_by: AsyncJob | AsyncRun
-    ) -> tuple[float | None, float]:
-        """Count the cost of a run's result, whenever it was paid, and all that was paid for it."""
-        job_id = run.record.cached_from or run.record.job_id or run.id
-        if job_id in self._counted_jobs:
-            return 0.0, 0.0
-        self._counted_jobs.add(job_id)
-        return paid_by.cost_usd, paid_by.cost_incurred_usd
-
-    def _leave_stopped(self, row: int) -> bool:
-        """Leave a row if too many others have failed; return whether it is left."""
-        if self._limit.is_reached:
-            self._leave(row, STOPPED, f"Not begun: {self._limit.explain()}")
-        return self._limit.is_reached
-
-    def _leave(self, row: int, reason: str, error: str) -> None:
-        """Keep why a row is not begun."""
-        self._end(row, RowResult(NOT_BEGUN, error=error, reason=reason))
-
-    def _end(self, row: int, result: RowResult) -> None:
-        self._results[row] = result
-        self._progress.add(
-            self._budget.spent_usd,
-            begun=result.status != NOT_BEGUN,
-            paced=result.run_id is not None and not result.cached,
-            reason=result.reason,
-            error=result.error,
-        )

@@ -4,12 +4,12 @@
 from collections.abc import Sequence
 from typing import Any, Self, TypeVar, Unpack
 
-from toolkit.client._members import Member
 from toolkit.client._sync.handle import Waitable
 from toolkit.client._sync.paging import PagedCollection
 from toolkit.client._sync.resource import WorkResource
 from toolkit.client._wire.messages import make_annotation
 from toolkit.client._work_filters import WorkFilters, document_filters, make_list_query
+from toolkit.client._work_views import AnnotatedView
 from toolkit.contract.runs import Run
 from toolkit.contract.tasks import Task
 from toolkit.contract.workflows import WorkflowRecord
@@ -18,15 +18,8 @@ A = TypeVar("A", Run, Task, WorkflowRecord)
 H = TypeVar("H", bound=Waitable[Any])
 
 
-class Annotated(Waitable[A]):
+class Annotated(AnnotatedView[A], Waitable[A]):
     """Work with tags and a note."""
-
-    tags = Member[list[str]]("The tags that it has, in the order given.")
-
-    @property
-    def note(self) -> str:
-        """The note on it; empty where there is none."""
-        return self.record.note or ""
 
     def annotate(self, *, tags: Sequence[str] | None = None, note: str | None = None) -> Self:
         """Give it other tags, or another note, whatever its state; what is left out stays.

@@ -2,9 +2,9 @@
 """Many runs of one kind, and two pieces of work beside each other: a client's experiments."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
-from toolkit.client._options import check_arguments, check_options
+from toolkit.client._options import check_arguments
 from toolkit.client._sync.client_resources import ClientResources
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.run_options import RunOptions
@@ -67,37 +67,22 @@ class ClientExperiments(ClientResources):
                 wrong with all rows.
             KeyboardInterrupt: it was interrupted, in one line; runs under way go on.
         """
-        from toolkit.client._output_model import add_output_schema
-        from toolkit.client._row_results import FailureLimit, RowBudget, build_frame
-        from toolkit.client._row_templates import check_columns, read_rows
         from toolkit.client._sync.mapping import RowMapper
-        from toolkit.display.progress.row_progress import RowProgress
 
-        if concurrency < 1:
-            raise ValueError("concurrency is at least 1")
-        found, columns, index = read_rows(rows)
-        if found or columns:
-            check_columns(fields, columns)
-        chosen = cast("RunOptions", {"cache": True, **(options or {})})
-        check_options(chosen)
-        budget = RowBudget(max_cost_usd)
-        mapper = RowMapper(
+        return RowMapper(
             self._http,
             name,
-            found,
-            add_output_schema(fields, output_model),
-            chosen,
+            rows,
+            fields,
+            options,
             output_model,
+            max_cost_usd,
             concurrency,
-            budget,
-            FailureLimit(on_error),
-            RowProgress(len(found), max_cost_usd, is_shown=progress),
+            on_error,
             tags,
             note,
-        )
-        frame = build_frame(mapper.run_all(), index, output_model)
-        frame.attrs["tag"] = mapper.tag
-        return frame
+            progress=progress,
+        ).run_all()
 
     @check_arguments("compare takes two pieces of work; `runs.list().to_frame()` has many")
     def compare(

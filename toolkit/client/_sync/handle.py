@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel
 
+from toolkit.client._following import Change
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import (
     RecordView,
 )
 from toolkit.client._sync.follower import (
-    Change,
     Following,
     find_follower,
     wake_follower,
@@ -20,9 +20,9 @@ from toolkit.client._sync.http import HttpClient
 from toolkit.client._text_pieces import TextPiece
 from toolkit.client._wait_interruption import explain_interrupts
 from toolkit.client._wire.messages import LONG_POLL_S
-from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError, WorkError
+from toolkit.client._work_views import WorkView
+from toolkit.contract.errors import ErrorCode, ServiceError, ServiceTimeoutError
 from toolkit.contract.events import Event
-from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.display.progress import ProgressMode
 
 if TYPE_CHECKING:
@@ -71,23 +71,11 @@ class Deletable(Handle[R]):
         return self._call("DELETE")
 
 
-class Waitable(Handle[R]):
+class Waitable(WorkView[R], Handle[R]):
     """Work that can be waited for and cancelled."""
 
-    ended: frozenset[str] = FINAL_STATUSES
-    failed: frozenset[str] = frozenset({"failed", "cancelled"})
     is_streamed = False  # whether its texts are to be watched as they are written
     _last_event = 0  # the number of the last event that was shown
-
-    @property
-    def status(self) -> str:
-        """The state it was in when last read."""
-        return str(getattr(self.record, "status", ""))
-
-    @property
-    def done(self) -> bool:
-        """True if it was over when last read."""
-        return self.status in self.ended
 
     def events(self, after: int = 0, wait_s: int = 0) -> list[Event]:
         """Read its events above `after`, holding up to `wait_s` seconds while there is none."""
@@ -204,18 +192,6 @@ class Waitable(Handle[R]):
                 self.record = change
                 return self.done
         return False
-
-    def _raise_if_failed(self) -> Self:
-        error = getattr(self.record, "error", None)
-        if self.status in self.failed and error is not None:
-            failure: WorkError = error.to_exception(of_work=True)
-            failure.work, failure.next_call = self, self._format_next_call()
-            raise failure
-        return self
-
-    def _format_next_call(self) -> str:
-        """Format the call that continues work that ended badly; that reads it where none can."""
-        return f'client.{self.resource}.get("{self.id}")'
 
     def cancel(self) -> Self:
         """Cancel it; what has ended stays as it is."""

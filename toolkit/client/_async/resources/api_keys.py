@@ -1,46 +1,19 @@
 """`client.api_keys`: the keys of the account."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._members import Member
+from toolkit.client._definition_views import ApiKeyView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import account
 from toolkit.contract.choices import Scope
 
 
-class AsyncApiKey(AsyncDeletable[account.ApiKey]):
+class AsyncApiKey(ApiKeyView, AsyncDeletable[account.ApiKey]):
     """The record of an API key: never the key itself. Deleting it revokes the key at once."""
 
     noun, resource, record_type = "Key", "account/keys", account.ApiKey
-
-    name = Member[str | None]("The use that it was made for.")
-    prefix = Member[str]("The first characters of the key.")
-    last4 = Member[str]("The last four characters of the key.")
-    rotated_from = Member[str | None]("The key in whose place it came.")
-    rotated_to = Member[str | None]("The key that came in its place.")
-    allowance_of = Member[str | None](
-        "The first key of those that were rotated: all spend from its day's allowance."
-    )
-    last_used_at = Member[datetime | None]("The time at which it was let in last, within a minute.")
-    left_usd_today = Member[float | None](
-        "The US dollars that are left of its day's allowance; none if it has no allowance."
-    )
-    max_cost_usd = Member[float | None](
-        "The most US dollars that all work asked for with it may cost."
-    )
-    left_usd = Member[float | None](
-        "The US dollars that are left of `max_cost_usd`; none without that."
-    )
-    scopes = Member[list[Scope]]("The scopes that it has: `read`, `write`, `admin`.")
-    max_cost_usd_per_day = Member[float | None](
-        "US dollars that all work asked for with it may cost in a day; none sets no limit."
-    )
-    created_at = Member[datetime]("The time at which it was made.")
-    expires_at = Member[datetime | None]("The time at which it ends, for one that was rotated.")
-    revoked_at = Member[datetime | None]("The time at which it was revoked; none while it was not.")
 
     async def rotate(self, *, overlap_s: int | None = None) -> account.KeyCreated:
         """Replace it by a new one, which is shown this once.

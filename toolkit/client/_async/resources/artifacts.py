@@ -1,47 +1,22 @@
 """`client.artifacts`: the files that went in and came out."""
 
-from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.http import AsyncHttpClient
 from toolkit.client._async.resource import AsyncDeletableResource
+from toolkit.client._definition_views import ArtifactView
 from toolkit.client._graph_view import LineageView
-from toolkit.client._members import Member
 from toolkit.client._wire.transfers import ArtifactDownload, open_source
 from toolkit.contract import artifacts
-from toolkit.contract.base import JsonObject
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.display.records import media
-
-MAX_INLINE_BYTES = 4 * 1024 * 1024
 
 
-class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
+class AsyncArtifact(ArtifactView, AsyncDeletable[artifacts.Artifact]):
     """An artifact; a small one keeps its bytes once they are read, and shows itself."""
 
     noun, resource, record_type = "Artifact", "artifacts", artifacts.Artifact
-    _cached_bytes: bytes | None = None
-
-    media_type = Member[str]("Its media type, such as `image/png`.")
-    size_bytes = Member[int]("Its size.")
-    sha256 = Member[str]("The SHA-256 of its bytes.")
-    filename = Member[str]("The name under which it is saved.")
-    created_at = Member[datetime]("The time at which it was made.")
-    deleted = Member[bool]("True once its bytes were deleted.")
-
-    @property
-    def job_id(self) -> str:
-        """The job that made it; empty for one that was uploaded."""
-        return self.record.job_id or ""
-
-    metadata = Member[JsonObject]("The metadata that is known of it.")
-
-    @property
-    def is_small(self) -> bool:
-        """True if it keeps its bytes once they are read, and shows itself."""
-        return self.size_bytes <= MAX_INLINE_BYTES
 
     async def content(self) -> bytes:
         """Read its bytes."""
@@ -95,17 +70,6 @@ class AsyncArtifact(AsyncDeletable[artifacts.Artifact]):
                 place = f"{self.path}/content"
                 saving.write_bytes(await self._http.request_bytes(place, saving.next_span))
             return saving.finish()
-
-    def _repr_mimebundle_(self, **_: object) -> Any:
-        if self._cached_bytes is None:
-            return super()._repr_mimebundle_()
-        plain = {"text/plain": repr(self)}
-        return {
-            **plain,
-            **media.build_mime_bundle(
-                self.record.media_type, self._cached_bytes, self.record.filename
-            ),
-        }
 
 
 class AsyncArtifacts(AsyncDeletableResource[AsyncArtifact]):

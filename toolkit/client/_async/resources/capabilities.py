@@ -2,61 +2,26 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from toolkit.client._async.handle import AsyncHandle
 from toolkit.client._async.paging import AsyncPagedCollection
 from toolkit.client._async.resource import AsyncResource
 from toolkit.client._capability_calls import CapabilityCalls
-from toolkit.client._members import Member
+from toolkit.client._definition_views import CapabilityView
 from toolkit.client._replies import AsyncReply
 from toolkit.contract import capabilities
-from toolkit.contract.base import JsonObject
-from toolkit.contract.capabilities import JobForm, Source
 from toolkit.contract.run_options import RunOptions
 from toolkit.contract.short_tracebacks import UnknownAttributeError
-from toolkit.display.records import html
-from toolkit.display.records.data_frame import flatten_record
 
 if TYPE_CHECKING:
     from toolkit.client._async.resources.runs import AsyncRun
 
 
-class AsyncCapability(AsyncHandle[capabilities.CapabilityRecord]):
+class AsyncCapability(CapabilityView, AsyncHandle[capabilities.CapabilityRecord]):
     """A capability."""
 
     noun, resource, record_type = "Capability", "capabilities", capabilities.CapabilityRecord
-
-    title = Member[str]("Its human label.")
-    version = Member[str]("Its version.")
-    description = Member[str]("A sentence on what it does.")
-    status = Member[Literal["available", "planned"]]("`available`, or `planned`.")
-    name = Member[str]("Its name, without the version.")
-    async_ = Member[bool]("True if it takes so long that runs of it are waited for.")
-    estimated_cost = Member[bool]("True if its cost can be estimated before it runs.")
-    invoke = Member[str]("The path that invokes it.")
-    job = Member[JobForm]("The form of its jobs.")
-    source = Member[Source]("Where it comes from.")
-    input = Member[JsonObject]("The fields of its input.")
-    output = Member[JsonObject]("The fields of its output.")
-    targets = Member[list[str]]("The providers that can serve it.")
-    accepts = Member[list[str]]("The media types that it takes from nodes before it.")
-    yields = Member[str]("The media type of its artifact.")
-    input_schema = Member[JsonObject]("The JSON schema of what it takes.")
-    output_schema = Member[JsonObject]("The JSON schema of what it answers.")
-
-    def _render_html(self) -> str:
-        row = flatten_record(self.record)
-        names = (
-            "title",
-            "description",
-            "status",
-            "default_provider",
-            "accepts",
-            "yields",
-            "input_schema",
-        )
-        return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
 
 
 class AsyncCapabilities(CapabilityCalls[AsyncReply["AsyncRun"]], AsyncResource[AsyncCapability]):

@@ -1,24 +1,16 @@
 """`client.compute`: GPU pods."""
 
-from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._members import Member
+from toolkit.client._infrastructure_views import ComputeView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
 
-class AsyncCompute(AsyncInfrastructureHandle[compute.Compute]):
+class AsyncCompute(ComputeView, AsyncDeletable[compute.Compute]):
     """A GPU pod."""
 
     noun, resource, record_type = "Compute", "compute", compute.Compute
-
-    gpu_type = Member[str]("The GPU of the catalogue that it has.")
-    image = Member[str]("The container that it runs.")
-    storage_id = Member[str | None]("The volume that is mounted, if there is one.")
-    template_id = Member[str | None]("The shared template that it was made of, if there is one.")
-    cost_per_hour_usd = Member[float | None](
-        "US dollars for each hour that it is there; none where the vendor does not say."
-    )
 
 
 class AsyncComputes(AsyncDeletableResource[AsyncCompute]):

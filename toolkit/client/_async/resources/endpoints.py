@@ -1,26 +1,16 @@
 """`client.endpoints`: serverless endpoints."""
 
-from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._members import Member
+from toolkit.client._infrastructure_views import EndpointView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import endpoints
 
 
-class AsyncEndpoint(AsyncInfrastructureHandle[endpoints.Endpoint]):
+class AsyncEndpoint(EndpointView, AsyncDeletable[endpoints.Endpoint]):
     """A serverless endpoint."""
 
     noun, resource, record_type = "Endpoint", "endpoints", endpoints.Endpoint
-
-    gpu_ids = Member[str]("The pools of GPUs that its workers are taken from.")
-    workers_min = Member[int]("The fewest workers that it keeps.")
-    workers_max = Member[int]("The most workers that it has at once.")
-    image = Member[str]("The container that it runs.")
-    storage_id = Member[str | None]("The volume that is mounted, if there is one.")
-    template_id = Member[str | None]("The shared template that it was made of, if there is one.")
-    price_per_hour_usd = Member[float | None](
-        "The list price of one worker in US dollars, as it was when it was made; none if unknown."
-    )
 
 
 class AsyncEndpoints(AsyncDeletableResource[AsyncEndpoint]):

@@ -1,19 +1,16 @@
 """`client.storage`: network volumes."""
 
-from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._members import Member
+from toolkit.client._infrastructure_views import StorageView
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
 
-class AsyncStorage(AsyncInfrastructureHandle[storage.Storage]):
+class AsyncStorage(StorageView, AsyncDeletable[storage.Storage]):
     """A network volume."""
 
     noun, resource, record_type = "Storage", "storage", storage.Storage
-
-    size_gb = Member[int]("The size, in gigabytes.")
-    data_center = Member[str]("The data center that it is in.")
 
 
 class AsyncStorages(AsyncDeletableResource[AsyncStorage]):

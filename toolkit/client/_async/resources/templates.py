@@ -1,19 +1,15 @@
 """`client.templates`: containers to share."""
 
-from toolkit.client._async.infrastructure import AsyncInfrastructureHandle
+from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
-from toolkit.client._members import Member
+from toolkit.client._infrastructure_views import TemplateView
 from toolkit.contract import templates
 
 
-class AsyncTemplate(AsyncInfrastructureHandle[templates.Template]):
+class AsyncTemplate(TemplateView, AsyncDeletable[templates.Template]):
     """A template."""
 
     noun, resource, record_type = "Template", "templates", templates.Template
-
-    image = Member[str]("The container that it runs.")
-    serverless = Member[bool]("True if endpoints run it; pods do otherwise.")
-    hidden = Member[bool]("True if it was made for one endpoint, and goes with it.")
 
 
 class AsyncTemplates(AsyncDeletableResource[AsyncTemplate]):

@@ -2,35 +2,20 @@
 """`client.agents`: objectives to fill in, under a name."""
 
 from collections.abc import Sequence
-from datetime import datetime
 
-from toolkit.client._members import Member
+from toolkit.client._definition_views import AgentView
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._sync.resources.runs import Run
 from toolkit.client._wire.messages import drop_none, make_run_body
 from toolkit.contract import agents, runs
 from toolkit.contract.choices import OptimizeFor
-from toolkit.contract.plans import Constraints
 
 
-class Agent(Deletable[agents.Agent]):
+class Agent(AgentView, Deletable[agents.Agent]):
     """An agent: an objective to fill in, under a name."""
 
     noun, resource, record_type = "Agent", "agents", agents.Agent
-
-    @property
-    def name(self) -> str:
-        """`name@version`, which names it in `runs.create`."""
-        return f"{self.record.name}@{self.record.version}"
-
-    parameters = Member[list[str]]("The parameters that a run has to be given, each a text.")
-    objective = Member[str]("The objective, with its parameters in braces.")
-    version = Member[str]("Its version.")
-    constraints = Member[Constraints]("The limits that its runs keep to.")
-    created_at = Member[datetime]("The time at which it was made.")
-    deleted = Member[bool]("True once it was deleted.")
-    capabilities = Member[list[str]]("The only capabilities that it may use; empty for all.")
 
     def run(self, **parameters: str) -> Run:
         """Run it with its parameters filled in; the run is under way when this returns.

@@ -1,25 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.compute`: GPU pods."""
 
-from toolkit.client._members import Member
-from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._infrastructure_views import ComputeView
+from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import compute
 
 
-class Compute(InfrastructureHandle[compute.Compute]):
+class Compute(ComputeView, Deletable[compute.Compute]):
     """A GPU pod."""
 
     noun, resource, record_type = "Compute", "compute", compute.Compute
-
-    gpu_type = Member[str]("The GPU of the catalogue that it has.")
-    image = Member[str]("The container that it runs.")
-    storage_id = Member[str | None]("The volume that is mounted, if there is one.")
-    template_id = Member[str | None]("The shared template that it was made of, if there is one.")
-    cost_per_hour_usd = Member[float | None](
-        "US dollars for each hour that it is there; none where the vendor does not say."
-    )
 
 
 class Computes(DeletableResource[Compute]):

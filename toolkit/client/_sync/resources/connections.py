@@ -3,11 +3,10 @@
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal, Self
 
 from toolkit.client._collections import Collection
-from toolkit.client._members import Member
+from toolkit.client._definition_views import ConnectionView
 from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
@@ -19,32 +18,10 @@ from toolkit.contract.health import Provider
 from toolkit.contract.suggestions import ask_meant
 
 
-class Connection(Deletable[connections.Connection]):
+class Connection(ConnectionView, Deletable[connections.Connection]):
     """A provider connection."""
 
     noun, resource, record_type = "Connection", "providers/connections", connections.Connection
-
-    provider = Member[str]("The provider that it leads to.")
-    connection_type = Member[ConnectionType](
-        "The place its secret is in: the environment, or a secrets manager."
-    )
-    secret_ref = Member[str](
-        "The name of the secret, never the secret; empty for one that another account shares."
-    )
-    shared = Member[bool]("True if it is another account's, which shares it with this one.")
-    shared_with = Member[Literal["all"] | list[str] | None](
-        "The accounts that it is shared with, or `all`; its owner alone sees that."
-    )
-    overbilled = Member[list[str]](
-        "The models that billed more than was reserved: no budget has them until `trust`."
-    )
-    created_at = Member[datetime]("The time at which it was made.")
-    deleted = Member[bool]("True once it was deleted.")
-
-    @property
-    def warning(self) -> str | None:
-        """The fault that a free test found as it was made; none if none, or if it was read."""
-        return None if self.record.warning is None else self.record.warning.message
 
     def share(self, accounts: Literal["all"] | Sequence[str]) -> Self:
         """Have other accounts use it, too; each is billed and limited by itself.

@@ -7,24 +7,15 @@ from typing import Unpack
 from toolkit.client._options import collect_options, document_options
 from toolkit.client._sync.execution import Execution
 from toolkit.client._sync.resource import WorkResource
+from toolkit.client._work_views import JobView
 from toolkit.contract import jobs
 from toolkit.contract.run_options import WORK_OPTIONS, WorkOptions
 
 
-class Job(Execution[jobs.Job]):
+class Job(JobView, Execution[jobs.Job]):
     """A job: a run's, a workflow node's, or one asked for on a compute."""
 
     noun, resource, record_type = "Job", "jobs", jobs.Job
-
-    @property
-    def run_id(self) -> str:
-        """The run that it is carried out for; empty if there is none."""
-        return self.record.run_id or ""
-
-    @property
-    def compute_id(self) -> str:
-        """The compute that it runs on; empty elsewhere."""
-        return self.record.compute_id or ""
 
 
 class Jobs(WorkResource[Job]):

@@ -4,12 +4,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, Unpack, overload
 
-from toolkit.client._members import Member
 from toolkit.client._options import check_options, collect_options, document_options
 from toolkit.client._output_model import add_output_schema
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.execution import Execution
 from toolkit.client._wire.messages import make_annotation, make_run_body
+from toolkit.client._work_views import RunView
 from toolkit.contract import runs
 from toolkit.contract.choices import RunTarget
 from toolkit.contract.run_options import RunOptions
@@ -20,21 +20,10 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="BaseModel")
 
 
-class Run(Execution[runs.Run], Annotated[runs.Run]):
+class Run(RunView, Execution[runs.Run], Annotated[runs.Run]):
     """A run."""
 
     noun, resource, record_type = "Run", "runs", runs.Run
-    facts = (*Execution.facts, "tags", "note")
-
-    target = Member[RunTarget]("`capability`, or `agent`.")
-    job_id = Member[str | None]("The job of it; none for an agent's run.")
-    compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
-    run_id = Member[str | None]("The run that the job of it belongs to.")
-
-    @property
-    def task_id(self) -> str:
-        """The task of an agent's run; empty for a capability's."""
-        return self.record.task_id or ""
 
 
 class TypedRun(Run, Generic[M]):

@@ -1,20 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.storage`: network volumes."""
 
-from toolkit.client._members import Member
-from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._infrastructure_views import StorageView
+from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import storage
 
 
-class Storage(InfrastructureHandle[storage.Storage]):
+class Storage(StorageView, Deletable[storage.Storage]):
     """A network volume."""
 
     noun, resource, record_type = "Storage", "storage", storage.Storage
-
-    size_gb = Member[int]("The size, in gigabytes.")
-    data_center = Member[str]("The data center that it is in.")
 
 
 class Storages(DeletableResource[Storage]):

@@ -2,104 +2,24 @@
 """`client.tasks`: objectives planned, run, reviewed and tried again."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Self
 
-from toolkit.client._members import Member
-from toolkit.client._objective import HasObjective, PlanSource, make_task_body
+from toolkit.client._objective import PlanSource, make_task_body
 from toolkit.client._options import check_arguments
-from toolkit.client._record_view import ReviewView
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.resources.plans import Plan, Plans
 from toolkit.client._sync.resources.workflows import WorkflowRun, Workflows
 from toolkit.client._wire.messages import drop_none, make_annotation
+from toolkit.client._work_views import TaskView
 from toolkit.contract import tasks
-from toolkit.contract.base import ErrorInfo
 from toolkit.contract.choices import Decision, OptimizeFor, PlannerChoice, ReviewMode
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.plans import Constraints
-from toolkit.display.records.attempt_view import list_attempts
-from toolkit.display.records.attempts import render_attempts
 
 
-class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
+class Task(TaskView, Annotated[tasks.Task]):
     """A task; `wait` also returns when it is blocked, which only a person can change."""
 
     noun, resource, record_type = "Task", "tasks", tasks.Task
-    ended = tasks.FINAL_TASK_STATUSES | {"blocked"}
-    facts = (
-        "objective", "status", "missing", "question", "artifact_ids",
-        "final_artifact_id", "best_artifact_id", "workflow_id", "review_attempts", "warnings",
-        "cost_usd", "error", "tags", "note",
-    )  # fmt: skip
-
-    @property
-    def review(self) -> ReviewView | None:
-        """The last verdict, the reviewer's or a person's."""
-        return None if self.record.review is None else ReviewView(self.record.review)
-
-    @property
-    def final_artifact_id(self) -> str:
-        """The artifact that the task delivers; empty until its review has passed."""
-        return self.record.final_artifact_id or ""
-
-    @property
-    def best_artifact_id(self) -> str:
-        """The artifact of the best attempt so far; empty until one made something."""
-        return self.record.best_artifact_id or ""
-
-    attempts = Member[list[tasks.TaskAttempt]](
-        "Every workflow that was run, oldest first: what it made, and the last verdict on it."
-    )
-    llm_job_ids = Member[list[str]](
-        "The jobs by which a language model planned it or judged its results."
-    )
-    final_attempt = Member[int | None](
-        "Which of its attempts it delivers, counted from 1; none until its review has passed."
-    )
-    plan_given = Member[bool]("True if its plan was given with it.")
-    constraints = Member[Constraints]("The limits that it keeps to.")
-    agent = Member[tasks.AgentCall | None](
-        "The agent that it is a run of, with the input of that run."
-    )
-    answers = Member[list[tasks.TaskAnswer]]("What a person has answered to its questions so far.")
-    question = Member[str | None](
-        "What has to be answered before it goes on, if anything: `task.resume(answer=…)`."
-    )
-
-    @property
-    def workflow_id(self) -> str:
-        """The workflow that was run last; empty until there is one."""
-        return self.record.workflow_id or ""
-
-    workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
-
-    @property
-    def plan_id(self) -> str:
-        """The plan that it follows; empty until there is one."""
-        return self.record.plan_id or ""
-
-    artifact_ids = Member[dict[str, str]]("The artifacts that it delivers, by node id.")
-
-    @property
-    def reviews(self) -> list[ReviewView]:
-        """Every verdict, oldest first."""
-        return [ReviewView(one) for one in self.record.reviews]
-
-    review_attempts = Member[int]("Times that a review had it run again.")
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where a price is unknown."
-    )
-    cost_usd = Member[float | None](
-        "US dollars that its workflows cost together; none where a price is unknown."
-    )
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
-    )
-    warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
-    error = Member[ErrorInfo | None]("The error, if there was any.")
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     def workflow(self, id: str | None = None) -> WorkflowRun:
         """Read a workflow that was run for it.
@@ -155,11 +75,6 @@ class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
         body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", "/reviews", json=body)
 
-    def _format_next_call(self) -> str:
-        if not self.workflow_id or self.review_attempts >= tasks.MAX_REVIEW_RETRIES:
-            return super()._format_next_call()
-        return f'client.tasks.submit_review("{self.id}", "retry").wait()'
-
     def resume(self, answer: str | None = None) -> Self:
         """Take it back to planning, once what blocked it is there.
 
@@ -171,9 +86,6 @@ class Task(Annotated[tasks.Task], HasObjective[tasks.Task]):
                 without an answer.
         """
         return self._call("POST", "/resume", json=drop_none(answer=answer))
-
-    def _render_html(self) -> str:
-        return super()._render_html() + render_attempts(list_attempts(self.record))
 
 
 class Tasks(AnnotatedResource[Task]):

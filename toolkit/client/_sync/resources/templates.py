@@ -1,20 +1,16 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.templates`: containers to share."""
 
-from toolkit.client._members import Member
-from toolkit.client._sync.infrastructure import InfrastructureHandle
+from toolkit.client._infrastructure_views import TemplateView
+from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.contract import templates
 
 
-class Template(InfrastructureHandle[templates.Template]):
+class Template(TemplateView, Deletable[templates.Template]):
     """A template."""
 
     noun, resource, record_type = "Template", "templates", templates.Template
-
-    image = Member[str]("The container that it runs.")
-    serverless = Member[bool]("True if endpoints run it; pods do otherwise.")
-    hidden = Member[bool]("True if it was made for one endpoint, and goes with it.")
 
 
 class Templates(DeletableResource[Template]):

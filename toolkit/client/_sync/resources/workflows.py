@@ -2,83 +2,29 @@
 """`client.workflows`: graphs of capabilities."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from toolkit.client._builder import Workflow
-from toolkit.client._graph_view import GraphView, TimelineView
-from toolkit.client._members import Member
-from toolkit.client._record_list import RecordList
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.node import WorkflowNode
 from toolkit.client._wire.messages import drop_none
+from toolkit.client._work_views import WorkflowRunView
 from toolkit.contract import workflows
-from toolkit.contract.base import ErrorInfo
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.jobs import Options
-from toolkit.display.workflow.boxes import format_workflow_cost
 
 if TYPE_CHECKING:
     from toolkit.client._sync.resources.artifacts import Artifact
     from toolkit.client._sync.resources.jobs import Job
 
 
-class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
+class WorkflowRun(WorkflowRunView, Annotated[workflows.WorkflowRecord]):
     """A submitted workflow."""
 
     noun, resource, record_type = "Workflow", "workflows", workflows.WorkflowRecord
 
-    @property
-    def nodes(self) -> list[workflows.Node]:
-        """Its nodes, in the order given."""
-        return RecordList(self.record.nodes, "nodes")
-
     def __getitem__(self, key: str) -> WorkflowNode:
         """Return a node, with what it made: `wf["copy"].text`."""
         return WorkflowNode.of(super().__getitem__(key), self._http)
-
-    cost_usd = Member[float | None](
-        "US dollars that its completed jobs cost together; none where a price is unknown."
-    )
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where a price is unknown."
-    )
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
-    )
-    name = Member[str]("The name that it was given.")
-    options = Member[Options]("The options that all of its nodes share.")
-    endpoint_id = Member[str | None]("The endpoint that its GPU work runs at, if one was named.")
-    compute_id = Member[str | None]("The compute that its GPU work runs on, if one was named.")
-    max_retries = Member[int]("The most retries of each node.")
-    forked_from = Member[str | None]("The workflow whose results it starts from.")
-    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
-    error = Member[ErrorInfo | None]("The first error, if there was any.")
-
-    @property
-    def task_id(self) -> str:
-        """The task that it was made for; empty for one of its own."""
-        return self.record.task_id or ""
-
-    sink_artifact_ids = Member[dict[str, str]](
-        "The artifact of every node that nothing depends on, by node id."
-    )
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    created_at = Member[datetime]("The time at which it was asked for.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
-
-    @property
-    def latency_ms(self) -> int:
-        """Wall time from submit to completion, in milliseconds; 0 until then."""
-        return self.record.latency_ms or 0
-
-    retries = Member[int]("Node retries across the workflow.")
-    warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
-
-    @property
-    def final_artifact_id(self) -> str:
-        """The artifact of the last node that nothing depends on; empty until completion."""
-        return self.record.final_artifact_id or ""
 
     def job(self, node_id: str) -> "Job":
         """Read the job of a node.
@@ -105,9 +51,6 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
 
         return read_artifact(self._http, self[node_id].artifact_id)
 
-    def _format_next_call(self) -> str:
-        return f'client.workflows.retry("{self.id}").wait()'
-
     def retry(self) -> Self:
         """Run it again from its failed nodes on; its id and its results stay.
 
@@ -132,22 +75,6 @@ class WorkflowRun(GraphView, Annotated[workflows.WorkflowRecord]):
         made = self._http.request_record(self.record_type, "POST", f"{self.path}/fork", json=body)
         self._http.note_started(self.resource, made.id)
         return type(self)(self._http, made)
-
-    def _list_rows(self) -> list[workflows.Node]:
-        return self.record.nodes
-
-    def timeline(self) -> TimelineView:
-        """Return a Gantt chart of when each node ran, which shows itself."""
-        return TimelineView(self.record)
-
-    def _make_title(self) -> str:
-        return self.record.name
-
-    def _describe_cost(self) -> str:
-        return format_workflow_cost(self.record)
-
-    def _list_nodes(self) -> list[workflows.Node]:
-        return self.record.nodes
 
 
 class Workflows(AnnotatedResource[WorkflowRun]):

@@ -1,0 +1,211 @@
+"""Capabilities, agents, artifacts, connections, keys and the catalogue, as they show themselves."""
+
+from datetime import date, datetime
+from typing import Any, Literal
+
+from toolkit.client._members import Member
+from toolkit.client._record_view import RecordView
+from toolkit.contract.account import ApiKey
+from toolkit.contract.agents import Agent
+from toolkit.contract.artifacts import Artifact
+from toolkit.contract.base import JsonObject
+from toolkit.contract.capabilities import CapabilityRecord, JobForm, Source
+from toolkit.contract.catalog import CatalogModel, CatalogPriceChange, CatalogPriceTier, Gpu
+from toolkit.contract.choices import ConnectionType, Scope
+from toolkit.contract.connections import Connection
+from toolkit.contract.plans import Constraints
+from toolkit.display.records import html, media
+from toolkit.display.records.data_frame import flatten_record
+
+MAX_INLINE_BYTES = 4 * 1024 * 1024
+
+
+class CapabilityView(RecordView[CapabilityRecord]):
+    """A capability."""
+
+    title = Member[str]("Its human label.")
+    version = Member[str]("Its version.")
+    description = Member[str]("A sentence on what it does.")
+    status = Member[Literal["available", "planned"]]("`available`, or `planned`.")
+    name = Member[str]("Its name, without the version.")
+    async_ = Member[bool]("True if it takes so long that runs of it are waited for.")
+    estimated_cost = Member[bool]("True if its cost can be estimated before it runs.")
+    invoke = Member[str]("The path that invokes it.")
+    job = Member[JobForm]("The form of its jobs.")
+    source = Member[Source]("Where it comes from.")
+    input = Member[JsonObject]("The fields of its input.")
+    output = Member[JsonObject]("The fields of its output.")
+    targets = Member[list[str]]("The providers that can serve it.")
+    accepts = Member[list[str]]("The media types that it takes from nodes before it.")
+    yields = Member[str]("The media type of its artifact.")
+    input_schema = Member[JsonObject]("The JSON schema of what it takes.")
+    output_schema = Member[JsonObject]("The JSON schema of what it answers.")
+
+    def _render_html(self) -> str:
+        row = flatten_record(self.record)
+        names = (
+            "title",
+            "description",
+            "status",
+            "default_provider",
+            "accepts",
+            "yields",
+            "input_schema",
+        )
+        return html.render_facts(f"{self.id}@{self.record.version}", {n: row[n] for n in names})
+
+
+class AgentView(RecordView[Agent]):
+    """An agent."""
+
+    @property
+    def name(self) -> str:
+        """`name@version`, which names it in `runs.create`."""
+        return f"{self.record.name}@{self.record.version}"
+
+    parameters = Member[list[str]]("The parameters that a run has to be given, each a text.")
+    objective = Member[str]("The objective, with its parameters in braces.")
+    version = Member[str]("Its version.")
+    constraints = Member[Constraints]("The limits that its runs keep to.")
+    created_at = Member[datetime]("The time at which it was made.")
+    deleted = Member[bool]("True once it was deleted.")
+    capabilities = Member[list[str]]("The only capabilities that it may use; empty for all.")
+
+
+class ArtifactView(RecordView[Artifact]):
+    """An artifact, with its bytes if they were read."""
+
+    _cached_bytes: bytes | None = None
+    media_type = Member[str]("Its media type, such as `image/png`.")
+    size_bytes = Member[int]("Its size.")
+    sha256 = Member[str]("The SHA-256 of its bytes.")
+    filename = Member[str]("The name under which it is saved.")
+    created_at = Member[datetime]("The time at which it was made.")
+    deleted = Member[bool]("True once its bytes were deleted.")
+
+    @property
+    def job_id(self) -> str:
+        """The job that made it; empty for one that was uploaded."""
+        return self.record.job_id or ""
+
+    metadata = Member[JsonObject]("The metadata that is known of it.")
+
+    @property
+    def is_small(self) -> bool:
+        """True if it keeps its bytes once they are read, and shows itself."""
+        return self.size_bytes <= MAX_INLINE_BYTES
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self._cached_bytes is None:
+            return super()._repr_mimebundle_()
+        plain = {"text/plain": repr(self)}
+        return {
+            **plain,
+            **media.build_mime_bundle(
+                self.record.media_type, self._cached_bytes, self.record.filename
+            ),
+        }
+
+
+class ConnectionView(RecordView[Connection]):
+    """A provider connection."""
+
+    provider = Member[str]("The provider that it leads to.")
+    connection_type = Member[ConnectionType](
+        "The place its secret is in: the environment, or a secrets manager."
+    )
+    secret_ref = Member[str](
+        "The name of the secret, never the secret; empty for one that another account shares."
+    )
+    shared = Member[bool]("True if it is another account's, which shares it with this one.")
+    shared_with = Member[Literal["all"] | list[str] | None](
+        "The accounts that it is shared with, or `all`; its owner alone sees that."
+    )
+    overbilled = Member[list[str]](
+        "The models that billed more than was reserved: no budget has them until `trust`."
+    )
+    created_at = Member[datetime]("The time at which it was made.")
+    deleted = Member[bool]("True once it was deleted.")
+
+    @property
+    def warning(self) -> str | None:
+        """The fault that a free test found as it was made; none if none, or if it was read."""
+        return None if self.record.warning is None else self.record.warning.message
+
+
+class ApiKeyView(RecordView[ApiKey]):
+    """An API key, never with the key itself."""
+
+    name = Member[str | None]("The use that it was made for.")
+    prefix = Member[str]("The first characters of the key.")
+    last4 = Member[str]("The last four characters of the key.")
+    rotated_from = Member[str | None]("The key in whose place it came.")
+    rotated_to = Member[str | None]("The key that came in its place.")
+    allowance_of = Member[str | None](
+        "The first key of those that were rotated: all spend from its day's allowance."
+    )
+    last_used_at = Member[datetime | None]("The time at which it was let in last, within a minute.")
+    left_usd_today = Member[float | None](
+        "The US dollars that are left of its day's allowance; none if it has no allowance."
+    )
+    max_cost_usd = Member[float | None](
+        "The most US dollars that all work asked for with it may cost."
+    )
+    left_usd = Member[float | None](
+        "The US dollars that are left of `max_cost_usd`; none without that."
+    )
+    scopes = Member[list[Scope]]("The scopes that it has: `read`, `write`, `admin`.")
+    max_cost_usd_per_day = Member[float | None](
+        "US dollars that all work asked for with it may cost in a day; none sets no limit."
+    )
+    created_at = Member[datetime]("The time at which it was made.")
+    expires_at = Member[datetime | None]("The time at which it ends, for one that was rotated.")
+    revoked_at = Member[datetime | None]("The time at which it was revoked; none while it was not.")
+
+
+class GpuView(RecordView[Gpu]):
+    """A GPU that can be rented."""
+
+    noun = "GPU"
+
+    provider = Member[str]("The GPU cloud that offers it.")
+    name = Member[str]("Its name.")
+    pool = Member[str]("The pool that an endpoint's `gpu_ids` takes.")
+    memory_gb = Member[int | None]("The gigabytes of one GPU; none if the vendor does not say.")
+    prices_per_hour_usd = Member[dict[str, float]](
+        "The list prices of one GPU by tier, in US dollars an hour."
+    )
+
+
+class ModelView(RecordView[CatalogModel]):
+    """A model of a vendor, with its list prices."""
+
+    noun = "Model"
+
+    provider = Member[str]("The provider.")
+    kind = Member[str]("The kind of operation, such as `text`.")
+    model = Member[str]("The name that the provider knows it by.")
+    default = Member[bool]("True if it is asked for when nobody names a model.")
+    quality = Member[int]("Its tier: 1 economy, 2 standard, 3 premium.")
+    prices_usd = Member[dict[str, float]](
+        "The US dollars of one unit, by unit; what is unknown is left out."
+    )
+    price_tiers = Member[list[CatalogPriceTier]](
+        "The prices of longer inputs, which then hold for all of a request."
+    )
+    price_changes = Member[list[CatalogPriceChange]](
+        "The changes of prices that were announced, the earliest first."
+    )
+    batch_share = Member[float | None](
+        "The share of the prices that the vendor's batch API takes; none without one."
+    )
+    service_tier_shares = Member[dict[str, float]](
+        "The share of the prices that other service tiers take."
+    )
+    bound = Member[str | None](
+        "What the most that a call may cost rests on; none if a budget excludes it."
+    )
+    ends = Member[date | None]("The day on which the vendor shuts it down, if that was announced.")
+    successor = Member[str | None]("The model that the vendor names instead.")
+    as_of = Member[str]("The day of the prices.")
+    source = Member[str]("Where the prices were read.")

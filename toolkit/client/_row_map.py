@@ -1,0 +1,218 @@
+"""The rows of `client.map`: their inputs, what each came to, and the money of all together."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+
+from toolkit.client._feeds import AsyncReader, Reader
+from toolkit.client._options import check_options
+from toolkit.client._output_model import add_output_schema, parse_output
+from toolkit.client._row_results import (
+    NOT_BEGUN,
+    STOPPED,
+    FailureLimit,
+    RowBudget,
+    RowResult,
+    build_frame,
+)
+from toolkit.client._row_templates import check_columns, fill_templates, make_map_tag, read_rows
+from toolkit.client._wire.messages import make_annotation
+from toolkit.client._work_views import ExecutionView, RunView
+from toolkit.contract.base import to_canonical_json
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.run_options import RunOptions
+from toolkit.display.progress.row_progress import RowProgress
+from toolkit.display.text import format_money
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pydantic import BaseModel
+
+C = TypeVar("C")
+# Refusals that are about one row; any other is about all of them, and ends the call.
+_REFUSALS_OF_A_ROW = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.PAYLOAD_TOO_LARGE})
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """A run under way.
+
+    Attributes:
+        rows: the rows that get its result; empty if it only holds a part of the budget.
+        asked: the canonical JSON of its input.
+    """
+
+    rows: tuple[int, ...]
+    asked: str
+    reader: AsyncReader | Reader
+
+
+class RowMap(Generic[C]):
+    """The rows of one call, and what is known of each.
+
+    Args:
+        http: the service.
+        name, rows, options, output_model: as for `client.map`, and so is the rest.
+        fields: the input, with templates among its texts.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for a column that there is not, or another wrong argument.
+    """
+
+    def __init__(
+        self,
+        http: C,
+        name: str,
+        rows: object,
+        fields: Mapping[str, object],
+        options: RunOptions | None,
+        output_model: "type[BaseModel] | None",
+        max_cost_usd: float | None,
+        concurrency: int,
+        on_error: Literal["stop", "continue"] | int,
+        tags: Sequence[str] | None,
+        note: str | None,
+        *,
+        progress: bool,
+    ) -> None:
+        if concurrency < 1:
+            raise ValueError("concurrency is at least 1")
+        found, columns, self._index = read_rows(rows)
+        if found or columns:
+            check_columns(fields, columns)
+        chosen = cast("RunOptions", {"cache": True, **(options or {})})
+        check_options(chosen)
+        given_fields = add_output_schema(fields, output_model)
+        self._http = http
+        self._name = name
+        self._inputs = [fill_templates(given_fields, row) for row in found]
+        self._options = chosen
+        self._model = output_model
+        self._concurrency = concurrency
+        self._budget = RowBudget(max_cost_usd)
+        self._limit = FailureLimit(on_error)
+        self._progress = RowProgress(len(found), max_cost_usd, is_shown=progress)
+        self._tag = make_map_tag(name, given_fields, chosen)
+        self._annotation = make_annotation([*(tags or ()), self._tag], note)
+        self._resumes = bool(chosen.get("cache"))
+        self._rows_by_input: dict[str, list[int]] = {}
+        for row, (given, empty) in enumerate(self._inputs):
+            if not empty:
+                self._rows_by_input.setdefault(to_canonical_json(given), []).append(row)
+        # By the row, if this call began the run; otherwise by the id of the run.
+        self._open: dict[int | str, OpenRun] = {}
+        self._results: dict[int, RowResult] = {}
+        self._was_there: set[int] = set()  # rows whose run another call began
+        self._refusal: RequestError | None = None  # the first
+        self._known_runs: set[str] = set()  # ids of the runs that the budget counts
+        self._counted_jobs: set[str] = set()  # equal rows share one, which is paid once
+        self._failures: Counter[str] = Counter()  # failed runs of earlier calls, by input
+
+    def _lacks_run(self, row: int) -> bool:
+        """Return True if a row has no result, and no run under way."""
+        return row not in self._results and all(row not in e.rows for e in self._open.values())
+
+    def _refuse(self, row: int, error: RequestError) -> None:
+        """Keep the refusal of a row.
+
+        Raises:
+            RequestError: the refusal, if it concerns all rows.
+        """
+        if error.code not in _REFUSALS_OF_A_ROW:
+            raise error
+        self._refusal = self._refusal or error
+        self._budget.settle(row, 0.0)
+        self._limit.note(error.code.name)
+        self._leave(row, error.code.name, str(error))
+
+    def _explain_lack(self, bound_usd: float | None) -> str:
+        """Say why a row is not begun; "" where the budget covers it."""
+        if bound_usd is None:
+            return "BUDGET_EXCEEDED: its price is unknown, so that no budget can cover it."
+        if self._budget.covers(bound_usd):
+            return ""
+        # Without signs of dollars: two of them in a cell of a table are a formula to a notebook.
+        left_usd = round(max(0.0, self._budget.left_usd), 9)
+        bound, left, limit = (
+            format_money(usd).lstrip("$") for usd in (bound_usd, left_usd, self._budget.limit_usd)
+        )
+        return (
+            f"BUDGET_EXCEEDED: it may cost {bound}, and {left} of {limit} US dollars are left;"
+            " raise max_cost_usd and call again."
+        )
+
+    def _settle(self, key: int | str, run: RunView) -> None:
+        """Count the cost of a run that no row has its result of."""
+        job_id = run.record.job_id or run.id
+        is_counted = job_id in self._counted_jobs
+        self._counted_jobs.add(job_id)
+        self._budget.settle(key, 0.0 if is_counted else run.cost_incurred_usd)
+
+    def _keep(
+        self, key: int | str, rows: Sequence[int], run: RunView, paid_by: ExecutionView[Any]
+    ) -> None:
+        """Keep the result of a run that has ended."""
+        reason = None
+        for row in rows:
+            cost_usd, paid_usd = self._count_cost(run, paid_by)
+            self._budget.settle(key, paid_usd)
+            reason = self._keep_row(row, run, cost_usd)
+        self._limit.note(reason)
+
+    def _keep_row(self, row: int, run: RunView, cost_usd: float | None) -> str | None:
+        """Keep the result of one row; return the reason if it has no value."""
+        result = RowResult(
+            run.status,
+            run.output,
+            cost_usd,
+            run.latency_ms,
+            run.id,
+            cached=run.cached or row in self._was_there,
+        )
+        if run.error is not None:
+            result.error = f"{run.error.code}: {run.error.message}"
+            result.reason = run.error.code
+        elif self._model is not None:
+            try:
+                result.value = parse_output(self._model, run.output, run.id)
+            except WorkError as error:
+                result.error, result.reason = str(error), error.code.name
+                result.value = None
+        self._end(row, result)
+        return result.reason
+
+    def _count_cost(self, run: RunView, paid_by: ExecutionView[Any]) -> tuple[float | None, float]:
+        """Count the cost of a run's result, whenever it was paid, and all that was paid for it."""
+        job_id = run.record.cached_from or run.record.job_id or run.id
+        if job_id in self._counted_jobs:
+            return 0.0, 0.0
+        self._counted_jobs.add(job_id)
+        return paid_by.cost_usd, paid_by.cost_incurred_usd
+
+    def _leave_stopped(self, row: int) -> bool:
+        """Leave a row if too many others have failed; return whether it is left."""
+        if self._limit.is_reached:
+            self._leave(row, STOPPED, f"Not begun: {self._limit.explain()}")
+        return self._limit.is_reached
+
+    def _leave(self, row: int, reason: str, error: str) -> None:
+        """Keep why a row is not begun."""
+        self._end(row, RowResult(NOT_BEGUN, error=error, reason=reason))
+
+    def _end(self, row: int, result: RowResult) -> None:
+        self._results[row] = result
+        self._progress.add(
+            self._budget.spent_usd,
+            begun=result.status != NOT_BEGUN,
+            paced=result.run_id is not None and not result.cached,
+            reason=result.reason,
+            error=result.error,
+        )
+
+    def _build_frame(self) -> "pd.DataFrame":
+        """Build the table of the results, in the order of the rows."""
+        results = [self._results[row] for row in range(len(self._inputs))]
+        frame = build_frame(results, self._index, self._model)
+        frame.attrs["tag"] = self._tag
+        return frame

@@ -1,0 +1,428 @@
+"""Runs, jobs, workflows, tasks and plans, as they show themselves in both clients."""
+
+from datetime import datetime
+from html import escape
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+
+from toolkit.client._graph_view import GraphView, TimelineView, make_planned_nodes
+from toolkit.client._members import Member
+from toolkit.client._objective import HasObjective
+from toolkit.client._record_list import RecordList
+from toolkit.client._record_view import RecordView, ReviewView
+from toolkit.client._text import GeneratedText, find_text
+from toolkit.contract.base import ErrorInfo, JsonObject
+from toolkit.contract.choices import RunTarget
+from toolkit.contract.errors import ErrorCode, RequestError, WorkError
+from toolkit.contract.jobs import FINAL_STATUSES, Attempt, CostSource, Job, Options, Routing
+from toolkit.contract.plans import Constraints, CostRange, Plan, PlanNode, PlanReading
+from toolkit.contract.runs import Run
+from toolkit.contract.tasks import (
+    FINAL_TASK_STATUSES,
+    MAX_REVIEW_RETRIES,
+    AgentCall,
+    Task,
+    TaskAnswer,
+    TaskAttempt,
+)
+from toolkit.contract.workflows import Node, WorkflowRecord
+from toolkit.display.records.attempt_view import list_attempts
+from toolkit.display.records.attempts import render_attempts
+from toolkit.display.records.objective import describe_reading, render_reading
+from toolkit.display.text import format_missing
+from toolkit.display.workflow.boxes import format_workflow_cost
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+R = TypeVar("R", bound="BaseModel")
+A = TypeVar("A", Run, Task, WorkflowRecord)
+J = TypeVar("J", bound=Job)
+M = TypeVar("M", bound="BaseModel")
+
+
+class WorkView(RecordView[R]):
+    """Work, as it was when last read."""
+
+    resource = ""
+    ended: frozenset[str] = FINAL_STATUSES
+    failed: frozenset[str] = frozenset({"failed", "cancelled"})
+
+    @property
+    def status(self) -> str:
+        """The state it was in when last read."""
+        return str(getattr(self.record, "status", ""))
+
+    @property
+    def done(self) -> bool:
+        """True if it was over when last read."""
+        return self.status in self.ended
+
+    def _raise_if_failed(self) -> Self:
+        error = getattr(self.record, "error", None)
+        if self.status in self.failed and error is not None:
+            failure: WorkError = error.to_exception(of_work=True)
+            failure.work, failure.next_call = self, self._format_next_call()
+            raise failure
+        return self
+
+    def _format_next_call(self) -> str:
+        """Format the call that continues work that ended badly; that reads it where none can."""
+        return f'client.{self.resource}.get("{self.id}")'
+
+
+class AnnotatedView(WorkView[A]):
+    """Work with tags and a note."""
+
+    tags = Member[list[str]]("The tags that it has, in the order given.")
+
+    @property
+    def note(self) -> str:
+        """The note on it; empty where there is none."""
+        return self.record.note or ""
+
+
+class ExecutionView(WorkView[J]):
+    """A capability being executed."""
+
+    facts: tuple[str, ...] = (
+        "capability", "status", "status_detail", "provider", "model", "output", "artifact_id",
+        "error", "cost_usd", "latency_ms", "retry_count", "cached_from", "workflow_id", "node_id",
+    )  # fmt: skip
+
+    @property
+    def output(self) -> Any:
+        """The output of the capability; none if it failed or was cancelled.
+
+        Raises:
+            RequestError: `CONFLICT` until it is over.
+        """
+        self._check_done()
+        return self.record.output
+
+    def _check_done(self) -> None:
+        if not self.done:
+            message = f"{self.id} is {self.status}: call `.wait()` first."
+            raise RequestError(ErrorCode.CONFLICT, message)
+
+    def parse(self, model: "type[M]") -> M:
+        """Make an instance of a pydantic model of its answer, once it is completed.
+
+        Args:
+            model: such as the `output_model` that it was asked for with.
+
+        Raises:
+            WorkError: it failed, or its answer does not fit the model.
+            RequestError: `CONFLICT` until it is over.
+        """
+        from toolkit.client._output_model import parse_output
+
+        self._raise_if_failed()
+        return parse_output(model, self.output, self.id)
+
+    @property
+    def text(self) -> GeneratedText | None:
+        """The text it made, which a notebook shows as Markdown; none where it made none."""
+        return find_text(self.record.output)
+
+    @property
+    def artifact_id(self) -> str:
+        """The artifact it yielded; empty until it is completed."""
+        return self.record.artifact_id or ""
+
+    capability = Member[str]("The capability, as `name@version`.")
+    options = Member[Options]("The options that it was given.")
+    connection_id = Member[str | None]("The connection that was called last.")
+    cost_source = Member[CostSource](
+        "The source of `cost_usd`: `reported` by the vendor, `metered`, `estimated` or `unknown`."
+    )
+    queue_ms = Member[int | None](
+        "The milliseconds that it waited for a job slot and for CPU slots."
+    )
+    cached_from = Member[str | None]("The job whose result was used again, at no cost.")
+    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    input = Member[JsonObject]("The input, as it was given.")
+    provider = Member[str | None]("The provider that served it, or was asked last.")
+    model = Member[str | None]("The model that answered, as the provider names it.")
+
+    @property
+    def cost_usd(self) -> float | None:
+        """US dollars that its result cost, 0 where nothing was called; none while that is unknown.
+
+        Of one that failed, all that was paid.
+        """
+        return self.record.cost_usd
+
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where the price is unknown."
+    )
+    reservation_usd = Member[float | None](
+        "US dollars that its last call could come to at most; none where nobody can say."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    usage = Member[JsonObject]("The units that the provider billed, such as tokens.")
+    latency_ms = Member[int | None]("The milliseconds that it took; none until it is over.")
+    retry_count = Member[int]("The number of times that it was started again.")
+    cached = Member[bool]("True if the result of an equal job was used again.")
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that it is a node of; empty for one asked for alone."""
+        return self.record.workflow_id or ""
+
+    @property
+    def node_id(self) -> str:
+        """The node that it is; empty for one asked for alone."""
+        return self.record.node_id or ""
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """Each try at a provider, in order."""
+        return RecordList(self.record.attempts, "attempts")
+
+    error = Member[ErrorInfo | None]("The error, if there was any.")
+    routing = Member[Routing | None](
+        "The router's decision, with every candidate and why it was kept or dropped."
+    )
+
+
+class JobView(ExecutionView[Job]):
+    """A job."""
+
+    @property
+    def run_id(self) -> str:
+        """The run that it is carried out for; empty if there is none."""
+        return self.record.run_id or ""
+
+    @property
+    def compute_id(self) -> str:
+        """The compute that it runs on; empty elsewhere."""
+        return self.record.compute_id or ""
+
+
+class RunView(ExecutionView[Run], AnnotatedView[Run]):
+    """A run."""
+
+    facts = (*ExecutionView.facts, "tags", "note")
+    target = Member[RunTarget]("`capability`, or `agent`.")
+    job_id = Member[str | None]("The job of it; none for an agent's run.")
+    compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
+    run_id = Member[str | None]("The run that the job of it belongs to.")
+
+    @property
+    def task_id(self) -> str:
+        """The task of an agent's run; empty for a capability's."""
+        return self.record.task_id or ""
+
+
+class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
+    """A submitted workflow."""
+
+    @property
+    def nodes(self) -> list[Node]:
+        """Its nodes, in the order given."""
+        return RecordList(self.record.nodes, "nodes")
+
+    cost_usd = Member[float | None](
+        "US dollars that its completed jobs cost together; none where a price is unknown."
+    )
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where a price is unknown."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    name = Member[str]("The name that it was given.")
+    options = Member[Options]("The options that all of its nodes share.")
+    endpoint_id = Member[str | None]("The endpoint that its GPU work runs at, if one was named.")
+    compute_id = Member[str | None]("The compute that its GPU work runs on, if one was named.")
+    max_retries = Member[int]("The most retries of each node.")
+    forked_from = Member[str | None]("The workflow whose results it starts from.")
+    started_at = Member[datetime | None]("The time at which it began to run; none until then.")
+    error = Member[ErrorInfo | None]("The first error, if there was any.")
+
+    @property
+    def task_id(self) -> str:
+        """The task that it was made for; empty for one of its own."""
+        return self.record.task_id or ""
+
+    sink_artifact_ids = Member[dict[str, str]](
+        "The artifact of every node that nothing depends on, by node id."
+    )
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
+
+    @property
+    def latency_ms(self) -> int:
+        """Wall time from submit to completion, in milliseconds; 0 until then."""
+        return self.record.latency_ms or 0
+
+    retries = Member[int]("Node retries across the workflow.")
+    warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact of the last node that nothing depends on; empty until completion."""
+        return self.record.final_artifact_id or ""
+
+    def _format_next_call(self) -> str:
+        return f'client.workflows.retry("{self.id}").wait()'
+
+    def _list_rows(self) -> list[Node]:
+        return self.record.nodes
+
+    def timeline(self) -> TimelineView:
+        """Return a Gantt chart of when each node ran, which shows itself."""
+        return TimelineView(self.record)
+
+    def _make_title(self) -> str:
+        return self.record.name
+
+    def _describe_cost(self) -> str:
+        return format_workflow_cost(self.record)
+
+    def _list_nodes(self) -> list[Node]:
+        return self.record.nodes
+
+
+class TaskView(AnnotatedView[Task], HasObjective[Task]):
+    """A task."""
+
+    ended = FINAL_TASK_STATUSES | {"blocked"}
+    facts = (
+        "objective", "status", "missing", "question", "artifact_ids",
+        "final_artifact_id", "best_artifact_id", "workflow_id", "review_attempts", "warnings",
+        "cost_usd", "error", "tags", "note",
+    )  # fmt: skip
+
+    @property
+    def review(self) -> ReviewView | None:
+        """The last verdict, the reviewer's or a person's."""
+        return None if self.record.review is None else ReviewView(self.record.review)
+
+    @property
+    def final_artifact_id(self) -> str:
+        """The artifact that the task delivers; empty until its review has passed."""
+        return self.record.final_artifact_id or ""
+
+    @property
+    def best_artifact_id(self) -> str:
+        """The artifact of the best attempt so far; empty until one made something."""
+        return self.record.best_artifact_id or ""
+
+    attempts = Member[list[TaskAttempt]](
+        "Every workflow that was run, oldest first: what it made, and the last verdict on it."
+    )
+    llm_job_ids = Member[list[str]](
+        "The jobs by which a language model planned it or judged its results."
+    )
+    final_attempt = Member[int | None](
+        "Which of its attempts it delivers, counted from 1; none until its review has passed."
+    )
+    plan_given = Member[bool]("True if its plan was given with it.")
+    constraints = Member[Constraints]("The limits that it keeps to.")
+    agent = Member[AgentCall | None]("The agent that it is a run of, with the input of that run.")
+    answers = Member[list[TaskAnswer]]("What a person has answered to its questions so far.")
+    question = Member[str | None](
+        "What has to be answered before it goes on, if anything: `task.resume(answer=…)`."
+    )
+
+    @property
+    def workflow_id(self) -> str:
+        """The workflow that was run last; empty until there is one."""
+        return self.record.workflow_id or ""
+
+    workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
+
+    @property
+    def plan_id(self) -> str:
+        """The plan that it follows; empty until there is one."""
+        return self.record.plan_id or ""
+
+    artifact_ids = Member[dict[str, str]]("The artifacts that it delivers, by node id.")
+
+    @property
+    def reviews(self) -> list[ReviewView]:
+        """Every verdict, oldest first."""
+        return [ReviewView(one) for one in self.record.reviews]
+
+    review_attempts = Member[int]("Times that a review had it run again.")
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where a price is unknown."
+    )
+    cost_usd = Member[float | None](
+        "US dollars that its workflows cost together; none where a price is unknown."
+    )
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
+    error = Member[ErrorInfo | None]("The error, if there was any.")
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
+
+    def _format_next_call(self) -> str:
+        if not self.workflow_id or self.review_attempts >= MAX_REVIEW_RETRIES:
+            return super()._format_next_call()
+        return f'client.tasks.submit_review("{self.id}", "retry").wait()'
+
+    def _render_html(self) -> str:
+        return super()._render_html() + render_attempts(list_attempts(self.record))
+
+
+class PlanView(GraphView, HasObjective[Plan], RecordView[Plan]):
+    """A plan."""
+
+    planned = True
+    nodes = Member[list[PlanNode]]("The nodes that it would run, each with the reason for it.")
+    deliverables = Member[list[str]]("The nodes whose results were asked for.")
+    planner = Member[Literal["rules", "llm"]](
+        "What planned it: `llm` for a language model, or `rules` for the keyword planner."
+    )
+    executable = Member[bool]("True if it can be run as it stands.")
+    estimated_cost_usd = Member[CostRange](
+        "The least, the expected and the most US dollars; none where a price is unknown."
+    )
+    reading = Member[PlanReading](
+        "How much of the objective was understood, and the words that were not."
+    )
+    planner_reason = Member[str]("Why it was planned by this planner.")
+    cost_incurred_usd = Member[float](
+        "The US dollars that planning it cost: a language model's tokens."
+    )
+    llm_job_ids = Member[list[str]]("The jobs by which a language model was asked for it.")
+    rationale = Member[str]("The reasons for it, in a few sentences.")
+
+    def __repr__(self) -> str:
+        told = super().__repr__().removesuffix(">")
+        read = "" if self.reading.understood >= 1 else f", {describe_reading(self.reading)}"
+        return f"{told}{read}{f', asks: {self.question}' if self.question else ''}>"
+
+    def _list_rows(self) -> list[PlanNode]:
+        return self.record.nodes
+
+    def _make_title(self) -> str:
+        return self.record.objective
+
+    def _list_nodes(self) -> list[Node]:
+        return make_planned_nodes([node.model_dump() for node in self.record.nodes])
+
+    def preview(self) -> str:
+        """Render it as HTML: how the objective was understood, its graph, and what it lacks."""
+        read = render_reading(self.objective, self.reading, self.question)
+        graph = self.picture() if self.nodes else ""
+        lacks = f"<p>{escape(format_missing(self.missing))}</p>" if self.missing else ""
+        reason = f"<p>{escape(self.planner_reason)}</p>" if self.planner_reason else ""
+        return f"{read}{reason}{lacks}{graph}"
+
+    def _repr_mimebundle_(self, **_: object) -> Any:
+        if self.executable and self.reading.understood >= 1:
+            return super()._repr_mimebundle_()
+        # The graph alone would look as if it could be run, and was all that is wanted.
+        facts = "" if self.executable else self._render_html()
+        return {"text/plain": repr(self), "text/html": f"{self.preview()}{facts}"}
