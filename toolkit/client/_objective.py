@@ -1,12 +1,13 @@
 """The part that plans and tasks share: an objective, what is missing for it, and a plan given."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from toolkit.client._builder import ANNOTATIONS, Workflow
 from toolkit.client._members import Member
 from toolkit.client._wire.messages import drop_none
+from toolkit.contract.choices import Decision
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.plans import Missing, Plan
 from toolkit.contract.run_options import PLACEMENT_OPTIONS
@@ -79,3 +80,24 @@ def _make_plan_of(workflow: Workflow) -> dict[str, Any]:
         "constraints": {**limits, **places},
         **annotated,
     }
+
+
+def make_review_body(
+    decision: Decision,
+    issues: Sequence[str],
+    score: float | None,
+    criteria: Mapping[str, float] | None,
+    node_id: str | None,
+    constraints: Mapping[str, object] | None,
+    attempt: int | None,
+) -> dict[str, object]:
+    """Make the body of `POST /v1/tasks/{id}/reviews`."""
+    return drop_none(
+        decision=decision,
+        issues=list(issues),
+        score=score,
+        criteria=criteria and dict(criteria),
+        node_id=node_id,
+        constraints=constraints and dict(constraints),
+        attempt=attempt,
+    )

@@ -1,5 +1,6 @@
 """Record views: how handles and collections show themselves, in async and sync clients alike."""
 
+import os
 from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -11,6 +12,7 @@ from toolkit.contract.base import ErrorInfo, Record
 from toolkit.contract.billing import Billing, BillingLine
 from toolkit.contract.choices import Decision
 from toolkit.contract.connections import ConnectionTest
+from toolkit.contract.health import Provider
 from toolkit.contract.jobs import Candidate
 from toolkit.contract.runs import Route
 from toolkit.contract.short_tracebacks import UnknownAttributeError
@@ -266,3 +268,15 @@ class DiscoveredVariable(Record):
     variable: str
     set: bool
     connected: bool
+
+
+def find_variable(provider: Provider) -> DiscoveredVariable:
+    """Look up a vendor's conventional variable in this process."""
+    variable = provider.conventional_variable
+    return DiscoveredVariable(
+        provider=provider.id,
+        title=provider.title,
+        variable=variable,
+        set=bool(os.environ.get(variable)),
+        connected=provider.connected,
+    )

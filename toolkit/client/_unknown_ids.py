@@ -45,3 +45,20 @@ def explain_unknown_id(
         hint = ask_meant(id, reversed(list(known))) or f"`client.{resource}.list()` lists them."
     error.message = truncate_text(f"{error.message} {hint}".rstrip(), 1000)
     return error
+
+
+def find_common_resource(first: str, second: str) -> str:
+    """Find the resource of two ids.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
+    """
+    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
+    found = [kinds.get(id.partition("_")[0]) for id in (first, second)]
+    if found[0] is None or found[0] != found[1]:
+        raise RequestError(
+            ErrorCode.INVALID_REQUEST,
+            f"`{first}` and `{second}` cannot be compared:"
+            " give two runs, two workflows or two tasks.",
+        )
+    return found[0]

@@ -71,13 +71,9 @@ class CallerKey(Record):
 
 
 class CallerAccount(Account):
-    """`GET /v1/account`: the caller's account, and the key that was used.
+    """`GET /v1/account`: the caller's account, and the key that was used."""
 
-    Attributes:
-        key: none from a server of an earlier version.
-    """
-
-    key: CallerKey | None = None
+    key: CallerKey
 
 
 class AccountCreated(Account):

@@ -278,7 +278,7 @@ def _make_profile(
     return Profile(
         base_url=address,
         account=account.email,
-        key_id=account.key.id if account.key else None,
+        key_id=account.key.id,
         key_in="keyring" if in_keyring else "file",
         api_key=None if in_keyring else key,
         cacert=cacert,
@@ -296,7 +296,7 @@ def _print_login(name: str, made: "Profile", account: "CallerAccount") -> None:
     from toolkit.profiles.resolution import BASE_URL_VARIABLE, choose_profile
 
     key = account.key
-    named = f" with the key {key.name or key.id} ({', '.join(key.scopes)})" if key else ""
+    named = f" with the key {key.name or key.id} ({', '.join(key.scopes)})"
     print(escape_controls(f"Logged in at {made.base_url} as {account.email}{named}."))
     place = "the system's keyring" if made.key_in == "keyring" else str(get_profile_path(name))
     print(escape_controls(f"The profile `{name}` has its key in {place}."))

@@ -284,7 +284,7 @@ class AsyncClient(AsyncClientExperiments):
 
         health, account = await self.health(), await self.account.get()
         spent_here, spent_today = None, None
-        if account.key is None or "read" in account.key.scopes:
+        if "read" in account.key.scopes:
             today = datetime.now(UTC).date()
             lines = await self.usage.list(["day"], first=today, last=today)
             spent_here, spent_today = await self._sum_own_costs(), lines.cost_usd or 0.0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toolkit.client._async.client_resources import AsyncClientResources
 from toolkit.client._options import check_arguments
-from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.client._unknown_ids import find_common_resource
 from toolkit.contract.run_options import RunOptions
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class AsyncClientExperiments(AsyncClientResources):
         )
 
         first, second = (one if isinstance(one, str) else one.id for one in (a, b))
-        kind = _find_kind(first, second)
+        kind = find_common_resource(first, second)
         if kind in ("runs", "jobs"):
             area = getattr(self, kind)
             one, other = await area.get(first), await area.get(second)
@@ -129,20 +129,3 @@ class AsyncClientExperiments(AsyncClientResources):
         else:
             facts = compare_workflows(workflows[0], workflows[1], jobs)
         return WorkComparison(kind, first, second, facts)
-
-
-def _find_kind(first: str, second: str) -> str:
-    """Find the resource of two ids.
-
-    Raises:
-        RequestError: `INVALID_REQUEST` unless it is the same, and can be compared.
-    """
-    kinds = {"run": "runs", "job": "jobs", "wfl": "workflows", "tsk": "tasks"}
-    found = [kinds.get(id.partition("_")[0]) for id in (first, second)]
-    if found[0] is None or found[0] != found[1]:
-        raise RequestError(
-            ErrorCode.INVALID_REQUEST,
-            f"`{first}` and `{second}` cannot be compared:"
-            " give two runs, two workflows or two tasks.",
-        )
-    return found[0]

@@ -285,7 +285,7 @@ class Client(ClientExperiments):
 
         health, account = self.health(), self.account.get()
         spent_here, spent_today = None, None
-        if account.key is None or "read" in account.key.scopes:
+        if "read" in account.key.scopes:
             today = datetime.now(UTC).date()
             lines = self.usage.list(["day"], first=today, last=today)
             spent_here, spent_today = self._sum_own_costs(), lines.cost_usd or 0.0

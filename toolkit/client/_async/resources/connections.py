@@ -1,6 +1,5 @@
 """`client.connections`: pointers to the secrets of vendors."""
 
-import os
 from collections.abc import Sequence
 from typing import Literal, Self
 
@@ -8,7 +7,12 @@ from toolkit.client._async.handle import AsyncDeletable
 from toolkit.client._async.resource import AsyncDeletableResource
 from toolkit.client._collections import Collection
 from toolkit.client._definition_views import ConnectionView
-from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
+from toolkit.client._record_view import (
+    ConnectionTestView,
+    DiscoveredVariable,
+    RecordView,
+    find_variable,
+)
 from toolkit.client._wire.messages import drop_none
 from toolkit.contract import connections
 from toolkit.contract.choices import ConnectionType
@@ -140,7 +144,7 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
         variable set here helps only where both are the same process.
         """
         page = await self._http.request_page(Provider, "/providers")
-        rows = [_find_variable(provider) for provider in page.records]
+        rows = [find_variable(provider) for provider in page.records]
         return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     async def connect(self, *providers: str) -> Collection[AsyncConnection]:
@@ -181,15 +185,3 @@ class AsyncConnections(AsyncDeletableResource[AsyncConnection]):
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
     """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)
-
-
-def _find_variable(provider: Provider) -> DiscoveredVariable:
-    """Look up a vendor's conventional variable in this process."""
-    variable = provider.conventional_variable
-    return DiscoveredVariable(
-        provider=provider.id,
-        title=provider.title,
-        variable=variable,
-        set=bool(os.environ.get(variable)),
-        connected=provider.connected,
-    )

@@ -6,7 +6,7 @@ from typing import Self
 from toolkit.client._async.annotated import AsyncAnnotated, AsyncAnnotatedResource
 from toolkit.client._async.resources.plans import AsyncPlan, AsyncPlans
 from toolkit.client._async.resources.workflows import AsyncWorkflowRun, AsyncWorkflows
-from toolkit.client._objective import PlanSource, make_task_body
+from toolkit.client._objective import PlanSource, make_review_body, make_task_body
 from toolkit.client._options import check_arguments
 from toolkit.client._wire.messages import drop_none, make_annotation
 from toolkit.client._work_views import TaskView
@@ -71,7 +71,7 @@ class AsyncTask(TaskView, AsyncAnnotated[tasks.Task]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
+        body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return await self._call("POST", "/reviews", json=body)
 
     async def resume(self, answer: str | None = None) -> Self:
@@ -175,7 +175,7 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
+        body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return await self._call("POST", id, "/reviews", body)
 
     async def resume(self, id: str, answer: str | None = None) -> AsyncTask:
@@ -190,23 +190,3 @@ class AsyncTasks(AsyncAnnotatedResource[AsyncTask]):
                 without an answer.
         """
         return await self._call("POST", id, "/resume", drop_none(answer=answer))
-
-
-def _make_review_body(
-    decision: Decision,
-    issues: Sequence[str],
-    score: float | None,
-    criteria: Mapping[str, float] | None,
-    node_id: str | None,
-    constraints: Mapping[str, object] | None,
-    attempt: int | None,
-) -> dict[str, object]:
-    return drop_none(
-        decision=decision,
-        issues=list(issues),
-        score=score,
-        criteria=criteria and dict(criteria),
-        node_id=node_id,
-        constraints=constraints and dict(constraints),
-        attempt=attempt,
-    )

@@ -1,13 +1,17 @@
 # Generated from `_async` by scripts/unasync.py: edit that, then run scripts/fix.
 """`client.connections`: pointers to the secrets of vendors."""
 
-import os
 from collections.abc import Sequence
 from typing import Literal, Self
 
 from toolkit.client._collections import Collection
 from toolkit.client._definition_views import ConnectionView
-from toolkit.client._record_view import ConnectionTestView, DiscoveredVariable, RecordView
+from toolkit.client._record_view import (
+    ConnectionTestView,
+    DiscoveredVariable,
+    RecordView,
+    find_variable,
+)
 from toolkit.client._sync.handle import Deletable
 from toolkit.client._sync.resource import DeletableResource
 from toolkit.client._wire.messages import drop_none
@@ -139,7 +143,7 @@ class Connections(DeletableResource[Connection]):
         variable set here helps only where both are the same process.
         """
         page = self._http.request_page(Provider, "/providers")
-        rows = [_find_variable(provider) for provider in page.records]
+        rows = [find_variable(provider) for provider in page.records]
         return Collection([RecordView(row, "Variable") for row in rows], "conventional variables")
 
     def connect(self, *providers: str) -> Collection[Connection]:
@@ -180,15 +184,3 @@ class Connections(DeletableResource[Connection]):
 def _format_members(accounts: Literal["all"] | Sequence[str]) -> str | list[str]:
     """Return the accounts that a connection is shared with, as the wire has them."""
     return accounts if isinstance(accounts, str) else list(accounts)
-
-
-def _find_variable(provider: Provider) -> DiscoveredVariable:
-    """Look up a vendor's conventional variable in this process."""
-    variable = provider.conventional_variable
-    return DiscoveredVariable(
-        provider=provider.id,
-        title=provider.title,
-        variable=variable,
-        set=bool(os.environ.get(variable)),
-        connected=provider.connected,
-    )

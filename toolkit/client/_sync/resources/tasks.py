@@ -4,7 +4,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from toolkit.client._objective import PlanSource, make_task_body
+from toolkit.client._objective import PlanSource, make_review_body, make_task_body
 from toolkit.client._options import check_arguments
 from toolkit.client._sync.annotated import Annotated, AnnotatedResource
 from toolkit.client._sync.resources.plans import Plan, Plans
@@ -72,7 +72,7 @@ class Task(TaskView, Annotated[tasks.Task]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
+        body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", "/reviews", json=body)
 
     def resume(self, answer: str | None = None) -> Self:
@@ -176,7 +176,7 @@ class Tasks(AnnotatedResource[Task]):
         Raises:
             RequestError: `CONFLICT` for a task that is under way, or was retried twice.
         """
-        body = _make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
+        body = make_review_body(decision, issues, score, criteria, node_id, constraints, attempt)
         return self._call("POST", id, "/reviews", body)
 
     def resume(self, id: str, answer: str | None = None) -> Task:
@@ -191,23 +191,3 @@ class Tasks(AnnotatedResource[Task]):
                 without an answer.
         """
         return self._call("POST", id, "/resume", drop_none(answer=answer))
-
-
-def _make_review_body(
-    decision: Decision,
-    issues: Sequence[str],
-    score: float | None,
-    criteria: Mapping[str, float] | None,
-    node_id: str | None,
-    constraints: Mapping[str, object] | None,
-    attempt: int | None,
-) -> dict[str, object]:
-    return drop_none(
-        decision=decision,
-        issues=list(issues),
-        score=score,
-        criteria=criteria and dict(criteria),
-        node_id=node_id,
-        constraints=constraints and dict(constraints),
-        attempt=attempt,
-    )

@@ -1,0 +1,30 @@
+"""Areas of a client, each imported when it is first used: most programs need a few of them."""
+
+from functools import cached_property
+from importlib import import_module
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class Area(cached_property[T]):
+    """An area, whose module in `resources` has the name that this is assigned to.
+
+    Args:
+        kind: the name of its class.
+        doc: what the area is.
+    """
+
+    def __init__(self, kind: str, doc: str) -> None:
+        super().__init__(self._open)
+        self._kind = kind
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        """Take the name that it is assigned to."""
+        super().__set_name__(owner, name)
+        self._module = f"{owner.__module__.rpartition('.')[0]}.resources.{name}"
+
+    def _open(self, client: Any) -> T:
+        made: T = getattr(import_module(self._module), self._kind)(client._http)
+        return made
