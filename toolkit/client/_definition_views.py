@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Any, Literal
 
-from toolkit.client._members import Member
+from toolkit.client._members import Member, TextMember
 from toolkit.client._record_view import RecordView
 from toolkit.contract.account import ApiKey
 from toolkit.contract.agents import Agent
@@ -82,11 +82,7 @@ class ArtifactView(RecordView[Artifact]):
     filename = Member[str]("The name under which it is saved.")
     created_at = Member[datetime]("The time at which it was made.")
     deleted = Member[bool]("True once its bytes were deleted.")
-
-    @property
-    def job_id(self) -> str:
-        """The job that made it; empty for one that was uploaded."""
-        return self.record.job_id or ""
+    job_id = TextMember("The job that made it; empty for one that was uploaded.")
 
     metadata = Member[JsonObject]("The metadata that is known of it.")
 

@@ -15,7 +15,8 @@ class Member(property, Generic[T]):
     """
 
     def __init__(self, doc: str) -> None:
-        super().__init__(self._read, doc=doc)
+        super().__init__(self._read)
+        self.__doc__ = doc  # before Python 3.12, a subclass of property shows its own instead
 
     def __set_name__(self, owner: type, name: str) -> None:
         """Take the name that it is assigned to."""
@@ -33,3 +34,10 @@ class Member(property, Generic[T]):
         def __get__(self, instance: Any, owner: type | None = None, /) -> T: ...
 
         def __get__(self, instance: Any, owner: type | None = None, /) -> Self | T: ...
+
+
+class TextMember(Member[str]):
+    """A text of `record`; empty where that has none."""
+
+    def _read(self, view: Any) -> Any:
+        return super()._read(view) or ""

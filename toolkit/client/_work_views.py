@@ -5,7 +5,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from toolkit.client._graph_view import GraphView, TimelineView, make_planned_nodes
-from toolkit.client._members import Member
+from toolkit.client._members import Member, TextMember
 from toolkit.client._objective import HasObjective
 from toolkit.client._record_list import RecordList
 from toolkit.client._record_view import RecordView, ReviewView
@@ -47,6 +47,17 @@ class WorkView(RecordView[R]):
     ended: frozenset[str] = FINAL_STATUSES
     failed: frozenset[str] = frozenset({"failed", "cancelled"})
 
+    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
+    created_at = Member[datetime]("The time at which it was asked for.")
+    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
+    cost_incurred_usd = Member[float](
+        "US dollars that were paid in all, for failed attempts and retries too."
+    )
+    estimated_cost_usd = Member[float | None](
+        "US dollars that it was expected to cost; none where a price is unknown."
+    )
+    error = Member[ErrorInfo | None]("The error, if there was any.")
+
     @property
     def status(self) -> str:
         """The state it was in when last read."""
@@ -74,11 +85,7 @@ class AnnotatedView(WorkView[A]):
     """Work with tags and a note."""
 
     tags = Member[list[str]]("The tags that it has, in the order given.")
-
-    @property
-    def note(self) -> str:
-        """The note on it; empty where there is none."""
-        return self.record.note or ""
+    note = TextMember("The note on it; empty where there is none.")
 
 
 class ExecutionView(WorkView[J]):
@@ -124,11 +131,7 @@ class ExecutionView(WorkView[J]):
         """The text it made, which a notebook shows as Markdown; none where it made none."""
         return find_text(self.record.output)
 
-    @property
-    def artifact_id(self) -> str:
-        """The artifact it yielded; empty until it is completed."""
-        return self.record.artifact_id or ""
-
+    artifact_id = TextMember("The artifact it yielded; empty until it is completed.")
     capability = Member[str]("The capability, as `name@version`.")
     options = Member[Options]("The options that it was given.")
     connection_id = Member[str | None]("The connection that was called last.")
@@ -152,39 +155,22 @@ class ExecutionView(WorkView[J]):
         """
         return self.record.cost_usd
 
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where the price is unknown."
-    )
     reservation_usd = Member[float | None](
         "US dollars that its last call could come to at most; none where nobody can say."
-    )
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
     )
     usage = Member[JsonObject]("The units that the provider billed, such as tokens.")
     latency_ms = Member[int | None]("The milliseconds that it took; none until it is over.")
     retry_count = Member[int]("The number of times that it was started again.")
     cached = Member[bool]("True if the result of an equal job was used again.")
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    created_at = Member[datetime]("The time at which it was asked for.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
+    workflow_id = TextMember("The workflow that it is a node of; empty for one asked for alone.")
 
-    @property
-    def workflow_id(self) -> str:
-        """The workflow that it is a node of; empty for one asked for alone."""
-        return self.record.workflow_id or ""
-
-    @property
-    def node_id(self) -> str:
-        """The node that it is; empty for one asked for alone."""
-        return self.record.node_id or ""
+    node_id = TextMember("The node that it is; empty for one asked for alone.")
 
     @property
     def attempts(self) -> list[Attempt]:
         """Each try at a provider, in order."""
         return RecordList(self.record.attempts, "attempts")
 
-    error = Member[ErrorInfo | None]("The error, if there was any.")
     routing = Member[Routing | None](
         "The router's decision, with every candidate and why it was kept or dropped."
     )
@@ -193,15 +179,8 @@ class ExecutionView(WorkView[J]):
 class JobView(ExecutionView[Job]):
     """A job."""
 
-    @property
-    def run_id(self) -> str:
-        """The run that it is carried out for; empty if there is none."""
-        return self.record.run_id or ""
-
-    @property
-    def compute_id(self) -> str:
-        """The compute that it runs on; empty elsewhere."""
-        return self.record.compute_id or ""
+    run_id = TextMember("The run that it is carried out for; empty if there is none.")
+    compute_id = TextMember("The compute that it runs on; empty elsewhere.")
 
 
 class RunView(ExecutionView[Run], AnnotatedView[Run]):
@@ -212,11 +191,7 @@ class RunView(ExecutionView[Run], AnnotatedView[Run]):
     job_id = Member[str | None]("The job of it; none for an agent's run.")
     compute_id = Member[str | None]("The compute that it ran on, if it ran on one.")
     run_id = Member[str | None]("The run that the job of it belongs to.")
-
-    @property
-    def task_id(self) -> str:
-        """The task of an agent's run; empty for a capability's."""
-        return self.record.task_id or ""
+    task_id = TextMember("The task of an agent's run; empty for a capability's.")
 
 
 class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
@@ -230,12 +205,6 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
     cost_usd = Member[float | None](
         "US dollars that its completed jobs cost together; none where a price is unknown."
     )
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where a price is unknown."
-    )
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
-    )
     name = Member[str]("The name that it was given.")
     options = Member[Options]("The options that all of its nodes share.")
     endpoint_id = Member[str | None]("The endpoint that its GPU work runs at, if one was named.")
@@ -244,18 +213,11 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
     forked_from = Member[str | None]("The workflow whose results it starts from.")
     started_at = Member[datetime | None]("The time at which it began to run; none until then.")
     error = Member[ErrorInfo | None]("The first error, if there was any.")
-
-    @property
-    def task_id(self) -> str:
-        """The task that it was made for; empty for one of its own."""
-        return self.record.task_id or ""
+    task_id = TextMember("The task that it was made for; empty for one of its own.")
 
     sink_artifact_ids = Member[dict[str, str]](
         "The artifact of every node that nothing depends on, by node id."
     )
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    created_at = Member[datetime]("The time at which it was asked for.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     @property
     def latency_ms(self) -> int:
@@ -264,11 +226,9 @@ class WorkflowRunView(GraphView, AnnotatedView[WorkflowRecord]):
 
     retries = Member[int]("Node retries across the workflow.")
     warnings = Member[list[str]]("What went wrong and did not stop it: optional nodes that failed.")
-
-    @property
-    def final_artifact_id(self) -> str:
-        """The artifact of the last node that nothing depends on; empty until completion."""
-        return self.record.final_artifact_id or ""
+    final_artifact_id = TextMember(
+        "The artifact of the last node that nothing depends on; empty until completion."
+    )
 
     def _format_next_call(self) -> str:
         return f'client.workflows.retry("{self.id}").wait()'
@@ -305,15 +265,12 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
         """The last verdict, the reviewer's or a person's."""
         return None if self.record.review is None else ReviewView(self.record.review)
 
-    @property
-    def final_artifact_id(self) -> str:
-        """The artifact that the task delivers; empty until its review has passed."""
-        return self.record.final_artifact_id or ""
-
-    @property
-    def best_artifact_id(self) -> str:
-        """The artifact of the best attempt so far; empty until one made something."""
-        return self.record.best_artifact_id or ""
+    final_artifact_id = TextMember(
+        "The artifact that the task delivers; empty until its review has passed."
+    )
+    best_artifact_id = TextMember(
+        "The artifact of the best attempt so far; empty until one made something."
+    )
 
     attempts = Member[list[TaskAttempt]](
         "Every workflow that was run, oldest first: what it made, and the last verdict on it."
@@ -331,18 +288,10 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
     question = Member[str | None](
         "What has to be answered before it goes on, if anything: `task.resume(answer=…)`."
     )
-
-    @property
-    def workflow_id(self) -> str:
-        """The workflow that was run last; empty until there is one."""
-        return self.record.workflow_id or ""
+    workflow_id = TextMember("The workflow that was run last; empty until there is one.")
 
     workflow_ids = Member[list[str]]("Every workflow that was run for it, oldest first.")
-
-    @property
-    def plan_id(self) -> str:
-        """The plan that it follows; empty until there is one."""
-        return self.record.plan_id or ""
+    plan_id = TextMember("The plan that it follows; empty until there is one.")
 
     artifact_ids = Member[dict[str, str]]("The artifacts that it delivers, by node id.")
 
@@ -352,19 +301,10 @@ class TaskView(AnnotatedView[Task], HasObjective[Task]):
         return [ReviewView(one) for one in self.record.reviews]
 
     review_attempts = Member[int]("Times that a review had it run again.")
-    estimated_cost_usd = Member[float | None](
-        "US dollars that it was expected to cost; none where a price is unknown."
-    )
     cost_usd = Member[float | None](
         "US dollars that its workflows cost together; none where a price is unknown."
     )
-    cost_incurred_usd = Member[float](
-        "US dollars that were paid in all, for failed attempts and retries too."
-    )
     warnings = Member[list[str]]("What went wrong in its last workflow and did not stop it.")
-    error = Member[ErrorInfo | None]("The error, if there was any.")
-    status_detail = Member[str | None]("A word on what it waits for, where there is one.")
-    completed_at = Member[datetime | None]("The time at which it was over; none until then.")
 
     def _format_next_call(self) -> str:
         if not self.workflow_id or self.review_attempts >= MAX_REVIEW_RETRIES:
