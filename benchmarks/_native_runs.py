@@ -21,10 +21,10 @@ from toolkit.contract.operations.queries import make_cursor
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.server.auth import authenticate_request
-from toolkit.server.errors import render_error
-from toolkit.server.http.paths import PathTable
+from toolkit.server.http.auth import read_bearer
+from toolkit.server.http.errors import render_error
 from toolkit.server.middleware.frame import RequestFrame
+from toolkit.server.paths import PathTable
 
 
 def create_native_app(engine: Engine) -> FastAPI:
@@ -33,7 +33,7 @@ def create_native_app(engine: Engine) -> FastAPI:
 
     def require(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
         async def authorize(request: Request) -> RequestContext:
-            context = await authenticate_request(request, engine)
+            context = await engine.accounts.authenticate(read_bearer(request))
             if scope not in context.scopes:
                 raise RequestError(ErrorCode.FORBIDDEN, f"The key lacks the scope `{scope}`.")
             return context

@@ -14,11 +14,11 @@ from starlette.types import Receive, Scope, Send
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
-from toolkit.server.errors import render_exception
 from toolkit.server.http.endpoint import OperationResponder, PathEndpoint, render_wrong_method
-from toolkit.server.http.paths import PathMatch, PathTable
+from toolkit.server.http.errors import render_exception
 from toolkit.server.middleware.frame import RequestFrame
 from toolkit.server.middleware.telemetry import RequestObserver
+from toolkit.server.paths import PathMatch, PathTable
 
 log = logging.getLogger(__name__)
 DOCUMENT_PATH = "/openapi.json"

@@ -1,47 +1,11 @@
-"""The one place where an exception becomes a response."""
+"""Errors of requests, and what a caller is told beside them, over HTTP or not."""
 
-import logging
 import math
-from collections.abc import Mapping
 
-from pydantic_core import to_json
-from starlette.requests import ClientDisconnect
-from starlette.responses import Response
-
-from toolkit.contract.base import ErrorEnvelope, ErrorInfo
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
-
-log = logging.getLogger(__name__)
-
+from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, ToolkitError
 
 RETRY_AFTER_S = 5.0
 UNEXPECTED_MESSAGE = "Something failed here; report the request id."
-
-
-def render_error(
-    error: ToolkitError,
-    request_id: str,
-    *,
-    status: int | None = None,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Render one of our errors, with another status than its code's where HTTP has one."""
-    info = ErrorInfo.of(error)
-    info.request_id = request_id
-    sent = dict(headers or {})
-    if error.code is ErrorCode.UNAUTHENTICATED:
-        sent["WWW-Authenticate"] = "Bearer"
-    retry_after_s = find_retry_after_s(error)
-    if retry_after_s is not None:
-        sent["Retry-After"] = str(retry_after_s)
-    if error.rate_limit is not None:
-        requests, window_s = error.rate_limit
-        sent["RateLimit-Policy"] = f'"key";q={requests};w={window_s}'
-    body = ErrorEnvelope(error=info).model_dump(mode="json")
-    if not body["error"]["details"]:
-        del body["error"]["details"]
-    status = status or find_status(error)
-    return Response(to_json(body), status, sent, media_type="application/json")
 
 
 def find_status(error: ToolkitError) -> int:
@@ -57,23 +21,6 @@ def find_retry_after_s(error: ToolkitError) -> int | None:
     return math.ceil(error.retry_after or RETRY_AFTER_S)
 
 
-def render_exception(error: Exception, request_id: str) -> Response:
-    """Render an exception that ended a request: ours by its code, any other as our own fault."""
-    match error:
-        case ToolkitError():
-            return render_error(error, request_id)
-        case ClientDisconnect():
-            # Nobody reads it, but logs and counts need an answer.
-            broken = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
-            return render_error(broken, request_id)
-    # The log has it by request id, the answer tells nothing.
-    log.error("%s failed", request_id, exc_info=error)
-    return render_error(
-        ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE),
-        request_id,
-    )
-
-
 def make_draining_error() -> ServiceError:
     """Make the error of new work that comes during shutdown."""
     return ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
@@ -85,4 +32,16 @@ def make_cut_off_error() -> ServiceError:
         ErrorCode.UNAVAILABLE,
         "The service stopped before this was answered, and may have done it: ask again, with the"
         " same `Idempotency-Key` if it had one.",
+    )
+
+
+def make_range_error() -> RequestError:
+    """Make the error for a range that begins after the last byte."""
+    return RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
+
+
+def make_upload_error(path: str, why: str) -> RequestError:
+    """Make the error for an upload that is refused: why, and where."""
+    return RequestError(
+        ErrorCode.INVALID_REQUEST, "The upload cannot be read.", details=[Detail(path, why)]
     )

@@ -7,7 +7,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.server.errors import render_error
+from toolkit.server.http.errors import render_error
 
 log = logging.getLogger(__name__)
 

@@ -33,27 +33,24 @@ from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
 from toolkit.engine.services.artifacts import make_missing_bytes_error
-from toolkit.server.auth import authenticate_key
-from toolkit.server.calls import ANONYMOUS, ApiCall, Upload, check_scope
+from toolkit.server.calls import ApiCall, Upload
 from toolkit.server.errors import (
     UNEXPECTED_MESSAGE,
     find_retry_after_s,
     find_status,
     make_draining_error,
+    make_range_error,
+    make_upload_error,
 )
 from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import count_records, dispatch, hold
-from toolkit.server.http.body import parse_body
-from toolkit.server.http.downloads import make_range_error
-from toolkit.server.http.envelope import find_next_cursor
-from toolkit.server.http.multipart import make_upload_error
-from toolkit.server.http.paths import PathTable
-from toolkit.server.http.query import parse_parameters
-from toolkit.server.http.uploads import copy_upload, open_upload_file
+from toolkit.server.operations import admit, find_next_cursor, make_call, open_upload_file
+from toolkit.server.paths import PathTable
 from toolkit.store import Content, FileSection
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
+COPY_BYTES = 256 * 1024  # of a file that is uploaded, at a time
 # Whatever else a path may hold is left to HTTP, which has rules for it.
 _PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+){1,8}", re.ASCII)
 
@@ -146,7 +143,7 @@ class LocalOperations:
             return await self._store_upload(call, file)
         limit = self._engine.settings.upload_limit_bytes
         with open_upload_file(self._engine) as kept:
-            size = await asyncio.to_thread(copy_upload, file, kept, limit)
+            size = await asyncio.to_thread(_copy_upload, file, kept, limit)
             return await self._store_upload(call, FileSection(kept, 0, size))
 
     async def _store_upload(self, call: ApiCall[Any], content: Content) -> OperationAnswer:
@@ -183,20 +180,30 @@ class LocalOperations:
         engine, operation = self._engine, request.target.operation
         if operation.method == "POST" and engine.is_draining:
             raise make_draining_error()
-        context = ANONYMOUS
-        if operation.scope is not None:
-            context = await authenticate_key(engine, request.key)
-            check_scope(context, operation)
         given = [(name, str(value)) for name, value in request.query.items()]
-        taken: object = parse_parameters(given, operation)
-        if operation.body is not None:
-            body = request.body or (b"{}" if operation.may_omit_body else b"")
-            if len(body) > engine.settings.body_limit_bytes:
-                raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-            taken = await parse_body(body, operation.body, engine, context.account_id or None)
+        context, query = await admit(engine, operation, request.key, given)
+        body = request.body or (b"{}" if operation.may_omit_body else b"")
+        if operation.body is not None and len(body) > engine.settings.body_limit_bytes:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         if request.watches_text:
             context = replace(context, watches_text=True)
-        return ApiCall(operation, engine, context, taken, request.target.id, LOOPBACK)
+        target = request.target
+        return await make_call(engine, operation, context, query, body, target.id, LOOPBACK)
+
+
+def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
+    """Copy a file of at most `limit` bytes, and return its size; blocks.
+
+    Raises:
+        RequestError: `PAYLOAD_TOO_LARGE`.
+    """
+    size = 0
+    while chunk := source.read(COPY_BYTES):
+        size += len(chunk)
+        if size > limit:
+            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+        target.write(chunk)
+    return size
 
 
 def _make_caller_error(error: Exception) -> Exception:

@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from toolkit.contract.artifacts import Artifact
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
+from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.server.errors import render_error
+from toolkit.server.errors import make_range_error
+from toolkit.server.http.errors import render_error
 
 CHUNK_BYTES = 256 * 1024
 # Of artifacts larger than a chunk; each has a chunk or two in memory.
@@ -99,11 +100,6 @@ class DownloadReader:
             self._active_downloads[context.key_id] -= 1
             if not self._active_downloads[context.key_id]:
                 del self._active_downloads[context.key_id]
-
-
-def make_range_error() -> RequestError:
-    """Make the error for a range that begins after the last byte."""
-    return RequestError(ErrorCode.INVALID_REQUEST, "Ask for a range within the bytes.")
 
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
@@ -12,23 +13,23 @@ from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.queries import OperationQuery, PageQuery
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
-from toolkit.server.auth import authenticate_request
-from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
-from toolkit.server.errors import render_error
+from toolkit.server.calls import ApiCall
 from toolkit.server.handlers import count_records, dispatch, hold
-from toolkit.server.http.body import check_media_type, parse_body, read_bytes
+from toolkit.server.http.auth import note_caller, read_bearer
+from toolkit.server.http.body import check_media_type, read_bytes
 from toolkit.server.http.downloads import DownloadReader
 from toolkit.server.http.envelope import render_page, render_resource
+from toolkit.server.http.errors import render_error
 from toolkit.server.http.events import respond_events
 from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
-from toolkit.server.http.query import (
+from toolkit.server.http.preferences import (
     MAX_WAIT_S,
     parse_preferred_wait,
-    parse_query,
     prefers_text_stream,
 )
 from toolkit.server.http.uploads import UploadReader
 from toolkit.server.load_shedding import LoadShedder
+from toolkit.server.operations import admit, make_call
 from toolkit.store import Content, FileSection
 
 
@@ -53,13 +54,11 @@ class OperationResponder:
             RequestError: for a request that is refused.
             ServiceError: where it cannot be answered now.
         """
-        context = ANONYMOUS
-        if operation.scope is not None:
-            context = await authenticate_request(request, self._engine)
-            # Before the body is read. And a stored answer must not be shown to a key that could
-            # not have asked for it.
-            check_scope(context, operation)
-        query = parse_query(request, operation)
+        bearer = read_bearer(request) if operation.scope is not None else ""
+        parameters = request.query_params.multi_items()
+        context, query = await admit(
+            self._engine, operation, bearer, parameters, partial(note_caller, request)
+        )
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
             key = None  # one that is no key was refused all the same
@@ -140,19 +139,13 @@ class OperationResponder:
         query: OperationQuery | None,
         body: Content,
     ) -> ApiCall[Any]:
-        taken: object = query
+        resource_id: str = request.state.match.id
+        address = request.client.host if request.client else ""
         if isinstance(body, FileSection):
-            taken = await self._uploads.parse(request, body, context)
-        elif operation.body is not None:
-            account_id = context.account_id or None
-            taken = await parse_body(body, operation.body, self._engine, account_id)
-        return ApiCall(
-            operation,
-            self._engine,
-            context,
-            taken,
-            id=request.state.match.id,
-            address=request.client.host if request.client else "",
+            upload = await self._uploads.parse(request, body, context)
+            return ApiCall(operation, self._engine, context, upload, resource_id, address)
+        return await make_call(
+            self._engine, operation, context, query, bytes(body), resource_id, address
         )
 
     async def _answer_held(

@@ -7,8 +7,9 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from toolkit.contract.base import dump_envelope, dump_record
-from toolkit.contract.operations.queries import PageQuery, make_cursor
+from toolkit.contract.operations.queries import PageQuery
 from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.server.operations import find_next_cursor
 
 
 def render_resource(
@@ -41,11 +42,3 @@ async def render_page(
     after = to_json({"count": len(items), "total": total, "next_cursor": next_cursor})
     body = b'{"data":{"items":[%s],%s}' % (b",".join(items), after[1:])
     return Response(body, status, media_type="application/json")
-
-
-def find_next_cursor(records: Sequence[BaseModel], query: PageQuery | None) -> str | None:
-    """Find the cursor of the page after some records; none where they are the last."""
-    if query is None or len(records) != query.limit:
-        return None
-    last: str | None = getattr(records[-1], "id", None)
-    return last and make_cursor(last)

@@ -11,7 +11,7 @@ from multipart import (
     parse_options_header,
 )
 
-from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.server.errors import make_upload_error
 from toolkit.store import FileSection
 
 MAX_PARTS = 3  # a file and its metadata are wanted; one more is refused by name
@@ -133,10 +133,3 @@ def _check_end(body: FileSection, at: int) -> None:
 def _peek(body: FileSection, at: int, size: int) -> bytes:
     size = min(size, body.size - at)
     return FileSection(body.file, body.start + at, size).read() if size > 0 else b""
-
-
-def make_upload_error(path: str, why: str) -> RequestError:
-    """Make the error for an upload that is refused: why, and where."""
-    return RequestError(
-        ErrorCode.INVALID_REQUEST, "The upload cannot be read.", details=[Detail(path, why)]
-    )

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -14,9 +13,11 @@ from toolkit.contract.errors import ErrorCode, RequestError, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.pacing import Pacer
 from toolkit.engine.request_context import RequestContext
+from toolkit.server.bodies import BodyLimits, check_json
 from toolkit.server.calls import Upload
-from toolkit.server.http.body import BodyLimits, check_json
-from toolkit.server.http.multipart import make_upload_error, read_form
+from toolkit.server.errors import make_upload_error
+from toolkit.server.http.multipart import read_form
+from toolkit.server.operations import open_upload_file
 from toolkit.store import FileSection
 
 FORM_OVERHEAD_BYTES = 64 * 1024
@@ -24,41 +25,6 @@ CHUNK_BYTES = 256 * 1024
 # The most that one key may be uploading, in uploads of the largest size.
 MAX_UPLOADS_PER_KEY = 4
 RETRY_AFTER_S = 5.0
-
-
-@contextmanager
-def open_upload_file(engine: Engine) -> Iterator[IO[bytes]]:
-    """Open a temporary file for an upload; it is gone when that is answered.
-
-    Raises:
-        ServiceError: `UNAVAILABLE`.
-    """
-    # In the data directory, as other folders may be in memory; without a name, so that it is
-    # removed when this process ends.
-    try:
-        with tempfile.TemporaryFile(dir=engine.settings.data_dir) as file:
-            yield file
-    except OSError as error:
-        raise ServiceError(
-            ErrorCode.UNAVAILABLE,
-            f"The upload cannot be taken in: {error.strerror}.",
-            retry_after=RETRY_AFTER_S,
-        ) from error
-
-
-def copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
-    """Copy a file of at most `limit` bytes, and return its size; blocks.
-
-    Raises:
-        RequestError: `PAYLOAD_TOO_LARGE`.
-    """
-    size = 0
-    while chunk := source.read(CHUNK_BYTES):
-        size += len(chunk)
-        if size > limit:
-            raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
-        target.write(chunk)
-    return size
 
 
 class UploadReader:

@@ -7,8 +7,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from toolkit.contract.errors import ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import Engine
-from toolkit.server.errors import make_cut_off_error, make_draining_error, render_error
-from toolkit.server.http.paths import PathTable
+from toolkit.server.errors import make_cut_off_error, make_draining_error
+from toolkit.server.http.errors import render_error
 from toolkit.server.middleware.cors import make_cors_app
 from toolkit.server.middleware.limits import TimedBody, check_head
 from toolkit.server.middleware.telemetry import (
@@ -19,6 +19,7 @@ from toolkit.server.middleware.telemetry import (
     end_exchange,
     record_message,
 )
+from toolkit.server.paths import PathTable
 
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _CLOSE = (b"connection", b"close")

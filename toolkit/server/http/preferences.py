@@ -1,12 +1,8 @@
-"""Query parameters and preferences: unknown parameters are refused, unknown preferences ignored."""
+"""Preferences of a request (RFC 7240): unknown ones are ignored."""
 
 import re
-from collections.abc import Iterable
 
 from starlette.requests import Request
-
-from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.queries import OperationQuery, make_query_error
 
 MAX_WAIT_S = 60
 MAX_DIGITS = 16  # of a number that is parsed at all
@@ -15,30 +11,6 @@ _PREFERENCE = re.compile(
     r"""(?:^|,)\s*(?P<name>[^\s,;="]+)\s*(?:=\s*(?P<value>"[^"]*"|[^\s,;"]*))?"""
     r"""(?:"[^"]*"|[^,"])*+"""
 )
-
-
-def parse_query(request: Request, operation: ApiOperation[object, object]) -> OperationQuery | None:
-    """Parse the query parameters of a request, as `parse_parameters` does."""
-    return parse_parameters(request.query_params.multi_items(), operation)
-
-
-def parse_parameters(
-    parameters: Iterable[tuple[str, str]], operation: ApiOperation[object, object]
-) -> OperationQuery | None:
-    """Parse query parameters, refusing any that is unknown or given twice.
-
-    Raises:
-        RequestError: `INVALID_REQUEST`.
-    """
-    names = {one.name for one in operation.query.PARAMETERS} if operation.query else set()
-    given: dict[str, str] = {}
-    for name, value in parameters:
-        if name not in names:
-            raise make_query_error(name[:64], "is not a parameter of this path")
-        if name in given:
-            raise make_query_error(name, "is given twice")
-        given[name] = value
-    return operation.query.parse(given, operation.resource.prefix) if operation.query else None
 
 
 def prefers_text_stream(request: Request) -> bool:

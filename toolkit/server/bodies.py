@@ -1,0 +1,241 @@
+"""Bodies of requests: JSON that is checked strictly before it is used, whoever sent it."""
+
+import gc
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.model_faults import name_node
+from toolkit.engine.concurrency.pacing import Pacer
+from toolkit.engine.engine import Engine
+from toolkit.engine.execution.workflow_graph import check_node_count
+from toolkit.server.faults import find_faults, list_faults
+from toolkit.settings import Settings
+
+MAX_DEPTH = 64
+MAX_INTEGER = 2**63 - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# A string without an end is matched up to the end of the text: searched again from each of its
+# quotes, a body of quotes would take hours.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.|\\\Z)*+(?:"|\Z)|[][{},]', re.S)
+LARGE_BODY_BYTES = 32 * 1024
+MAX_DETAILS = 1_000
+CHECK_BATCH = 1_000
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Limits on the size of the parts of a body.
+
+    Attributes:
+        text: characters of a text.
+        items: items of a list.
+        members: members of an object.
+        values: values of the whole body, of any type.
+    """
+
+    text: int
+    items: int
+    members: int
+    values: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "BodyLimits":
+        """Return the limits that the operator set."""
+        return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
+
+
+async def parse_body(
+    raw: bytes, model: type[M], engine: Engine, account_id: str | None = None
+) -> M:
+    """Parse strict JSON as a model, in slices where it is large.
+
+    Args:
+        raw: the text.
+        model: the model that it has to fit.
+        engine: the engine, whose settings limit the parts of a body.
+        account_id: the account that sent it, where that is known.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` with the path of every fault; what was sent is not echoed;
+            `INVALID_WORKFLOW` for more nodes than are allowed.
+    """
+    async with Pacer(account_id) as pacer:
+        given = await check_json(raw, BodyLimits.of(engine.settings), pacer)
+        if len(raw) > LARGE_BODY_BYTES:
+            await pacer.end_slice()
+        nodes = given.get("nodes")
+        if "nodes" in model.model_fields and isinstance(nodes, list):
+            # To find what is wrong with each of many thousands would hold the loop for too long.
+            check_node_count(len(nodes), engine.settings.max_nodes)
+        try:
+            with _pause_collector():
+                return model.model_validate_json(raw, strict=True)
+        except ValidationError as error:
+            refused = error
+    # Spelled out, tens of thousands of faults would hold the loop for longer than all before.
+    if refused.error_count() > MAX_DETAILS:
+        where = (model.__module__, model.__qualname__)
+        faults = await engine.run_in_worker(account_id or "", find_faults, *where, raw, MAX_DETAILS)
+    else:
+        faults = list_faults(model, refused, MAX_DETAILS)
+    raise RequestError(
+        ErrorCode.INVALID_REQUEST,
+        "The body does not have the form it must have.",
+        details=[Detail(path, name_node(path, given) + message) for path, message in faults],
+    )
+
+
+@contextmanager
+def _pause_collector() -> Iterator[None]:
+    """Pause the garbage collector, which would visit many small new objects repeatedly."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, object]:
+    """Parse an object, refusing what JSON parsers let through and other programs choke on.
+
+    Raises:
+        RequestError: `INVALID_REQUEST` for invalid UTF-8, deep nesting, duplicate members, numbers
+            that are none or too large, NUL characters, lone surrogates, parts that are larger than
+            they may be, too many of them, or no object at all.
+    """
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError:
+        _refuse("it is not UTF-8")
+    if _may_exceed_structure(text, sizes):
+        await _check_structure(text, sizes.values, pacer)
+    try:
+        with _pause_collector():
+            value = _DECODER.decode(text)
+    except ValueError:
+        _refuse("it is not JSON")
+    if not isinstance(value, dict):
+        _refuse("it is not an object")
+    await pacer.pause()
+    if _may_hold_unfit_values(text, sizes):
+        await _check_values(value, sizes, pacer)
+    return value
+
+
+def _may_exceed_structure(text: str, sizes: BodyLimits) -> bool:
+    """Tell whether a text is long enough, or has brackets enough, to be worth a closer look."""
+    return len(text) > sizes.values or text.count("[") + text.count("{") > MAX_DEPTH
+
+
+def _may_hold_unfit_values(text: str, sizes: BodyLimits) -> bool:
+    """Tell whether a text that is JSON is worth a closer look at its values.
+
+    None is longer than all of it, each member has a colon and each item but one a comma; and NUL
+    and lone surrogates can only be there escaped.
+    """
+    return (
+        len(text) > sizes.text
+        or text.count(":") > sizes.members
+        or text.count(",") >= sizes.items
+        or "\\u" in text
+    )
+
+
+async def _check_structure(text: str, max_values: int, pacer: Pacer) -> None:
+    """Refuse what nests too deep or holds too many values, before a parser makes them."""
+    depth = values = 0
+    for n, token in enumerate(_TOKEN.finditer(text)):
+        match text[token.start()]:
+            case "[" | "{":
+                depth += 1
+                values += 1
+                if depth > MAX_DEPTH:
+                    _refuse(f"it is nested more than {MAX_DEPTH} deep")
+            case "]" | "}":
+                depth -= 1
+            case ",":
+                values += 1
+        if values > max_values:
+            _refuse(f"it has more than {max_values} values")
+        if not n % CHECK_BATCH:
+            await pacer.pause()
+    await pacer.pause()
+
+
+def _parse_float(digits: str) -> float:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        _refuse("a number is out of range")
+    return value
+
+
+def _parse_integer(digits: str) -> int:
+    if len(digits) > 20 or abs(value := int(digits)) > MAX_INTEGER:
+        _refuse("a number is out of range")
+    return value
+
+
+def _build_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        _refuse("a member is named twice")
+    return members
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    _refuse(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant,
+    parse_float=_parse_float,
+    parse_int=_parse_integer,
+    object_pairs_hook=_build_members,
+)
+
+
+async def _check_values(value: object, sizes: BodyLimits, pacer: Pacer) -> None:
+    """Refuse parts that are too large or hold what is no text."""
+    left = [value]
+    for n in count():
+        if not left:
+            return
+        _check_value(left.pop(), sizes, left)
+        if not n % CHECK_BATCH:
+            await pacer.pause()
+
+
+def _check_value(value: object, sizes: BodyLimits, inner: list[object]) -> None:
+    """Check a value but for those in it, which are added to `inner`."""
+    match value:
+        case str():
+            if len(value) > sizes.text:
+                _refuse(f"a text is longer than {sizes.text} characters")
+            if "\0" in value or _SURROGATE.search(value):
+                _refuse("a text holds a NUL character or half of a character")
+        case dict():
+            if len(value) > sizes.members:
+                _refuse(f"an object has more than {sizes.members} members")
+            inner += value.keys()
+            inner += value.values()
+        case list():
+            if len(value) > sizes.items:
+                _refuse(f"a list has more than {sizes.items} items")
+            inner += value
+
+
+def _refuse(why: str) -> NoReturn:
+    raise RequestError(
+        ErrorCode.INVALID_REQUEST, "The body cannot be read.", details=[Detail("", why)]
+    )
