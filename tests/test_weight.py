@@ -114,6 +114,19 @@ def test_an_embedded_run_loads_only_what_it_uses() -> None:
     assert not found & {"toolkit.planning.review.node_checks", "py3langid"}
 
 
+def test_an_embedded_client_needs_no_starlette() -> None:
+    """Given `Client.local`, when it starts and makes a run, then nothing of HTTP's is loaded."""
+    found = list_imports(
+        "import tempfile\nfrom toolkit import Client\n"
+        "with Client.local(tempfile.mkdtemp()) as client:\n"
+        "    card = dict(title='Tea', width=300, height=200)\n"
+        "    run = client.runs.create('composition.layout', card).wait(progress=False)\n"
+        "    assert run.status == 'completed'"
+    )
+    assert not {name for name in found if name.partition(".")[0] in {"starlette", "multipart"}}
+    assert not {name for name in found if name.startswith("toolkit.server.http")}
+
+
 def test_bytes_of_an_embedded_client_need_no_app() -> None:
     """Given `Client.local`, when files go in and out, then the app of HTTP is not even loaded."""
     found = list_imports(
