@@ -20,6 +20,7 @@ from toolkit.contract.events import Event
 from toolkit.contract.operations.queries import make_cursor
 from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
+from toolkit.engine.concurrency.pacing import note_activity
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.http.auth import read_bearer
 from toolkit.server.http.errors import render_error
@@ -34,6 +35,8 @@ def create_native_app(engine: Engine) -> FastAPI:
     def require(scope: Scope) -> Callable[[Request], Awaitable[RequestContext]]:
         async def authorize(request: Request) -> RequestContext:
             context = await engine.accounts.authenticate(read_bearer(request))
+            note_activity(context.account_id)
+            request.state.caller = context
             if scope not in context.scopes:
                 raise RequestError(ErrorCode.FORBIDDEN, f"The key lacks the scope `{scope}`.")
             return context

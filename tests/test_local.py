@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.embedded import with_key
+from tests.support.embedded import make_transport
 from tests.support.slow_capability import build_nap_workflow, load_slow_registry
 from tests.support.timing import PATIENCE_S, wait_until
 from toolkit import (
@@ -69,7 +69,8 @@ def test_files_go_in_as_over_http(name: str, tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", sandbox=True, upload_limit_bytes=1_000_000)
     with Client.local(settings=settings) as client:
         assert client.access.api_key is not None
-        over_http = with_key(client, client.access.api_key.get_secret_value())
+        key = client.access.api_key.get_secret_value()
+        over_http = Client("http://engine.invalid", key, transport=make_transport(client))
         told = [
             tell_outcome(asked, source)
             for asked in (client, over_http)

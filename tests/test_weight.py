@@ -98,7 +98,7 @@ def test_an_embedded_client_loads_the_engine() -> None:
         "Client.local(tempfile.mkdtemp(), sandbox=True).close()"
     )
     assert found >= {"toolkit.engine", "toolkit.local", "toolkit.server", "toolkit.store"}
-    assert found >= {"sqlalchemy", "starlette"}
+    assert "sqlalchemy" in found
 
 
 def test_an_embedded_run_loads_only_what_it_uses() -> None:

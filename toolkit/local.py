@@ -11,27 +11,20 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import httpx
 
 from toolkit.assembly import list_simulated_ids, open_engine
 from toolkit.contract.connections import ConnectionCreate
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.events import Event, TextDelta
-from toolkit.contract.operations.messages import (
-    OperationAnswer,
-    OperationRequest,
-    OperationTarget,
-)
+from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 from toolkit.engine import Engine, Registry
 from toolkit.engine.concurrency.event_loops import create_event_loop
 from toolkit.engine.concurrency.loop_calls import LoopCalls
 from toolkit.engine.request_context import RequestContext
 from toolkit.functions import FunctionTable
-from toolkit.server.in_process import LocalOperations, find_target
+from toolkit.server.in_process import LocalOperations
 from toolkit.settings import Settings
 
 if TYPE_CHECKING:
@@ -41,10 +34,8 @@ if TYPE_CHECKING:
 __all__ = [
     "LOCAL_URL",
     "AsyncLoopChannel",
-    "AsyncLoopTransport",
     "EngineThread",
     "LoopChannel",
-    "LoopTransport",
     "Registry",
     "open_engine",
     "start_engine",
@@ -200,19 +191,6 @@ class EngineThread:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=2)
 
-    @cached_property
-    def _app(self) -> httpx.ASGITransport:
-        """The app of `/v1`, made for the first request that needs HTTP: hardly any does."""
-        from toolkit.server import create_app
-
-        return httpx.ASGITransport(create_app(self.engine), raise_app_exceptions=False)
-
-    async def answer(self, request: httpx.Request) -> httpx.Response:
-        """Have the app respond to a request whose body has been read."""
-        response = await self._app.handle_async_request(request)
-        await response.aread()
-        return response
-
 
 _OPEN_ENGINES: set[EngineThread] = set()  # the engines of this process
 
@@ -267,10 +245,6 @@ class LoopChannel:
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread
 
-    def find(self, method: str, path: str) -> OperationTarget | None:
-        """Find the operation that a path names; none for what goes by a transport."""
-        return find_target(method, path)
-
     def call(self, request: OperationRequest) -> OperationAnswer:
         """Have an operation carried out, and wait for it.
 
@@ -301,10 +275,6 @@ class AsyncLoopChannel:
 
     def __init__(self, thread: EngineThread) -> None:
         self._thread = thread
-
-    def find(self, method: str, path: str) -> OperationTarget | None:
-        """Find the operation that a path names; none for what goes by a transport."""
-        return find_target(method, path)
 
     async def call(self, request: OperationRequest) -> OperationAnswer:
         """Have an operation carried out on the engine's loop.
@@ -345,75 +315,6 @@ async def _read_next(items: AsyncIterator[T], deadline: float | None) -> T | Non
 async def _close_stream(items: AsyncIterator[T]) -> None:
     if isinstance(items, AsyncGenerator):
         await items.aclose()
-
-
-class LoopTransport(httpx.BaseTransport):
-    """A transport that carries a sync client's requests to the engine's loop."""
-
-    lossless = True
-
-    def __init__(self, thread: EngineThread) -> None:
-        self._thread = thread
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Have the app respond, and wait for it."""
-        if not _is_streamed(request):
-            request.read()
-        return _detach_response(
-            self._thread.call(self._thread.answer(_copy_request(request))), request
-        )
-
-
-class AsyncLoopTransport(httpx.AsyncBaseTransport):
-    """A transport that carries an async client's requests from its loop to the engine's."""
-
-    lossless = True
-
-    def __init__(self, thread: EngineThread) -> None:
-        self._thread = thread
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Have the app respond on its own loop."""
-        if not _is_streamed(request):
-            await request.aread()
-        answered = await self._thread.await_call(self._thread.answer(_copy_request(request)))
-        return _detach_response(answered, request)
-
-
-class _StreamedBody(httpx.AsyncByteStream):
-    """A body that is read as the engine takes it, such as a file's."""
-
-    def __init__(self, stream: httpx.SyncByteStream) -> None:
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        """Read it a piece at a time, in a thread."""
-        pieces = iter(self._stream)
-        while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-            yield piece
-
-
-def _is_streamed(request: httpx.Request) -> bool:
-    """Tell whether a body is streamed; one that is in memory anyway is not."""
-    stream = request.stream
-    return isinstance(stream, httpx.SyncByteStream) and not isinstance(stream, httpx.ByteStream)
-
-
-def _copy_request(request: httpx.Request) -> httpx.Request:
-    """Copy a request, with a body that another loop can read."""
-    if isinstance(request.stream, httpx.SyncByteStream) and _is_streamed(request):
-        stream = _StreamedBody(request.stream)
-        return httpx.Request(request.method, request.url, headers=request.headers, stream=stream)
-    return httpx.Request(
-        request.method, request.url, headers=request.headers, content=request.content
-    )
-
-
-def _detach_response(response: httpx.Response, request: httpx.Request) -> httpx.Response:
-    """Return the response with its body read, free of the loop it came from."""
-    return httpx.Response(
-        response.status_code, headers=response.headers, content=response.content, request=request
-    )
 
 
 def start_engine(

@@ -12,16 +12,20 @@ import pytest
 
 from tests.conftest import Server
 from tests.contract.conftest import read_key, sign_up_client
-from tests.support.embedded import open_in_process
+from tests.support.embedded import AppTransport, open_in_process
 from toolkit import Client
 from toolkit.contract.errors import ToolkitError
-from toolkit.local import LOCAL_URL, LoopTransport
+from toolkit.local import LOCAL_URL
 from toolkit.settings import Settings
 
 UNKNOWN_RUN = "run_01k23tfp431g22yas787jwqrky"
 TEXT = {"objective": "One line on tides"}
 Ask = Callable[[Client], object]
 REFUSED: dict[str, Ask] = {
+    "an id with signs in it": lambda client: client.runs.get("a/b c%20d?e=1&f"),
+    "no such path": lambda client: client.read("/poems"),
+    "no such query": lambda client: client.read("/runs?limits=2"),
+    "a path for POST alone": lambda client: client.read("/route"),
     "no such id": lambda client: client.runs.get(UNKNOWN_RUN),
     "no id at all": lambda client: client.runs.get("one of mine"),
     "no such capability": lambda client: client.runs.create("poem.generate", {}),
@@ -59,6 +63,8 @@ READ: dict[str, Ask] = {
     "capabilities": lambda client: list(client.capabilities.list()),
     "providers": lambda client: list(client.providers.list()),
     "models": lambda client: client.catalog.models(),
+    "JSON of a record": lambda client: client.read("/capabilities/llm.generate"),
+    "JSON of a page": lambda client: client.read("/capabilities?", {}),
     "usage": lambda client: client.usage.list(),
     "a plan": lambda client: client.plans.create("A picture of a tide").record.nodes,
     "what a route would be": lambda client: client.route("image.generate", {"prompt": "a tide"}),
@@ -77,7 +83,7 @@ def open_ways(server: Server, key: str) -> dict[str, Client]:
     """Clients with a key, one for each way to one engine."""
     return {
         "in process": open_in_process(server.thread, key),
-        "asgi": Client(LOCAL_URL, key, transport=LoopTransport(server.thread)),
+        "asgi": Client(LOCAL_URL, key, transport=AppTransport(server.thread)),
         "socket": Client(server.url, key),
     }
 

@@ -3,7 +3,26 @@
 import httpx
 
 from toolkit import Client
-from toolkit.local import LOCAL_URL, EngineThread, LoopChannel, LoopTransport
+from toolkit.local import LOCAL_URL, EngineThread, LoopChannel
+from toolkit.server import create_app
+
+
+class AppTransport(httpx.BaseTransport):
+    """The app of `/v1` over an engine of this process, without a socket."""
+
+    def __init__(self, thread: EngineThread) -> None:
+        self._thread = thread
+        self._app = httpx.ASGITransport(create_app(thread.engine), raise_app_exceptions=False)
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Have the app respond on the engine's loop, and wait for it."""
+        request.read()
+        return self._thread.call(self._answer(request))
+
+    async def _answer(self, request: httpx.Request) -> httpx.Response:
+        answer = await self._app.handle_async_request(request)
+        content = await answer.aread()
+        return httpx.Response(answer.status_code, headers=answer.headers, content=content)
 
 
 def find_thread(client: Client) -> EngineThread | None:
@@ -19,18 +38,21 @@ def get_thread(client: Client) -> EngineThread:
 
 
 def make_transport(client: Client) -> httpx.BaseTransport | None:
-    """Make another transport to the service of a client; none for httpx's own to a server."""
+    """Make a transport to the service of a client; none for httpx's own to a server."""
     thread = find_thread(client)
-    return None if thread is None else LoopTransport(thread)
+    return None if thread is None else AppTransport(thread)
 
 
 def with_key(client: Client, api_key: str) -> Client:
     """Make a client of the same service with another key."""
-    return Client(client.access.base_url, api_key, transport=make_transport(client))
+    thread = find_thread(client)
+    if thread is None:
+        return Client(client.access.base_url, api_key)
+    return open_in_process(thread, api_key)
 
 
 def open_in_process(thread: EngineThread, api_key: str) -> Client:
     """Open a client of an engine that it does not own, without any HTTP between them."""
-    client = Client(LOCAL_URL, api_key, transport=LoopTransport(thread))
+    client = Client(LOCAL_URL, api_key, transport=httpx.BaseTransport())
     client._http.attach_channel(LoopChannel(thread))
     return client

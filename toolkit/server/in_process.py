@@ -6,7 +6,6 @@ and the errors of bodies and queries, is what the endpoints of HTTP call as well
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -24,11 +23,7 @@ from toolkit.contract.errors import (
 from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.messages import (
-    OperationAnswer,
-    OperationRequest,
-    OperationTarget,
-)
+from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
@@ -51,8 +46,6 @@ from toolkit.store import Content, FileSection
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 COPY_BYTES = 256 * 1024  # of a file that is uploaded, at a time
-# Whatever else a path may hold is left to HTTP, which has rules for it.
-_PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+){1,8}", re.ASCII)
 
 
 def _tabulate_operations() -> PathTable[dict[str, ApiOperation[Any, Any]]]:
@@ -64,13 +57,6 @@ def _tabulate_operations() -> PathTable[dict[str, ApiOperation[Any, Any]]]:
 
 _PATHS = _tabulate_operations()  # the operations of each path, by method
 _READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
-
-
-def find_target(method: str, path: str) -> OperationTarget | None:
-    """Find the operation that a path below `/v1` names; none for what is left to HTTP."""
-    match = _PATHS.find(f"/v1{path}") if _PLAIN_PATH.fullmatch(path) else None
-    operation = None if match is None else match.endpoint.get(method)
-    return None if match is None or operation is None else OperationTarget(operation, match.id)
 
 
 class LocalOperations:
@@ -135,7 +121,9 @@ class LocalOperations:
         query = call.input if isinstance(call.input, PageQuery) else None
         records = [RecordDocument.of(one) for one in result]
         total = await count_records(call, result)
-        return OperationAnswer(records, find_next_cursor(result, query), total, work)
+        return OperationAnswer(
+            records, find_next_cursor(result, query), total, is_page=True, work=work
+        )
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""
@@ -177,9 +165,14 @@ class LocalOperations:
             RequestError: for a request that is refused.
             ServiceError: where it cannot be answered now.
         """
-        engine, operation = self._engine, request.target.operation
-        if operation.method == "POST" and engine.is_draining:
+        engine, match = self._engine, _PATHS.find(f"/v1{request.path}")
+        if request.method == "POST" and engine.is_draining:
             raise make_draining_error()
+        if match is None:
+            raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
+        operation = match.endpoint.get(request.method)
+        if operation is None:
+            raise RequestError(ErrorCode.METHOD_NOT_ALLOWED)
         given = [(name, str(value)) for name, value in request.query.items()]
         context, query = await admit(engine, operation, request.key, given)
         body = request.body or (b"{}" if operation.may_omit_body else b"")
@@ -187,8 +180,7 @@ class LocalOperations:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         if request.watches_text:
             context = replace(context, watches_text=True)
-        target = request.target
-        return await make_call(engine, operation, context, query, body, target.id, LOOPBACK)
+        return await make_call(engine, operation, context, query, body, match.id, LOOPBACK)
 
 
 def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:

@@ -147,7 +147,7 @@ class AsyncClient(AsyncClientExperiments):
         'Generate text'
         """
         # The one import that looks upward, and only here: who asks a server loads no engine.
-        from toolkit.local import LOCAL_URL, AsyncLoopChannel, AsyncLoopTransport, start_engine
+        from toolkit.local import LOCAL_URL, AsyncLoopChannel, start_engine
 
         thread, key = start_engine(
             data_dir,
@@ -165,7 +165,7 @@ class AsyncClient(AsyncClientExperiments):
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,
-            transport=AsyncLoopTransport(thread),
+            transport=httpx.AsyncBaseTransport(),  # which sends nothing
             max_retries=max_retries,
             cache=cache,
             on_close=thread.close,
@@ -337,7 +337,7 @@ class AsyncClient(AsyncClientExperiments):
         Raises:
             RequestError: `NOT_FOUND` and others.
         """
-        return (await self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
+        return await self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
     @property
     def access(self) -> ServerAccess:

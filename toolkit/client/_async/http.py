@@ -1,11 +1,12 @@
 """HTTP of the client: requests to `/v1` are sent, and repeated where that is safe."""
 
 import asyncio
+import re
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 import httpx
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         EventTest,
         OperationAnswer,
         OperationRequest,
-        OperationTarget,
     )
     from toolkit.functions import FunctionTable
 
@@ -45,6 +45,8 @@ R = TypeVar("R", bound="BaseModel")
 # A held request keeps its connection, and httpx's own 100 would have others wait for it.
 CONNECTION_LIMITS = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
 MAX_STARTED = 2_000  # ids that are noted, of each resource
+# Any other path is read as an address is.
+_PLAIN_PATH = re.compile(r"(?:/[\w.@:-]+)+", re.ASCII)
 
 
 class AsyncHttpClient:
@@ -69,7 +71,6 @@ class AsyncHttpClient:
         self.access = access
         self.cache = cache
         self.max_wait_s = resolve_max_wait_s(max_wait_s)
-        self._transport = transport
         self._channel: AsyncOperationChannel | None = None
         self.functions: FunctionTable | None = None  # of an engine in this process
         self._headers = httpx.Headers(make_headers(access))  # which do not show the key
@@ -143,7 +144,7 @@ class AsyncHttpClient:
             headers={
                 **self._headers,
                 **({} if json is None else {"Content-Type": "application/json"}),
-                **make_idempotency_header(method, path, self._transport, json),
+                **make_idempotency_header(method, path, json),
                 **make_preference_header(prefer_wait_s, watches_text=watches_text),
                 **(headers or {}),
             },
@@ -193,23 +194,25 @@ class AsyncHttpClient:
             if not self._pacer.is_closed or (deadline is not None and time.monotonic() >= deadline):
                 return
 
-    def _limit_wait_s(self, most: float | None) -> float | None:
-        """Return how long a service that is away is waited for; none for an engine here."""
-        if getattr(self._transport, "lossless", False):
-            return None
+    def _limit_wait_s(self, most: float | None) -> float:
+        """Return how long a service that is away is waited for."""
         return self.max_wait_s if most is None else min(most, self.max_wait_s)
 
-    async def call(self, method: str, path: str, **options: Any) -> Any:
-        """Send a request and return its envelope."""
-        return parse_envelope(await self.send(method, path, **options))
+    async def request_json(self, path: str, **options: Any) -> Any:
+        """Read what is at a path as plain JSON."""
+        if self._channel is not None:
+            from pydantic_core import from_json
+
+            answer = await self._call_operation(self._channel, "GET", path, **options)
+            return from_json(answer.to_json())
+        return parse_envelope(await self.send("GET", path, **options))["data"]
 
     async def request_record(self, model: type[R], method: str, path: str, **options: Any) -> R:
         """Send a request and return the record that its envelope holds."""
-        target = self._find_target(method, path)
-        if target is not None:
-            answer = await self._call_operation(target, **options)
+        if self._channel is not None:
+            answer = await self._call_operation(self._channel, method, path, **options)
             return answer.records[0].parse(model)
-        return parse_data(await self.call(method, path, **options), model)
+        return parse_data(parse_envelope(await self.send(method, path, **options)), model)
 
     async def request_page(
         self,
@@ -219,12 +222,13 @@ class AsyncHttpClient:
         **options: Any,
     ) -> RecordPage[R]:
         """Read a page of records."""
-        target = self._find_target("GET", path)
-        if target is not None:
-            answer = await self._call_operation(target, params=params, **options)
+        if self._channel is not None:
+            answer = await self._call_operation(
+                self._channel, "GET", path, params=params, **options
+            )
             records = [one.parse(model) for one in answer.records]
             return RecordPage(records, answer.next_cursor, answer.total)
-        found = (await self.call("GET", path, params=params, **options))["data"]
+        found = await self.request_json(path, params=params, **options)
         records = [model.model_validate(item) for item in found["items"]]
         return RecordPage(records, found.get("next_cursor"), found.get("total"))
 
@@ -248,9 +252,10 @@ class AsyncHttpClient:
         Returns:
             the work, and whether the service waited: a proxy may have dropped the preference.
         """
-        target = self._find_target("GET", path)
-        if target is not None:
-            answer = await self._call_operation(target, prefer_wait_s=wait_s, deadline=deadline)
+        if self._channel is not None:
+            answer = await self._call_operation(
+                self._channel, "GET", path, prefer_wait_s=wait_s, deadline=deadline
+            )
             return answer.records[0].parse(model), True
         response = await self.send("GET", path, prefer_wait_s=wait_s, deadline=deadline)
         work = parse_data(parse_envelope(response), model)
@@ -275,14 +280,14 @@ class AsyncHttpClient:
             is_last: tells whether the work may be over after some events.
             deadline: the time, by the monotonic clock, at which the caller gives up.
         """
-        target = self._find_target("GET", f"{path}/events")
-        if target is not None:
+        if self._channel is not None:
             from toolkit.contract.events import Event
 
-            params: dict[str, str | int] = {"after": after, "wait": wait_s}
             answer = await self._call_operation(
-                target,
-                params=params,
+                self._channel,
+                "GET",
+                f"{path}/events",
+                params={"after": after, "wait": wait_s},
                 deadline=deadline,
                 is_last=is_last,
             )
@@ -316,9 +321,8 @@ class AsyncHttpClient:
         Raises:
             ToolkitError: what the service answered, or that it could not be reached.
         """
-        target = self._find_target("GET", f"{path}/events")
-        if self._channel is not None and target is not None:
-            request = self._make_operation(target, params={"after": after})
+        if self._channel is not None:
+            request = self._make_operation("GET", f"{path}/events", params={"after": after})
             if begin is not None:
                 begin()
             async for item in self._channel.stream(request, deadline):
@@ -370,9 +374,9 @@ class AsyncHttpClient:
 
     async def request_bytes(self, path: str, span: tuple[int, int | None] = (0, None)) -> bytes:
         """Read bytes: all, or those from the first number up to, but not including, the second."""
-        target = self._find_target("GET", path)
-        if target is not None:
-            return (await self._call_operation(target, span=span)).content
+        if self._channel is not None:
+            answer = await self._call_operation(self._channel, "GET", path, span=span)
+            return answer.content
         start, end = span
         headers = {} if end is None else {"Range": f"bytes={start}-{end - 1}"}
         retries = self._make_stream_retries()
@@ -422,20 +426,17 @@ class AsyncHttpClient:
         self, model: type[R], path: str, filename: str, source: bytes | IO[bytes]
     ) -> R:
         """Send a file, and return the record of what is stored."""
-        target = self._find_target("POST", path)
-        if target is not None:
-            answer = await self._call_operation(target, file=source)
+        if self._channel is not None:
+            answer = await self._call_operation(self._channel, "POST", path, file=source)
             return answer.records[0].parse(model)
         files = {"file": (filename, source)}
-        return parse_data(await self.call("POST", path, files=files), model)
-
-    def _find_target(self, method: str, path: str) -> "OperationTarget | None":
-        """Find the operation that is called in this process; none where the request is sent."""
-        return None if self._channel is None else self._channel.find(method, path)
+        return parse_data(parse_envelope(await self.send("POST", path, files=files)), model)
 
     async def _call_operation(
         self,
-        target: "OperationTarget",
+        channel: "AsyncOperationChannel",
+        method: str,
+        path: str,
         *,
         json: object = None,
         params: Mapping[str, str | int] | None = None,
@@ -451,9 +452,9 @@ class AsyncHttpClient:
 
         The options of a request that are about a network are left out.
         """
-        channel = cast("AsyncOperationChannel", self._channel)
         request = self._make_operation(
-            target,
+            method,
+            path,
             json=json,
             params=params,
             file=file,
@@ -462,7 +463,6 @@ class AsyncHttpClient:
             hold_s=prefer_wait_s,
             watches_text=watches_text,
         )
-        method = target.operation.method
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -476,7 +476,8 @@ class AsyncHttpClient:
 
     def _make_operation(
         self,
-        target: "OperationTarget",
+        method: str,
+        path: str,
         *,
         json: object = None,
         params: Mapping[str, str | int] | None = None,
@@ -489,9 +490,13 @@ class AsyncHttpClient:
         """Make the request for an operation of the engine in this process."""
         from toolkit.contract.operations.messages import OperationRequest
 
+        if not _PLAIN_PATH.fullmatch(path):
+            url = httpx.URL(f"{self.url}{path}")
+            path, params = url.path.removeprefix("/v1"), params or dict(url.params)
         key = self.access.api_key
         return OperationRequest(
-            target,
+            method,
+            path,
             "" if key is None else key.get_secret_value(),
             b"" if json is None else encode_body(json),
             params or {},

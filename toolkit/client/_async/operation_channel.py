@@ -5,19 +5,11 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from toolkit.contract.events import Event, TextDelta
-    from toolkit.contract.operations.messages import (
-        OperationAnswer,
-        OperationRequest,
-        OperationTarget,
-    )
+    from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
 
 
 class AsyncOperationChannel(Protocol):
     """A way to the operations of an engine in this process, without HTTP."""
-
-    def find(self, method: str, path: str) -> "OperationTarget | None":
-        """Find the operation that a path names; none for what has to go by HTTP."""
-        ...
 
     async def call(self, request: "OperationRequest") -> "OperationAnswer":
         """Have an operation carried out.

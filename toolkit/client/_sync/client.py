@@ -148,7 +148,7 @@ class Client(ClientExperiments):
         'Generate text'
         """
         # The one import that looks upward, and only here: who asks a server loads no engine.
-        from toolkit.local import LOCAL_URL, LoopChannel, LoopTransport, start_engine
+        from toolkit.local import LOCAL_URL, LoopChannel, start_engine
 
         thread, key = start_engine(
             data_dir,
@@ -166,7 +166,7 @@ class Client(ClientExperiments):
         client = cls(
             base_url=LOCAL_URL,
             api_key=key,
-            transport=LoopTransport(thread),
+            transport=httpx.BaseTransport(),  # which sends nothing
             max_retries=max_retries,
             cache=cache,
             on_close=thread.close,
@@ -338,7 +338,7 @@ class Client(ClientExperiments):
         Raises:
             RequestError: `NOT_FOUND` and others.
         """
-        return (self._http.call("GET", path, params=params, max_wait_s=max_wait_s))["data"]
+        return self._http.request_json(path, params=params, max_wait_s=max_wait_s)
 
     @property
     def access(self) -> ServerAccess:

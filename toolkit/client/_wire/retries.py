@@ -38,22 +38,18 @@ def resolve_max_wait_s(given: float | None) -> float:
     return seconds
 
 
-def make_idempotency_header(
-    method: str, path: str, transport: object, body: object = None
-) -> dict[str, str]:
+def make_idempotency_header(method: str, path: str, body: object = None) -> dict[str, str]:
     """Make the header by which a request that is sent twice does its work once.
 
-    Reading and deleting are idempotent anyway, and a new key is shown only once. Nothing is lost
-    between two threads, so an embedded engine need not store its responses.
+    Reading and deleting are idempotent anyway, and a new key is shown only once.
 
     Args:
         method: of the request.
         path: below `/v1`.
-        transport: what it is sent by.
         body: its JSON, by which a notebook that a batch runs again asks for the same work; none
             for an upload, which costs nothing.
     """
-    if method != "POST" or getattr(transport, "lossless", False):
+    if method != "POST":
         return {}
     operation = find_entry(method, f"/v1{path}")
     if operation is not None and not operation.replays:
