@@ -22,8 +22,8 @@ from toolkit.contract.runs import Run, RunCreate
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.pacing import note_activity
 from toolkit.engine.request_context import RequestContext
-from toolkit.server.http.auth import read_bearer
-from toolkit.server.http.errors import render_error
+from toolkit.server.http.endpoint import read_bearer
+from toolkit.server.http.responses import render_error
 from toolkit.server.middleware.frame import RequestFrame
 from toolkit.server.paths import PathTable
 

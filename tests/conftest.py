@@ -210,7 +210,7 @@ class Server:
         port: int = 0,
     ) -> None:
         from toolkit.server import create_app
-        from toolkit.server.http400 import HTTP_PROTOCOL
+        from toolkit.server.http_protocol import HTTP_PROTOCOL
 
         self.thread = EngineThread(settings, registry, faults)
         listener = socket.socket()

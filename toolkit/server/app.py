@@ -1,44 +1,32 @@
 """The app: paths of the operations, errors, the frame and the OpenAPI document put together."""
 
 import logging
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, partial
 from importlib.resources import files
-from itertools import groupby
-from typing import Protocol
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from toolkit.contract.errors import ErrorCode, RequestError
-from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
-from toolkit.server.http.endpoint import OperationResponder, PathEndpoint, render_wrong_method
-from toolkit.server.http.errors import render_exception
+from toolkit.server.http.endpoint import OperationResponder
+from toolkit.server.http.responses import render_error, render_exception
 from toolkit.server.middleware.frame import RequestFrame
 from toolkit.server.middleware.telemetry import RequestObserver
+from toolkit.server.operations import OPERATIONS_BY_PATH
 from toolkit.server.paths import PathMatch, PathTable
 
 log = logging.getLogger(__name__)
-DOCUMENT_PATH = "/openapi.json"
+# What answers the requests for one path, by method.
+Endpoint: TypeAlias = Mapping[str, Callable[[Request], Awaitable[Response]]]
 
 
-class RequestEndpoint(Protocol):
-    """Whatever answers the requests for a path."""
-
-    async def respond(self, request: Request, /) -> Response:
-        """Answer one request."""
-
-
-class DocumentEndpoint:
-    """The endpoint of the OpenAPI document."""
-
-    async def respond(self, request: Request) -> Response:
-        """Answer one request."""
-        if request.method not in ("GET", "HEAD"):
-            return render_wrong_method(request, ("GET",))
-        return Response(_read_document(), media_type="application/json")
+async def respond_document(_request: Request) -> Response:
+    """Answer with the OpenAPI document."""
+    return Response(_read_document(), media_type="application/json")
 
 
 @cache
@@ -46,12 +34,14 @@ def _read_document() -> bytes:
     return (files(__package__) / "openapi.json").read_bytes()
 
 
-def build_endpoints(engine: Engine) -> Mapping[str, RequestEndpoint]:
+def build_endpoints(engine: Engine) -> Mapping[str, Endpoint]:
     """Build the endpoint of each path of the table, with all operations that it has."""
-    responder = OperationResponder(engine)
-    by_path = groupby(sorted(OPERATIONS, key=lambda one: one.path), key=lambda one: one.path)
-    endpoints = {path: PathEndpoint(operations, responder) for path, operations in by_path}
-    return {**endpoints, DOCUMENT_PATH: DocumentEndpoint()}
+    respond = OperationResponder(engine).respond
+    endpoints: dict[str, Endpoint] = {
+        path: {method: partial(respond, operation) for method, operation in operations.items()}
+        for path, operations in OPERATIONS_BY_PATH.items()
+    }
+    return {**endpoints, "/openapi.json": {"GET": respond_document}}
 
 
 def create_app(
@@ -81,12 +71,12 @@ async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
     """
     if scope["type"] != "http":
         raise ValueError(f"Only HTTP is served, not {scope['type']}.")
-    match: PathMatch[RequestEndpoint] | None = scope["state"]["match"]
+    match: PathMatch[Endpoint] | None = scope["state"]["match"]
     request_id: str = scope["state"]["request_id"]
     try:
         if match is None:
             raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
-        response = await match.endpoint.respond(Request(scope, receive))
+        response = await _respond(match.endpoint, Request(scope, receive))
     except Exception as error:
         response = render_exception(error, request_id)
     try:
@@ -95,3 +85,15 @@ async def answer_request(scope: Scope, receive: Receive, send: Send) -> None:
         # An answer that has begun cannot say so: whoever serves the app breaks the connection.
         log.error("%s failed", request_id, exc_info=error)
         raise
+
+
+async def _respond(endpoint: Endpoint, request: Request) -> Response:
+    """Answer a request by its method; of `HEAD` the frame leaves out the body."""
+    method = request.method
+    if method == "HEAD" and "GET" in endpoint:
+        method = "GET"
+    if method in endpoint:
+        return await endpoint[method](request)
+    allowed = ", ".join([*endpoint, *(["HEAD"] if "GET" in endpoint else [])])
+    error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
+    return render_error(error, request.state.request_id, headers={"Allow": allowed})

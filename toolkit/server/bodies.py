@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import NoReturn, TypeVar
 
@@ -31,28 +30,6 @@ CHECK_BATCH = 1_000
 M = TypeVar("M", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class BodyLimits:
-    """Limits on the size of the parts of a body.
-
-    Attributes:
-        text: characters of a text.
-        items: items of a list.
-        members: members of an object.
-        values: values of the whole body, of any type.
-    """
-
-    text: int
-    items: int
-    members: int
-    values: int
-
-    @classmethod
-    def of(cls, settings: Settings) -> "BodyLimits":
-        """Return the limits that the operator set."""
-        return cls(settings.max_text, settings.max_items, settings.max_members, settings.max_values)
-
-
 async def parse_body(
     raw: bytes, model: type[M], engine: Engine, account_id: str | None = None
 ) -> M:
@@ -69,7 +46,7 @@ async def parse_body(
             `INVALID_WORKFLOW` for more nodes than are allowed.
     """
     async with Pacer(account_id) as pacer:
-        given = await check_json(raw, BodyLimits.of(engine.settings), pacer)
+        given = await check_json(raw, engine.settings, pacer)
         if len(raw) > LARGE_BODY_BYTES:
             await pacer.end_slice()
         nodes = given.get("nodes")
@@ -106,7 +83,7 @@ def _pause_collector() -> Iterator[None]:
             gc.enable()
 
 
-async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, object]:
+async def check_json(raw: bytes, settings: Settings, pacer: Pacer) -> dict[str, object]:
     """Parse an object, refusing what JSON parsers let through and other programs choke on.
 
     Raises:
@@ -118,8 +95,8 @@ async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, o
         text = raw.decode("utf-8")
     except UnicodeDecodeError:
         _refuse("it is not UTF-8")
-    if _may_exceed_structure(text, sizes):
-        await _check_structure(text, sizes.values, pacer)
+    if _may_exceed_structure(text, settings):
+        await _check_structure(text, settings.max_values, pacer)
     try:
         with _pause_collector():
             value = _DECODER.decode(text)
@@ -128,26 +105,26 @@ async def check_json(raw: bytes, sizes: BodyLimits, pacer: Pacer) -> dict[str, o
     if not isinstance(value, dict):
         _refuse("it is not an object")
     await pacer.pause()
-    if _may_hold_unfit_values(text, sizes):
-        await _check_values(value, sizes, pacer)
+    if _may_hold_unfit_values(text, settings):
+        await _check_values(value, settings, pacer)
     return value
 
 
-def _may_exceed_structure(text: str, sizes: BodyLimits) -> bool:
+def _may_exceed_structure(text: str, settings: Settings) -> bool:
     """Tell whether a text is long enough, or has brackets enough, to be worth a closer look."""
-    return len(text) > sizes.values or text.count("[") + text.count("{") > MAX_DEPTH
+    return len(text) > settings.max_values or text.count("[") + text.count("{") > MAX_DEPTH
 
 
-def _may_hold_unfit_values(text: str, sizes: BodyLimits) -> bool:
+def _may_hold_unfit_values(text: str, settings: Settings) -> bool:
     """Tell whether a text that is JSON is worth a closer look at its values.
 
     None is longer than all of it, each member has a colon and each item but one a comma; and NUL
     and lone surrogates can only be there escaped.
     """
     return (
-        len(text) > sizes.text
-        or text.count(":") > sizes.members
-        or text.count(",") >= sizes.items
+        len(text) > settings.max_text
+        or text.count(":") > settings.max_members
+        or text.count(",") >= settings.max_items
         or "\\u" in text
     )
 
@@ -205,33 +182,33 @@ _DECODER = json.JSONDecoder(
 )
 
 
-async def _check_values(value: object, sizes: BodyLimits, pacer: Pacer) -> None:
+async def _check_values(value: object, settings: Settings, pacer: Pacer) -> None:
     """Refuse parts that are too large or hold what is no text."""
     left = [value]
     for n in count():
         if not left:
             return
-        _check_value(left.pop(), sizes, left)
+        _check_value(left.pop(), settings, left)
         if not n % CHECK_BATCH:
             await pacer.pause()
 
 
-def _check_value(value: object, sizes: BodyLimits, inner: list[object]) -> None:
+def _check_value(value: object, settings: Settings, inner: list[object]) -> None:
     """Check a value but for those in it, which are added to `inner`."""
     match value:
         case str():
-            if len(value) > sizes.text:
-                _refuse(f"a text is longer than {sizes.text} characters")
+            if len(value) > settings.max_text:
+                _refuse(f"a text is longer than {settings.max_text} characters")
             if "\0" in value or _SURROGATE.search(value):
                 _refuse("a text holds a NUL character or half of a character")
         case dict():
-            if len(value) > sizes.members:
-                _refuse(f"an object has more than {sizes.members} members")
+            if len(value) > settings.max_members:
+                _refuse(f"an object has more than {settings.max_members} members")
             inner += value.keys()
             inner += value.values()
         case list():
-            if len(value) > sizes.items:
-                _refuse(f"a list has more than {sizes.items} items")
+            if len(value) > settings.max_items:
+                _refuse(f"a list has more than {settings.max_items} items")
             inner += value
 
 

@@ -1,11 +1,12 @@
 """Errors of requests, and what a caller is told beside them, over HTTP or not."""
 
+import logging
 import math
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError, ToolkitError
 
+log = logging.getLogger(__name__)
 RETRY_AFTER_S = 5.0
-UNEXPECTED_MESSAGE = "Something failed here; report the request id."
 
 
 def find_status(error: ToolkitError) -> int:
@@ -21,18 +22,13 @@ def find_retry_after_s(error: ToolkitError) -> int | None:
     return math.ceil(error.retry_after or RETRY_AFTER_S)
 
 
-def make_draining_error() -> ServiceError:
-    """Make the error of new work that comes during shutdown."""
-    return ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
-
-
-def make_cut_off_error() -> ServiceError:
-    """Make the error of a request that a server ends in the middle of."""
-    return ServiceError(
-        ErrorCode.UNAVAILABLE,
-        "The service stopped before this was answered, and may have done it: ask again, with the"
-        " same `Idempotency-Key` if it had one.",
-    )
+def convert_error(error: Exception, request_id: str) -> ToolkitError:
+    """Convert what ended a request: an error of ours stays, any other is logged and internal."""
+    if isinstance(error, ToolkitError):
+        return error
+    # The log has it by request id, the answer tells nothing.
+    log.error("%s failed", request_id, exc_info=error)
+    return ServiceError(ErrorCode.INTERNAL, "Something failed here; report the request id.")
 
 
 def make_range_error() -> RequestError:

@@ -12,23 +12,14 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
-from toolkit.contract.account import (
-    AccountCreate,
-    AccountCreated,
-    ApiKey,
-    CallerAccount,
-    KeyCreated,
-    KeyRotate,
-)
-from toolkit.contract.annotations import WorkAnnotate
-from toolkit.contract.artifacts import Artifact, Lineage
+from toolkit.contract.artifacts import Artifact
 from toolkit.contract.billing import Billing
 from toolkit.contract.capabilities import CapabilityRecord
-from toolkit.contract.catalog import CatalogModel, Gpu
+from toolkit.contract.catalog import CatalogModel
 from toolkit.contract.connections import Connection, ConnectionCreate, ConnectionShare
 from toolkit.contract.errors import ErrorCode, ServiceError, build_not_found
 from toolkit.contract.events import Event
-from toolkit.contract.health import Health, Provider
+from toolkit.contract.health import Health
 from toolkit.contract.ids import is_id
 from toolkit.contract.operations import account, providers, work
 from toolkit.contract.operations.definitions import ApiOperation
@@ -41,11 +32,7 @@ from toolkit.contract.operations.queries import (
     UsageQuery,
 )
 from toolkit.contract.operations.work_queries import WorkFilter, WorkQuery
-from toolkit.contract.plans import Plan, PlanCreate
-from toolkit.contract.runs import Route, RunCreate
-from toolkit.contract.tasks import ReviewCreate, Task, TaskResume
 from toolkit.contract.usage import UsageLine
-from toolkit.contract.workflows import WorkflowFork, WorkflowRecord
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.calls import ApiCall, Upload, check_scope
@@ -78,11 +65,6 @@ class ResourceService(Protocol):
 
     async def delete(self, context: RequestContext, resource_id: str, /) -> BaseModel:
         """Delete one."""
-
-    async def annotate(
-        self, context: RequestContext, resource_id: str, request: WorkAnnotate, /
-    ) -> BaseModel:
-        """Change the tags or the note of one."""
 
 
 async def dispatch(call: ApiCall[Any]) -> Any:
@@ -189,10 +171,6 @@ async def _list_page(call: ApiCall[PageQuery]) -> Sequence[BaseModel]:
     return await service.list(call.context, asked.limit, asked.before)
 
 
-async def _annotate(call: ApiCall[WorkAnnotate]) -> BaseModel:
-    return await _find_service(call).annotate(call.context, call.id, call.input)
-
-
 async def _read(call: ApiCall[None]) -> BaseModel:
     return await _find_service(call).get(call.context, call.id)
 
@@ -201,11 +179,11 @@ async def _delete(call: ApiCall[None]) -> BaseModel:
     return await _find_service(call).delete(call.context, call.id)
 
 
-async def _act(call: ApiCall[None]) -> BaseModel:
+async def _act(call: ApiCall[BaseModel | None]) -> BaseModel:
     """Do what the verb says to one: the service has a method of this name."""
-    act: Callable[[RequestContext, str], Awaitable[BaseModel]]
-    act = getattr(_find_service(call), call.operation.verb)
-    return await act(call.context, call.id)
+    act: Callable[..., Awaitable[BaseModel]] = getattr(_find_service(call), call.operation.verb)
+    taken = () if call.input is None else (call.input,)
+    return await act(call.context, call.id, *taken)
 
 
 async def _list_events(call: ApiCall[EventsQuery]) -> Sequence[Event]:
@@ -228,34 +206,13 @@ VERB_HANDLERS: dict[str, Handler[Any, Any]] = {
     "delete": _delete,
     "events": _list_events,
     "cancel": _act,
-    "annotate": _annotate,
+    "annotate": _act,
+    "content": _read,
+    "resume": _act,
+    "rotate": _act,
     "test": _act,
     "trust": _act,
 }
-
-
-@handles(account.ACCOUNT_CREATE)
-async def open_account(call: ApiCall[AccountCreate]) -> AccountCreated:
-    """Open an account: so many from one address."""
-    return await call.engine.accounts.sign_up(call.input, call.address)
-
-
-@handles(account.ACCOUNT_READ)
-async def read_account(call: ApiCall[None]) -> CallerAccount:
-    """Read the caller's account."""
-    return await call.engine.accounts.get_caller(call.context)
-
-
-@handles(account.KEYS_DELETE)
-async def revoke_key(call: ApiCall[None]) -> ApiKey:
-    """Revoke a key, whose record stays."""
-    return await call.engine.keys.revoke(call.context, call.id)
-
-
-@handles(account.KEYS_ROTATE)
-async def rotate_key(call: ApiCall[KeyRotate]) -> KeyCreated:
-    """Make a key in the place of another."""
-    return await call.engine.keys.rotate(call.context, call.id, call.input)
 
 
 @handles(account.BILLING_READ)
@@ -285,22 +242,10 @@ async def read_capability(call: ApiCall[None]) -> CapabilityRecord:
     return call.engine.capabilities.get(call.id)
 
 
-@handles(providers.CATALOG_GPUS_LIST)
-async def list_gpus(call: ApiCall[None]) -> Sequence[Gpu]:
-    """List the GPUs of the cloud that the caller has connected."""
-    return await call.engine.catalog.list_gpus(call.context)
-
-
 @handles(providers.CATALOG_MODELS_LIST)
 async def list_models(call: ApiCall[None]) -> Sequence[CatalogModel]:
     """List every vendor's models."""
     return call.engine.catalog.list_models()
-
-
-@handles(work.PLANS_CREATE)
-async def create_plan(call: ApiCall[PlanCreate]) -> Plan:
-    """Plan an objective, by a model or by keywords."""
-    return await call.engine.planning.create(call.context, call.input)
 
 
 @handles(providers.CONNECTIONS_CREATE)
@@ -333,55 +278,31 @@ async def read_health(call: ApiCall[HealthQuery]) -> Health:
     return await call.engine.get_health()
 
 
-@handles(providers.PROVIDERS_LIST)
-async def list_providers(call: ApiCall[None]) -> Sequence[Provider]:
-    """List the providers, with what the caller has connected of each."""
-    return await call.engine.providers.list(call.context)
-
-
 @handles(work.ARTIFACTS_CREATE)
 async def create_artifact(call: ApiCall[Upload]) -> Artifact:
     """Store an upload."""
     return await call.engine.artifacts.create(call.context, call.input.file, call.input.metadata)
 
 
-@handles(work.ARTIFACTS_LINEAGE)
-async def read_lineage(call: ApiCall[None]) -> Lineage:
-    """Read which jobs and artifacts an artifact came from."""
-    return await call.engine.lineage.get(call.context, call.id)
+def _bind_methods() -> None:
+    """Bind the operations that one method of the engine carries out as it is."""
+    handles(account.ACCOUNT_READ)(lambda call: call.engine.accounts.get_caller(call.context))
+    handles(account.KEYS_DELETE)(lambda call: call.engine.keys.revoke(call.context, call.id))
+    handles(providers.CATALOG_GPUS_LIST)(lambda call: call.engine.catalog.list_gpus(call.context))
+    handles(providers.PROVIDERS_LIST)(lambda call: call.engine.providers.list(call.context))
+    handles(work.PLANS_CREATE)(lambda call: call.engine.planning.create(call.context, call.input))
+    handles(work.ROUTE_CREATE)(lambda call: call.engine.runs.route(call.context, call.input))
+    handles(work.ARTIFACTS_LINEAGE)(lambda call: call.engine.lineage.get(call.context, call.id))
+    handles(work.TASKS_REVIEWS_CREATE)(
+        lambda call: call.engine.reviews.create(call.context, call.id, call.input)
+    )
+    handles(work.WORKFLOWS_RETRY)(lambda call: call.engine.reruns.retry(call.context, call.id))
+    handles(work.WORKFLOWS_FORK)(
+        lambda call: call.engine.reruns.fork(call.context, call.id, call.input)
+    )
+    handles(account.ACCOUNT_CREATE)(
+        lambda call: call.engine.accounts.sign_up(call.input, call.address)
+    )
 
 
-@handles(work.ARTIFACTS_CONTENT)
-async def find_content(call: ApiCall[None]) -> Artifact:
-    """Find the artifact whose bytes are asked for."""
-    return await call.engine.artifacts.get(call.context, call.id)
-
-
-@handles(work.ROUTE_CREATE)
-async def preview_route(call: ApiCall[RunCreate]) -> Route:
-    """Choose a provider and model as a run would."""
-    return await call.engine.runs.route(call.context, call.input)
-
-
-@handles(work.TASKS_RESUME)
-async def resume_task(call: ApiCall[TaskResume]) -> Task:
-    """Take a blocked task back to planning."""
-    return await call.engine.tasks.resume(call.context, call.id, call.input)
-
-
-@handles(work.TASKS_REVIEWS_CREATE)
-async def review_task(call: ApiCall[ReviewCreate]) -> Task:
-    """Carry out a person's decision on a task."""
-    return await call.engine.reviews.create(call.context, call.id, call.input)
-
-
-@handles(work.WORKFLOWS_RETRY)
-async def retry_workflow(call: ApiCall[None]) -> WorkflowRecord:
-    """Run a workflow again, from its failed nodes on."""
-    return await call.engine.reruns.retry(call.context, call.id)
-
-
-@handles(work.WORKFLOWS_FORK)
-async def fork_workflow(call: ApiCall[WorkflowFork]) -> WorkflowRecord:
-    """Run part of a workflow again, in a new one."""
-    return await call.engine.reruns.fork(call.context, call.id, call.input)
+_bind_methods()

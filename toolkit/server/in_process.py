@@ -5,7 +5,6 @@ and the errors of bodies and queries, is what the endpoints of HTTP call as well
 """
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
@@ -17,45 +16,39 @@ from toolkit.contract.errors import (
     AWAY_STATUSES,
     ErrorCode,
     RequestError,
-    ServiceError,
-    ToolkitError,
 )
 from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.ids import Prefix, new_id
-from toolkit.contract.operations.definitions import ApiOperation
 from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
-from toolkit.contract.operations.queries import PageQuery
 from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
 from toolkit.engine.services.artifacts import make_missing_bytes_error
-from toolkit.server.calls import ApiCall, Upload
+from toolkit.server.calls import ANONYMOUS, ApiCall, Upload
 from toolkit.server.errors import (
-    UNEXPECTED_MESSAGE,
+    convert_error,
     find_retry_after_s,
     find_status,
-    make_draining_error,
     make_range_error,
     make_upload_error,
 )
 from toolkit.server.event_streams import follow_events
-from toolkit.server.handlers import count_records, dispatch, hold
-from toolkit.server.operations import admit, find_next_cursor, make_call, open_upload_file
+from toolkit.server.handlers import dispatch, hold
+from toolkit.server.operations import (
+    OPERATIONS_BY_PATH,
+    admit,
+    answer_page,
+    check_accepting,
+    open_upload_file,
+    take_body,
+)
 from toolkit.server.paths import PathTable
 from toolkit.store import Content, FileSection
 
-log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
 COPY_BYTES = 256 * 1024  # of a file that is uploaded, at a time
 
 
-def _tabulate_operations() -> PathTable[dict[str, ApiOperation[Any, Any]]]:
-    found: dict[str, dict[str, ApiOperation[Any, Any]]] = {}
-    for operation in OPERATIONS:
-        found.setdefault(operation.path, {})[operation.method] = operation
-    return PathTable(found)
-
-
-_PATHS = _tabulate_operations()  # the operations of each path, by method
+_PATHS = PathTable(OPERATIONS_BY_PATH)
 _READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
 
 
@@ -103,27 +96,23 @@ class LocalOperations:
 
     async def _answer(self, request: OperationRequest) -> OperationAnswer:
         call = await self._make_call(request)
+        operation = call.operation
         if request.file is not None:
             return await self._answer_upload(call, request.file)
-        if request.hold_s and call.operation.method == "GET":
+        if request.hold_s and operation.method == "GET":
             return OperationAnswer([RecordDocument.of(await hold(call, call.id, request.hold_s))])
         result = await dispatch(call)
         if request.hold_s:
             result = await hold(call, result.id, request.hold_s)
-        if call.operation.form == "record":
+        if operation.form == "record":
             return OperationAnswer([RecordDocument.of(result)])
-        if call.operation.form == "bytes":
+        if operation.form == "bytes":
             return OperationAnswer(content=await self._read_bytes(call, result, request.span))
-        work = None
-        if request.is_last is not None and (not result or request.is_last(result)):
-            reading = _READINGS[call.operation.resource]
-            work = RecordDocument.of(await dispatch(replace(call, operation=reading)))
-        query = call.input if isinstance(call.input, PageQuery) else None
-        records = [RecordDocument.of(one) for one in result]
-        total = await count_records(call, result)
-        return OperationAnswer(
-            records, find_next_cursor(result, query), total, is_page=True, work=work
-        )
+        answer = await answer_page(call, result)
+        if request.is_last is None or (result and not request.is_last(result)):
+            return answer
+        work = await dispatch(replace(call, operation=_READINGS[operation.resource]))
+        return replace(answer, work=RecordDocument.of(work))
 
     async def _answer_upload(self, call: ApiCall[Any], file: bytes | IO[bytes]) -> OperationAnswer:
         """Store a file, which may change while it is read: so a copy is what is stored."""
@@ -166,21 +155,23 @@ class LocalOperations:
             ServiceError: where it cannot be answered now.
         """
         engine, match = self._engine, _PATHS.find(f"/v1{request.path}")
-        if request.method == "POST" and engine.is_draining:
-            raise make_draining_error()
+        check_accepting(engine, request.method)
         if match is None:
             raise RequestError(ErrorCode.NOT_FOUND, "There is no such path.")
         operation = match.endpoint.get(request.method)
         if operation is None:
             raise RequestError(ErrorCode.METHOD_NOT_ALLOWED)
-        given = [(name, str(value)) for name, value in request.query.items()]
-        context, query = await admit(engine, operation, request.key, given)
+        call = await admit(
+            ApiCall(operation, engine, ANONYMOUS, None, match.id, LOOPBACK),
+            request.key,
+            [(name, str(value)) for name, value in request.query.items()],
+        )
         body = request.body or (b"{}" if operation.may_omit_body else b"")
         if operation.body is not None and len(body) > engine.settings.body_limit_bytes:
             raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
         if request.watches_text:
-            context = replace(context, watches_text=True)
-        return await make_call(engine, operation, context, query, body, match.id, LOOPBACK)
+            call = replace(call, context=replace(call.context, watches_text=True))
+        return await take_body(call, body)
 
 
 def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
@@ -201,12 +192,10 @@ def _copy_upload(source: IO[bytes], target: IO[bytes], limit: int) -> int:
 def _make_caller_error(error: Exception) -> Exception:
     """Make the error that a client raises where HTTP would have answered with this one."""
     request_id = new_id(Prefix.REQUEST)
-    if not isinstance(error, ToolkitError):
-        log.error("%s failed", request_id, exc_info=error)
-        error = ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE)
-    info = ErrorInfo.of(error)
+    told = convert_error(error, request_id)
+    info = ErrorInfo.of(told)
     info.request_id = request_id
     made = info.to_exception()
-    made.retry_after = find_retry_after_s(error)
-    made.is_away = find_status(error) in AWAY_STATUSES
+    made.retry_after = find_retry_after_s(told)
+    made.is_away = find_status(told) in AWAY_STATUSES
     return made

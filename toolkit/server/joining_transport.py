@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 
-class JoiningTransport(asyncio.Transport):
+class JoiningTransport:
     """A transport that holds a response's head until its body is written, or the loop turns.
 
     uvicorn writes them one after the other. As two packets they are two calls of the system, and
@@ -15,7 +15,6 @@ class JoiningTransport(asyncio.Transport):
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__()
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._head = b""
@@ -41,22 +40,5 @@ class JoiningTransport(asyncio.Transport):
         self._flush()
         self._transport.close()
 
-    def abort(self) -> None:
-        """Close the connection at once."""
-        self._transport.abort()
-
-    def is_closing(self) -> bool:
-        """Tell whether it is closing or closed."""
-        return self._transport.is_closing()
-
-    def pause_reading(self) -> None:
-        """Receive nothing for a while."""
-        self._transport.pause_reading()
-
-    def resume_reading(self) -> None:
-        """Receive again."""
-        self._transport.resume_reading()
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what the transport knows of its socket."""
-        return self._transport.get_extra_info(name, default)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)

@@ -1,4 +1,4 @@
-"""Shedding of load: a burst of new work is refused in part, before all of it becomes slow."""
+"""Shedding of load: what is asked for beyond a bound is refused, before all of it becomes slow."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,44 +6,49 @@ from contextlib import contextmanager
 
 from toolkit.contract.errors import ErrorCode, ServiceError
 
-RETRY_AFTER_S = 1.0
 
-
-class LoadShedder:
-    """Bounds how many requests for work are being accepted at once.
-
-    Without a bound they queue in the event loop, where each waits for every other. One account gets
-    half of the places at most, so that its burst leaves room for the others.
+class InFlightLimit:
+    """A bound on what is under way at once for each key or account; nothing beyond it waits.
 
     Args:
-        limit: the number of places.
+        limit: the most for one.
+        code: of the error of what is refused.
+        message: likewise.
+        retry_after_s: likewise.
+        in_all: the most for all of them; none for no bound.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(
+        self,
+        limit: int,
+        code: ErrorCode,
+        message: str,
+        retry_after_s: float = 5.0,
+        in_all: int | None = None,
+    ) -> None:
         self._limit = limit
-        self._account_limit = max(1, limit // 2)
-        self._count = 0
-        self._counts: Counter[str] = Counter()
+        self._refusal = code, message, retry_after_s
+        self._in_all = in_all
+        self._held: Counter[str | None] = Counter()
 
-    @contextmanager
-    def take_place(self, account_id: str) -> Iterator[None]:
-        """Take a place for as long as a request is being accepted.
+    def check(self, owner: str | None, amount: int = 1) -> None:
+        """Refuse what would be too much.
 
         Raises:
-            ServiceError: `UNAVAILABLE` when no place is free.
+            ServiceError: as the limit says.
         """
-        if self._count >= self._limit or self._counts[account_id] >= self._account_limit:
-            raise ServiceError(
-                ErrorCode.UNAVAILABLE,
-                "More work is asked for than can be accepted at once: ask again in a moment.",
-                retry_after=RETRY_AFTER_S,
-            )
-        self._count += 1
-        self._counts[account_id] += 1
+        is_full = self._in_all is not None and self._held.total() + amount > self._in_all
+        if is_full or self._held[owner] + amount > self._limit:
+            code, message, retry_after_s = self._refusal
+            raise ServiceError(code, message, retry_after=retry_after_s)
+
+    @contextmanager
+    def hold(self, owner: str | None, amount: int = 1) -> Iterator[None]:
+        """Count something while it is under way."""
+        self._held[owner] += amount
         try:
             yield
         finally:
-            self._count -= 1
-            self._counts[account_id] -= 1
-            if not self._counts[account_id]:
-                del self._counts[account_id]
+            self._held[owner] -= amount
+            if not self._held[owner]:
+                del self._held[owner]

@@ -1,86 +1,118 @@
-"""The operation layer: in which order any request is refused, and how it becomes a call.
+"""The operation layer: in which order any request is refused, and what its answer is made of.
 
 HTTP and clients in the same process translate to it, and neither decides anything of its own.
 """
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import groupby
 from typing import IO, Any
 
 from pydantic import BaseModel
 
+from toolkit.contract.base import RecordDocument
 from toolkit.contract.errors import ErrorCode, ServiceError
 from toolkit.contract.operations.definitions import ApiOperation
+from toolkit.contract.operations.messages import OperationAnswer
 from toolkit.contract.operations.queries import (
     OperationQuery,
     PageQuery,
     make_cursor,
     make_query_error,
 )
+from toolkit.contract.operations.table import OPERATIONS
 from toolkit.engine import Engine
-from toolkit.engine.concurrency.pacing import note_activity
+from toolkit.engine.concurrency.pacing import Pacer, note_activity
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.bodies import parse_body
 from toolkit.server.calls import ANONYMOUS, ApiCall, check_scope
+from toolkit.server.handlers import count_records
 
 UPLOAD_RETRY_AFTER_S = 5.0
+OPERATIONS_BY_PATH: Mapping[str, Mapping[str, ApiOperation[Any, Any]]] = {
+    path: {one.method: one for one in operations}
+    for path, operations in groupby(
+        sorted(OPERATIONS, key=lambda one: one.path), key=lambda one: one.path
+    )
+}
+
+
+def check_accepting(engine: Engine, method: str) -> None:
+    """Refuse new work during shutdown.
+
+    Raises:
+        ServiceError: `UNAVAILABLE`.
+    """
+    if method == "POST" and engine.is_draining:
+        raise ServiceError(ErrorCode.UNAVAILABLE, "The service is stopping.")
 
 
 async def admit(
-    engine: Engine,
-    operation: ApiOperation[Any, Any],
+    asked: ApiCall[None],
     key: str,
     parameters: Iterable[tuple[str, str]],
     note_caller: Callable[[RequestContext], None] | None = None,
-) -> tuple[RequestContext, OperationQuery | None]:
+) -> ApiCall[Any]:
     """Check who asks, whether the key may, and the query: before any body is read.
 
     A stored answer must not be shown either to a key that could not have asked for it.
 
     Args:
-        engine: the engine that carries the operation out.
-        operation: what is asked for.
+        asked: the call that a request asks for, of nobody yet.
         key: the key of the caller; not looked at where the operation needs none.
         parameters: those of the query.
         note_caller: takes the caller as soon as it is known, before it is refused.
+
+    Returns:
+        the call of that caller, with the query as its input.
 
     Raises:
         RequestError: `UNAUTHENTICATED`, `FORBIDDEN`, `INVALID_REQUEST`.
         ServiceError: `RATE_LIMITED`.
     """
     context = ANONYMOUS
-    if operation.scope is not None:
-        context = await engine.accounts.authenticate(key)
+    if asked.operation.scope is not None:
+        context = await asked.engine.accounts.authenticate(key)
         note_activity(context.account_id)
         if note_caller is not None:
             note_caller(context)
-        check_scope(context, operation)
-    return context, parse_parameters(parameters, operation)
+        check_scope(context, asked.operation)
+    query: Any = parse_parameters(parameters, asked.operation)
+    return replace(asked, context=context, input=query)
 
 
-async def make_call(
-    engine: Engine,
-    operation: ApiOperation[Any, Any],
-    context: RequestContext,
-    query: OperationQuery | None,
-    body: bytes,
-    resource_id: str,
-    address: str,
-) -> ApiCall[Any]:
-    """Make the call of a request that was admitted, by its body where the operation takes one.
+async def take_body(call: ApiCall[Any], body: bytes) -> ApiCall[Any]:
+    """Take the body of a request that was admitted as its input, where the operation has one.
 
     Raises:
         RequestError: `INVALID_REQUEST`, `INVALID_WORKFLOW`.
     """
-    taken: object = query
-    if operation.body is not None:
-        taken = await parse_body(body, operation.body, engine, context.account_id or None)
-    return ApiCall(operation, engine, context, taken, resource_id, address)
+    model = call.operation.body
+    if model is None:
+        return call
+    account_id = call.context.account_id or None
+    return replace(call, input=await parse_body(body, model, call.engine, account_id))
+
+
+async def answer_page(call: ApiCall[Any], records: Sequence[BaseModel]) -> OperationAnswer:
+    """Make the answer of a page; a full one has a cursor to the next."""
+    documents = []
+    async with Pacer() as pacer:
+        for record in records:
+            documents.append(RecordDocument.of(record))
+            await pacer.pause()
+    asked, next_cursor = call.input, None
+    if isinstance(asked, PageQuery) and len(records) == asked.limit:
+        last: str | None = getattr(records[-1], "id", None)
+        next_cursor = last and make_cursor(last)
+    total = await count_records(call, records)
+    return OperationAnswer(documents, next_cursor, total, is_page=True)
 
 
 def parse_parameters(
-    parameters: Iterable[tuple[str, str]], operation: ApiOperation[object, object]
+    parameters: Iterable[tuple[str, str]], operation: ApiOperation[Any, Any]
 ) -> OperationQuery | None:
     """Parse query parameters, refusing any that is unknown or given twice.
 
@@ -96,14 +128,6 @@ def parse_parameters(
             raise make_query_error(name, "is given twice")
         given[name] = value
     return operation.query.parse(given, operation.resource.prefix) if operation.query else None
-
-
-def find_next_cursor(records: Sequence[BaseModel], query: PageQuery | None) -> str | None:
-    """Find the cursor of the page after some records; none where they are the last."""
-    if query is None or len(records) != query.limit:
-        return None
-    last: str | None = getattr(records[-1], "id", None)
-    return last and make_cursor(last)
 
 
 @contextmanager

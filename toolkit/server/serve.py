@@ -12,7 +12,7 @@ import uvicorn
 
 from toolkit.engine import Engine
 from toolkit.server.app import create_app
-from toolkit.server.idle_timeout import make_idle_timeout_protocol
+from toolkit.server.http_protocol import make_idle_timeout_protocol
 from toolkit.server.middleware.telemetry import RequestObserver
 
 GRACE_S = 10.0

@@ -430,31 +430,11 @@ class HttpClient:
         method: str,
         path: str,
         *,
-        json: object = None,
-        params: Mapping[str, str | int] | None = None,
         deadline: float | None = None,
-        file: bytes | IO[bytes] | None = None,
-        span: tuple[int, int | None] = (0, None),
-        is_last: "EventTest | None" = None,
-        watches_text: bool = False,
-        prefer_wait_s: int = 0,
-        **_options: object,
+        **options: Any,
     ) -> "OperationAnswer":
-        """Call an operation of the engine in this process, again where that may help.
-
-        The options of a request that are about a network are left out.
-        """
-        request = self._make_operation(
-            method,
-            path,
-            json=json,
-            params=params,
-            file=file,
-            span=span,
-            is_last=is_last,
-            hold_s=prefer_wait_s,
-            watches_text=watches_text,
-        )
+        """Call an operation of the engine in this process, again where that may help."""
+        request = self._make_operation(method, path, **options)
         repeatable = method in ("GET", "DELETE")
         retries = RetrySchedule(method, repeatable, self._max_retries, None, deadline)
         while True:
@@ -476,10 +456,14 @@ class HttpClient:
         file: bytes | IO[bytes] | None = None,
         span: tuple[int, int | None] = (0, None),
         is_last: "EventTest | None" = None,
-        hold_s: float = 0.0,
+        prefer_wait_s: int = 0,
         watches_text: bool = False,
+        **_options: object,
     ) -> "OperationRequest":
-        """Make the request for an operation of the engine in this process."""
+        """Make the request for an operation of the engine in this process.
+
+        The options of a request that are about a network are left out.
+        """
         from toolkit.contract.operations.messages import OperationRequest
 
         if not _PLAIN_PATH.fullmatch(path):
@@ -495,7 +479,7 @@ class HttpClient:
             file,
             span,
             is_last,
-            hold_s,
+            prefer_wait_s,
             watches_text,
         )
 

@@ -14,10 +14,7 @@ async def read_bytes(request: Request, limit: int) -> bytes:
         RequestError: `PAYLOAD_TOO_LARGE`.
         ClientDisconnect: it did not come to its end.
     """
-    declared = request.headers.get("content-length", "")
-    # Too many digits are not converted: the number is too large in any case.
-    if re.fullmatch(r"\d+", declared, re.A) and (len(declared) > 18 or int(declared) > limit):
-        raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+    read_declared_size(request, limit)
     chunks, size, is_whole = list[bytes](), 0, False
     while not is_whole:
         message = await request.receive()
@@ -32,12 +29,27 @@ async def read_bytes(request: Request, limit: int) -> bytes:
     return b"".join(chunks)
 
 
-def check_media_type(request: Request) -> None:
-    """Refuse a body that is not sent as JSON.
+def read_declared_size(request: Request, limit: int) -> int:
+    """Read the declared size of a body; the most it may be, where none is declared.
+
+    Raises:
+        RequestError: `PAYLOAD_TOO_LARGE`.
+    """
+    declared = request.headers.get("content-length", "")
+    if not re.fullmatch(r"\d+", declared, re.A):
+        return limit
+    # Too many digits are not converted: the number is too large in any case.
+    if len(declared) > 18 or int(declared) > limit:
+        raise RequestError(ErrorCode.PAYLOAD_TOO_LARGE)
+    return int(declared)
+
+
+def check_media_type(request: Request, wanted: str) -> None:
+    """Refuse a body that is sent as anything else.
 
     Raises:
         RequestError: `UNSUPPORTED_MEDIA_TYPE`.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, "Send application/json.")
+    if kind != wanted:
+        raise RequestError(ErrorCode.UNSUPPORTED_MEDIA_TYPE, f"Send {wanted}.")

@@ -1,23 +1,23 @@
 """Downloads: an artifact's bytes, or a range of them, read as they are sent."""
 
 import re
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from toolkit.contract.artifacts import Artifact
-from toolkit.contract.errors import ErrorCode, ServiceError
+from toolkit.contract.errors import ErrorCode
 from toolkit.engine import Engine
 from toolkit.engine.request_context import RequestContext
 from toolkit.server.errors import make_range_error
-from toolkit.server.http.errors import render_error
+from toolkit.server.http.responses import render_error
+from toolkit.server.load_shedding import InFlightLimit
 
 CHUNK_BYTES = 256 * 1024
 # Of artifacts larger than a chunk; each has a chunk or two in memory.
 MAX_DOWNLOADS_PER_KEY = 32
-RETRY_AFTER_S = 5.0
 
 
 class DownloadReader:
@@ -29,7 +29,12 @@ class DownloadReader:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._active_downloads: Counter[str | None] = Counter()
+        self._active_downloads = InFlightLimit(
+            MAX_DOWNLOADS_PER_KEY,
+            ErrorCode.RATE_LIMITED,
+            f"{MAX_DOWNLOADS_PER_KEY} downloads are under way with this key: ask again when one of"
+            " them is done.",
+        )
 
     async def respond(
         self, request: Request, context: RequestContext, artifact: Artifact
@@ -62,7 +67,7 @@ class DownloadReader:
         status = 200 if wanted is None else 206
         pieces = self._engine.artifacts.stream_content(context, artifact, start, end)
         if end - start > CHUNK_BYTES:
-            self._check_capacity(context.key_id)
+            self._active_downloads.check(context.key_id)
         # Read before the answer begins, as one that has begun cannot say that bytes are missing.
         first = await anext(pieces, b"")
         headers["Content-Length"] = str(end - start)
@@ -72,34 +77,15 @@ class DownloadReader:
         rest = self._stream_content(context, first, pieces)
         return StreamingResponse(rest, status, headers, media_type=artifact.media_type)
 
-    def _check_capacity(self, key_id: str | None) -> None:
-        """Refuse a download where the key has as many under way as it may.
-
-        Raises:
-            ServiceError: `RATE_LIMITED`.
-        """
-        if self._active_downloads[key_id] >= MAX_DOWNLOADS_PER_KEY:
-            raise ServiceError(
-                ErrorCode.RATE_LIMITED,
-                f"{MAX_DOWNLOADS_PER_KEY} downloads are under way with this key: ask again when one"
-                " of them is done.",
-                retry_after=RETRY_AFTER_S,
-            )
-
     async def _stream_content(
         self, context: RequestContext, first: bytes, rest: AsyncGenerator[bytes]
     ) -> AsyncIterator[bytes]:
         """Yield the bytes that were read already, and then the rest; count them as one download."""
-        self._active_downloads[context.key_id] += 1
-        try:
-            yield first
-            async for piece in rest:
-                yield piece
-        finally:
-            await rest.aclose()
-            self._active_downloads[context.key_id] -= 1
-            if not self._active_downloads[context.key_id]:
-                del self._active_downloads[context.key_id]
+        with self._active_downloads.hold(context.key_id):
+            async with aclosing(rest):
+                yield first
+                async for piece in rest:
+                    yield piece
 
 
 def parse_byte_range(header: str | None, size: int) -> tuple[int, int] | None:

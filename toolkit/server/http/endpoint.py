@@ -1,6 +1,6 @@
 """Operations over HTTP: a request is read, carried out and answered as the table says."""
 
-from collections.abc import Iterable
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,27 +10,26 @@ from starlette.responses import Response
 
 from toolkit.contract.errors import ErrorCode, RequestError
 from toolkit.contract.operations.definitions import ApiOperation
-from toolkit.contract.operations.queries import OperationQuery, PageQuery
 from toolkit.engine import Engine
-from toolkit.engine.request_context import RequestContext
-from toolkit.server.calls import ApiCall
-from toolkit.server.handlers import count_records, dispatch, hold
-from toolkit.server.http.auth import note_caller, read_bearer
+from toolkit.server.calls import ANONYMOUS, ApiCall
+from toolkit.server.handlers import dispatch, hold
 from toolkit.server.http.body import check_media_type, read_bytes
 from toolkit.server.http.downloads import DownloadReader
-from toolkit.server.http.envelope import render_page, render_resource
-from toolkit.server.http.errors import render_error
 from toolkit.server.http.events import respond_events
-from toolkit.server.http.idempotency import IdempotentResponder, make_claim, read_idempotency_key
-from toolkit.server.http.preferences import (
-    MAX_WAIT_S,
-    parse_preferred_wait,
-    prefers_text_stream,
-)
+from toolkit.server.http.idempotency import IdempotentResponder, read_idempotency_key
+from toolkit.server.http.responses import render_page, render_resource
 from toolkit.server.http.uploads import UploadReader
-from toolkit.server.load_shedding import LoadShedder
-from toolkit.server.operations import admit, make_call
+from toolkit.server.load_shedding import InFlightLimit
+from toolkit.server.operations import admit, answer_page, take_body
 from toolkit.store import Content, FileSection
+
+MAX_WAIT_S = 60
+MAX_DIGITS = 16  # of a number that is parsed at all
+# A preference (RFC 7240), its value and its parameters: a comma in quotes does not end it.
+_PREFERENCE = re.compile(
+    r"""(?:^|,)\s*(?P<name>[^\s,;="]+)\s*(?:=\s*(?P<value>"[^"]*"|[^\s,;"]*))?"""
+    r"""(?:"[^"]*"|[^,"])*+"""
+)
 
 
 class OperationResponder:
@@ -45,7 +44,15 @@ class OperationResponder:
         self._idempotent = IdempotentResponder(engine)
         self._uploads = UploadReader(engine)
         self._downloads = DownloadReader(engine)
-        self._shedder = LoadShedder(engine.settings.max_admitting)
+        # Without a bound requests for work queue in the event loop, where each waits for every
+        # other. One account gets half of the places, so that its burst leaves room for the others.
+        self._accepting = InFlightLimit(
+            max(1, engine.settings.max_admitting // 2),
+            ErrorCode.UNAVAILABLE,
+            "More work is asked for than can be accepted at once: ask again in a moment.",
+            retry_after_s=1.0,
+            in_all=engine.settings.max_admitting,
+        )
 
     async def respond(self, operation: ApiOperation[Any, Any], request: Request) -> Response:
         """Answer one request.
@@ -54,156 +61,119 @@ class OperationResponder:
             RequestError: for a request that is refused.
             ServiceError: where it cannot be answered now.
         """
-        bearer = read_bearer(request) if operation.scope is not None else ""
-        parameters = request.query_params.multi_items()
-        context, query = await admit(
-            self._engine, operation, bearer, parameters, partial(note_caller, request)
+        address = request.client.host if request.client else ""
+        call = await admit(
+            ApiCall(operation, self._engine, ANONYMOUS, None, request.state.match.id, address),
+            read_bearer(request) if operation.scope is not None else "",
+            request.query_params.multi_items(),
+            partial(setattr, request.state, "caller"),
         )
         key = read_idempotency_key(request.headers) if operation.method == "POST" else None
         if not operation.replays:
             key = None  # one that is no key was refused all the same
         if operation.uploads:
-            async with self._uploads.receive(request, context) as file:
-                return await self._answer_once(operation, request, context, query, file, key)
-        body = await self._receive_body(operation, request, is_compared=key is not None)
-        return await self._answer_once(operation, request, context, query, body, key)
+            async with self._uploads.receive(request, call.context) as file:
+                return await self._answer_once(request, call, file, key)
+        body = await self._receive_body(request, operation, is_compared=key is not None)
+        return await self._answer_once(request, call, body, key)
 
     async def _receive_body(
-        self, operation: ApiOperation[Any, Any], request: Request, *, is_compared: bool
+        self, request: Request, operation: ApiOperation[Any, Any], *, is_compared: bool
     ) -> bytes:
         """Receive the body, as it was sent, if it is read: be it only to compare requests by it."""
+        if operation.body is None and not is_compared:
+            return b""
         if operation.body is not None and not operation.may_omit_body:
-            check_media_type(request)
-        body = b""
-        if operation.body is not None or is_compared:
-            body = await read_bytes(request, self._engine.settings.body_limit_bytes)
+            check_media_type(request, "application/json")
+        body = await read_bytes(request, self._engine.settings.body_limit_bytes)
         if operation.may_omit_body:
             if body:
-                check_media_type(request)
+                check_media_type(request, "application/json")
             body = body or b"{}"
         return body
 
     async def _answer_once(
-        self,
-        operation: ApiOperation[Any, Any],
-        request: Request,
-        context: RequestContext,
-        query: OperationQuery | None,
-        body: Content,
-        key: str | None,
+        self, request: Request, call: ApiCall[Any], body: Content, key: str | None
     ) -> Response:
         """Answer a request, once for each of its idempotency keys."""
         if key is None:
-            return await self._answer(operation, request, context, query, body)
-        claim = await make_claim(request, context, key, operation.status, body)
-        claiming = replace(context, claim=claim)
-        return await self._idempotent.respond(
-            claim, lambda: self._answer(operation, request, claiming, query, body)
-        )
+            return await self._answer(request, body, call)
+        answer = partial(self._answer, request, body)
+        return await self._idempotent.respond(request, call, key, body, answer)
 
-    async def _answer(
-        self,
-        operation: ApiOperation[Any, Any],
-        request: Request,
-        context: RequestContext,
-        query: OperationQuery | None,
-        body: Content,
-    ) -> Response:
+    async def _answer(self, request: Request, body: Content, call: ApiCall[Any]) -> Response:
         """Have the operation carried out, and render what comes of it."""
-        if operation.holds and operation.method == "POST":
-            if prefers_text_stream(request):
-                context = replace(context, watches_text=True)
-            with self._shedder.take_place(context.account_id):
-                call = await self._make_call(operation, request, context, query, body)
-                accepted = await dispatch(call)
-            return await self._answer_held(request, call, accepted.id, accepted)
-        call = await self._make_call(operation, request, context, query, body)
+        operation = call.operation
+        if operation.holds:
+            return await self._answer_work(request, call, body)
         if operation.form == "events":
             return await respond_events(request, call)
-        if operation.holds:
-            return await self._answer_held(request, call, call.id)
+        call = await self._take_input(request, call, body)
         result = await dispatch(call)
         if operation.form == "bytes":
-            return await self._downloads.respond(request, context, result)
+            return await self._downloads.respond(request, call.context, result)
         if operation.form == "page":
-            paged = query if isinstance(query, PageQuery) else None
-            total = await count_records(call, result)
-            return await render_page(result, operation.status, paged, total)
+            return render_page(await answer_page(call, result), operation.status)
         return render_resource(result, operation.status)
 
-    async def _make_call(
-        self,
-        operation: ApiOperation[Any, Any],
-        request: Request,
-        context: RequestContext,
-        query: OperationQuery | None,
-        body: Content,
+    async def _take_input(
+        self, request: Request, call: ApiCall[Any], body: Content
     ) -> ApiCall[Any]:
-        resource_id: str = request.state.match.id
-        address = request.client.host if request.client else ""
+        """Take the body as the input of a call: of an upload, the file and its metadata."""
         if isinstance(body, FileSection):
-            upload = await self._uploads.parse(request, body, context)
-            return ApiCall(operation, self._engine, context, upload, resource_id, address)
-        return await make_call(
-            self._engine, operation, context, query, bytes(body), resource_id, address
-        )
+            return replace(call, input=await self._uploads.parse(request, body, call.context))
+        return await take_body(call, bytes(body))
 
-    async def _answer_held(
-        self, request: Request, call: ApiCall[Any], work_id: str, accepted: Any = None
-    ) -> Response:
-        """Answer with work: at once, or held as `Prefer: wait` asks for it.
-
-        Args:
-            request: the request.
-            call: the call of the operation.
-            work_id: the id of the work.
-            accepted: its record, if it was accepted just now.
-        """
-        status, seconds = call.operation.status, parse_preferred_wait(request, MAX_WAIT_S)
+    async def _answer_work(self, request: Request, call: ApiCall[Any], body: Content) -> Response:
+        """Answer with work, accepted or read: at once, or held as `Prefer: wait` asks for it."""
+        accepted: Any = None
+        is_new, account_id = call.operation.method == "POST", call.context.account_id
+        if is_new:
+            if prefers_text_stream(request):
+                call = replace(call, context=replace(call.context, watches_text=True))
+            self._accepting.check(account_id)
+            with self._accepting.hold(account_id):
+                accepted = await dispatch(await self._take_input(request, call, body))
+        seconds = parse_preferred_wait(request, MAX_WAIT_S)
         applied = ["stream"] if call.context.watches_text else []
         if seconds is not None:
-            work = await hold(call, work_id, seconds)
             applied.insert(0, f"wait={seconds}")
+            work = await hold(call, accepted.id if is_new else call.id, seconds)
         else:
             work = accepted or await dispatch(call)
         headers = {"Preference-Applied": ", ".join(applied)} if applied else {}
-        return render_resource(work, status, headers)
+        return render_resource(work, call.operation.status, headers)
 
 
-class PathEndpoint:
-    """The endpoint of one path: finds the operation by the method.
+def read_bearer(request: Request) -> str:
+    """Return the key that a request carries.
 
-    Args:
-        operations: those that have this path.
-        responder: what answers them.
+    Raises:
+        RequestError: `UNAUTHENTICATED` for one that cannot be a key.
     """
-
-    def __init__(
-        self, operations: Iterable[ApiOperation[Any, Any]], responder: OperationResponder
-    ) -> None:
-        self._operations: dict[str, ApiOperation[Any, Any]] = {
-            one.method: one for one in operations
-        }
-        self._responder = responder
-
-    async def respond(self, request: Request) -> Response:
-        """Answer one request.
-
-        Raises:
-            RequestError: for a request that is refused.
-            ServiceError: where it cannot be answered now.
-        """
-        operation = self._operations.get(request.method)
-        if operation is None and request.method == "HEAD":
-            operation = self._operations.get("GET")  # the frame leaves out the body
-        if operation is not None:
-            return await self._responder.respond(operation, request)
-        return render_wrong_method(request, self._operations)
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not key.isascii() or not key.startswith("sk_live_"):
+        raise RequestError(ErrorCode.UNAUTHENTICATED)
+    return key.strip()
 
 
-def render_wrong_method(request: Request, allowed: Iterable[str]) -> Response:
-    """Render the refusal of a method that a path does not have."""
-    error = RequestError(ErrorCode.METHOD_NOT_ALLOWED)
-    methods = list(allowed)
-    headers = {"Allow": ", ".join(methods + ["HEAD"] * ("GET" in methods))}
-    return render_error(error, request.state.request_id, headers=headers)
+def prefers_text_stream(request: Request) -> bool:
+    """Tell whether a request says `Prefer: stream`: texts are to be shown as they are written."""
+    preferences = _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer")))
+    return any(one["name"].lower() == "stream" for one in preferences)
+
+
+def parse_preferred_wait(request: Request, longest_s: int) -> int | None:
+    """Parse the N of `Prefer: wait=N`, at most `longest_s` seconds; none where not asked for.
+
+    A wait that is no number of seconds counts as none: a preference that cannot be met is to be
+    ignored, not refused (RFC 7240, 2), and the answer's `Preference-Applied` tells what was done.
+    Of several the first counts; preferences other than `wait` are ignored.
+    """
+    for preference in _PREFERENCE.finditer(", ".join(request.headers.getlist("prefer"))):
+        if preference["name"].lower() == "wait":
+            value = (preference["value"] or "").strip('"')
+            if not re.fullmatch(r"\d+", value, re.A):
+                return None
+            return min(int(value), longest_s) if len(value) <= MAX_DIGITS else longest_s
+    return None

@@ -19,7 +19,8 @@ from toolkit.engine.request_context import RequestContext
 from toolkit.server.calls import ApiCall
 from toolkit.server.event_streams import follow_events
 from toolkit.server.handlers import dispatch
-from toolkit.server.http.envelope import render_page
+from toolkit.server.http.responses import render_page
+from toolkit.server.operations import answer_page
 from toolkit.store import StoreUnavailableError
 
 STREAM_MEDIA_TYPE = "text/event-stream"
@@ -35,7 +36,7 @@ async def respond_events(request: Request, call: ApiCall[EventsQuery]) -> Respon
     """
     last_seen = _read_last_event_id(request)
     if STREAM_MEDIA_TYPE not in request.headers.get("accept", ""):
-        return await render_page(await dispatch(call), call.operation.status)
+        return render_page(await answer_page(call, await dispatch(call)), call.operation.status)
     after = max(call.input.after, last_seen)
     await dispatch(replace(call, input=EventsQuery(after)))  # refused before anything is sent
     is_read = request.method != "HEAD"

@@ -4,6 +4,8 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -12,7 +14,8 @@ from starlette.responses import Response
 from toolkit.contract.errors import Detail, ErrorCode, RequestError, ServiceError
 from toolkit.engine import Engine
 from toolkit.engine.concurrency.keyed_lock import KeyedLock
-from toolkit.engine.request_context import IdempotencyClaim, Outcome, RequestContext
+from toolkit.engine.request_context import IdempotencyClaim, Outcome
+from toolkit.server.calls import ApiCall
 from toolkit.store import Content, iter_chunks
 
 HEADER = "idempotency-key"
@@ -33,23 +36,37 @@ class IdempotentResponder:
 
     async def respond(
         self,
-        claim: IdempotencyClaim,
-        respond_first: Callable[[], Awaitable[Response]],
+        request: Request,
+        call: ApiCall[Any],
+        key: str,
+        body: Content,
+        respond_first: Callable[[ApiCall[Any]], Awaitable[Response]],
     ) -> Response:
         """Return the answer, be it the first one or the one that was given before.
 
         Args:
-            claim: the claim of the request on its key.
-            respond_first: has the request answered; what is no refusal is stored.
+            request: the request.
+            call: what it asks for.
+            key: the key that it carries.
+            body: its body, as it was sent.
+            respond_first: has the call answered; what is no refusal is stored.
 
         Raises:
             RequestError: `IDEMPOTENCY_CONFLICT` for a key that asked for something else.
         """
+        account_id = call.context.account_id
+        claim = IdempotencyClaim(
+            id=f"{account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
+            account_id=account_id,
+            fingerprint=await _compute_fingerprint(request, body),
+            accepted_code=call.operation.status,
+        )
+        claiming = replace(call, context=replace(call.context, claim=claim))
         async with self._locks.hold(claim.id):
             known = await self._engine.idempotency.find(claim)
             if known is None:
                 try:
-                    response = await respond_first()
+                    response = await respond_first(claiming)
                 except ServiceError:
                     if not claim.is_lost:
                         raise
@@ -61,26 +78,6 @@ class IdempotentResponder:
                         return response
                 known = await self._engine.idempotency.find(claim)
         return _replay_response(known)
-
-
-async def make_claim(
-    request: Request, context: RequestContext, key: str, status: int, body: Content
-) -> IdempotencyClaim:
-    """Make the claim of a request on its key.
-
-    Args:
-        request: the request.
-        context: who sent it.
-        key: the key that it carries.
-        status: the status that it is answered with where it is not refused.
-        body: its body, as it was sent.
-    """
-    return IdempotencyClaim(
-        id=f"{context.account_id}:{hashlib.sha256(key.encode()).hexdigest()}",
-        account_id=context.account_id,
-        fingerprint=await _compute_fingerprint(request, body),
-        accepted_code=status,
-    )
 
 
 def read_idempotency_key(headers: Headers) -> str | None:

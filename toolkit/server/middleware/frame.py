@@ -2,14 +2,13 @@
 
 import asyncio
 
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from toolkit.contract.errors import ToolkitError
+from toolkit.contract.errors import ErrorCode, ServiceError, ToolkitError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine import Engine
-from toolkit.server.errors import make_cut_off_error, make_draining_error
-from toolkit.server.http.errors import render_error
-from toolkit.server.middleware.cors import make_cors_app
+from toolkit.server.http.responses import render_error
 from toolkit.server.middleware.limits import TimedBody, check_head
 from toolkit.server.middleware.telemetry import (
     UNKNOWN_ROUTE,
@@ -19,10 +18,19 @@ from toolkit.server.middleware.telemetry import (
     end_exchange,
     record_message,
 )
+from toolkit.server.operations import check_accepting
 from toolkit.server.paths import PathTable
 
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 _CLOSE = (b"connection", b"close")
+_ALLOWED_HEADERS = ("Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID", "Prefer")
+_EXPOSED_HEADERS = (
+    "Idempotency-Replayed", "Preference-Applied", "RateLimit-Policy", "Retry-After", "X-Request-Id",
+)  # fmt: skip
+_CUT_OFF = (
+    "The service stopped before this was answered, and may have done it: ask again, with the same"
+    " `Idempotency-Key` if it had one."
+)
 
 
 class RequestFrame:
@@ -57,7 +65,14 @@ class RequestFrame:
         self._observer = observer
         self._is_last_word = is_last_word
         self._origins = {origin.encode() for origin in engine.settings.cors_origins}
-        self._cors_app = make_cors_app(self._answer, engine.settings.cors_origins)
+        # Web pages of exact origins are answered as they need it, without cookies.
+        self._cors_app = CORSMiddleware(
+            self._answer,
+            allow_origins=sorted(engine.settings.cors_origins),
+            allow_methods=("GET", "POST", "DELETE"),
+            allow_headers=_ALLOWED_HEADERS,
+            expose_headers=_EXPOSED_HEADERS,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -90,8 +105,7 @@ class RequestFrame:
         method = scope["method"]
         try:
             check_head(scope, self._settings)
-            if method == "POST" and self._engine.is_draining:
-                raise make_draining_error()
+            check_accepting(self._engine, method)
         except ToolkitError as error:
             await render_error(error, scope["state"]["request_id"])(scope, receive, send)
             return
@@ -104,7 +118,8 @@ class RequestFrame:
             if task is None or not self._is_last_word or scope["state"].get("is_answered"):
                 raise
             task.uncancel()
-            response = render_error(make_cut_off_error(), scope["state"]["request_id"])
+            cut_off = ServiceError(ErrorCode.UNAVAILABLE, _CUT_OFF)
+            response = render_error(cut_off, scope["state"]["request_id"])
             await response(scope, receive, send)
 
 

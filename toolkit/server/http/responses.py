@@ -1,17 +1,28 @@
-"""The one place where an exception becomes a response of HTTP."""
+"""Responses: envelopes of resources, pages and errors (decisions, "Envelope")."""
 
-import logging
 from collections.abc import Mapping
 
+from pydantic import BaseModel
 from pydantic_core import to_json
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from toolkit.contract.base import ErrorEnvelope, ErrorInfo
-from toolkit.contract.errors import ErrorCode, RequestError, ServiceError, ToolkitError
-from toolkit.server.errors import UNEXPECTED_MESSAGE, find_retry_after_s, find_status
+from toolkit.contract.base import ErrorEnvelope, ErrorInfo, dump_envelope
+from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
+from toolkit.contract.operations.messages import OperationAnswer
+from toolkit.server.errors import convert_error, find_retry_after_s, find_status
 
-log = logging.getLogger(__name__)
+
+def render_resource(
+    record: BaseModel, status: int, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Render the envelope of one resource."""
+    return Response(dump_envelope(record), status, headers, media_type="application/json")
+
+
+def render_page(answer: OperationAnswer, status: int) -> Response:
+    """Render the envelope of a page."""
+    return Response(b'{"data":%s}' % answer.to_json(), status, media_type="application/json")
 
 
 def render_error(
@@ -42,16 +53,7 @@ def render_error(
 
 def render_exception(error: Exception, request_id: str) -> Response:
     """Render an exception that ended a request: ours by its code, any other as our own fault."""
-    match error:
-        case ToolkitError():
-            return render_error(error, request_id)
-        case ClientDisconnect():
-            # Nobody reads it, but logs and counts need an answer.
-            broken = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
-            return render_error(broken, request_id)
-    # The log has it by request id, the answer tells nothing.
-    log.error("%s failed", request_id, exc_info=error)
-    return render_error(
-        ServiceError(ErrorCode.INTERNAL, UNEXPECTED_MESSAGE),
-        request_id,
-    )
+    if isinstance(error, ClientDisconnect):
+        # Nobody reads it, but logs and counts need an answer.
+        error = RequestError(ErrorCode.INVALID_REQUEST, "The body did not come to its end.")
+    return render_error(convert_error(error, request_id), request_id)

@@ -1,14 +1,48 @@
-"""uvicorn's protocol with timeouts: connections that are idle or send an endless head are cut."""
+"""uvicorn's protocol as this server has it: with timeouts, and refusals in our envelope.
+
+Connections that are idle or send an endless head are cut.
+"""
 
 import asyncio
+import logging
 from typing import Any, cast
 
-from toolkit.server.http400 import HTTP_PROTOCOL
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from toolkit.contract.errors import Detail, ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, new_id
+from toolkit.server.http.responses import render_error
 from toolkit.server.joining_transport import JoiningTransport
 from toolkit.settings import Settings
 
+log = logging.getLogger(__name__)
 # One read of a server may hold the end of a head and much of a body.
 MAX_READ_BYTES = 256 * 1024
+
+
+class _Http400Protocol:
+    """A protocol mixin that refuses in JSON what cannot be parsed; no app is asked."""
+
+    transport: asyncio.Transport
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse the request, and close the connection."""
+        request_id = new_id(Prefix.REQUEST)
+        log.info("%s: %s", request_id, msg)
+        error = RequestError(
+            ErrorCode.INVALID_REQUEST,
+            "The request is no proper HTTP.",
+            details=[Detail("", "its lines cannot be read")],
+        )
+        headers = {"X-Request-Id": request_id, "Connection": "close"}
+        response = render_error(error, request_id, headers=headers)
+        head = b"".join(b"%s: %s\r\n" % pair for pair in response.raw_headers)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + response.body)
+        self.transport.close()
+
+
+# uvicorn has two protocols, by what is installed; both answer by this one method.
+HTTP_PROTOCOL: type[asyncio.Protocol] = type("Protocol", (_Http400Protocol, AutoHTTPProtocol), {})
 
 
 def make_idle_timeout_protocol(settings: Settings) -> type[asyncio.Protocol]:
