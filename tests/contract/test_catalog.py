@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolkit import Client, RequestError
+from toolkit import Client
 from toolkit.vendors import load_vendors
 
 
@@ -49,10 +49,3 @@ def test_models_have_tiers_bounds_and_an_end(bare: Client) -> None:
     # By tokens at the vendor's own endpoint, by a worker's time at one of the caller's.
     assert "max_tokens" in (models["runpod/text/qwen3-32b-awq"].record.bound or "")
     assert "second" in (models["runpod/text/served-by-the-endpoint"].record.bound or "")
-
-
-def test_gpus_without_a_connection(bare: Client) -> None:
-    """Given no connection to a GPU cloud, then its catalogue is refused."""
-    with pytest.raises(RequestError, match="register runpod") as refused:
-        bare.catalog.gpus()
-    assert refused.value.code.name == "CREDENTIALS_MISSING"

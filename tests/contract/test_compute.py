@@ -1,5 +1,7 @@
 """GPU work on a pod of one's own, on an endpoint of one's own, or where the vendor likes."""
 
+from collections.abc import Callable
+
 import pytest
 
 from toolkit import Client, RequestError
@@ -161,7 +163,20 @@ def test_a_provider_that_does_not_work_in_pods(client: Client) -> None:
     assert refused.value.code.name == "PROVIDER_NOT_ALLOWED"
 
 
-def test_nothing_is_rented_without_a_connection(bare: Client) -> None:
-    """Given no connection to a GPU cloud, then a compute is refused."""
-    with pytest.raises(RequestError, match="register runpod"):
-        bare.compute.create("easel", GPU)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.compute.create("easel", GPU),
+        lambda client: client.storage.create("weights", 20),
+        lambda client: client.templates.create("worker", "example/worker:1"),
+        lambda client: client.catalog.gpus(),
+    ],
+    ids=["compute", "storage", "templates", "gpus"],
+)
+def test_nothing_is_rented_without_a_connection(
+    bare: Client, ask: Callable[[Client], object]
+) -> None:
+    """Given no connection to a GPU cloud, then nothing of it is made or shown."""
+    with pytest.raises(RequestError, match="register runpod") as refused:
+        ask(bare)
+    assert refused.value.code.name == "CREDENTIALS_MISSING"

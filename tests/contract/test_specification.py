@@ -99,22 +99,6 @@ def test_error_code_is_present_on_failure(
     assert "data" not in answer.json()
 
 
-# --- Account ---
-
-
-@section(f"{RESOURCES} > Account")
-def test_an_account_carries_its_key_only_once(service: RawCaller) -> None:
-    """Given a new account, then its key begins `sk_live_`, and nothing read later shows it."""
-    answer = service.send("POST", "/v1/account", {"email": "once@example.org"})
-    key = answer.json()["data"]["api_key"]
-    assert key.startswith("sk_live_")
-    mine = RawCaller(service.http, service.faults, service.data_dir, key)
-    for path in ("/v1/account", "/v1/account/keys"):
-        assert key not in mine.send("GET", path).text
-    again = service.send("POST", "/v1/account", {"email": "once@example.org"})
-    assert "sk_live_" not in again.text
-
-
 # --- Provider connection ---
 
 

@@ -69,9 +69,3 @@ def test_a_template_of_the_other_kind(client: Client, serverless: bool) -> None:
         create("studio", template_id=template.id)
     assert refused.value.code.name == "INVALID_REQUEST"
     assert [detail.path for detail in refused.value.details] == ["template_id"]
-
-
-def test_nothing_is_made_without_a_connection(bare: Client) -> None:
-    """Given no connection to a GPU cloud, then a template is refused."""
-    with pytest.raises(RequestError, match="register runpod"):
-        bare.templates.create("worker", "example/worker:1")

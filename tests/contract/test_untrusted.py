@@ -35,12 +35,6 @@ def article() -> dict[str, Any]:
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client on vendors that can be made to say anything."""
     with Client.local(settings=settings, faults=faults) as client:

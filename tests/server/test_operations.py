@@ -59,18 +59,6 @@ def test_the_app_serves_the_table(wire: Wire) -> None:
     assert sorted(served) == sorted({one.path for one in OPERATIONS} | {"/openapi.json"})
 
 
-@pytest.mark.parametrize("operation", EVERY)
-async def test_other_methods_are_refused(
-    wire: Wire, operation: ApiOperation[object, object]
-) -> None:
-    """Given a path, when another method is sent, then the answer names those of the table."""
-    answer = await wire.send("PUT", operation.path.replace("{id}", "x"))
-    assert answer.status_code == 405
-    wanted = {one.method for one in OPERATIONS if one.path == operation.path}
-    wanted |= {"HEAD"} if "GET" in wanted else set()
-    assert set(answer.headers["allow"].split(", ")) == wanted
-
-
 def test_what_a_request_asks_for_is_found() -> None:
     """Given a method and a path, then their operation is found, and none where there is none."""
     assert find_operation("GET", "/v1/runs/run_x/events") is work.RUNS_EVENTS

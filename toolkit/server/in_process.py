@@ -12,11 +12,7 @@ from typing import IO, Any
 
 from toolkit.contract.artifacts import Artifact
 from toolkit.contract.base import ErrorInfo, RecordDocument
-from toolkit.contract.errors import (
-    AWAY_STATUSES,
-    ErrorCode,
-    RequestError,
-)
+from toolkit.contract.errors import AWAY_STATUSES, ErrorCode, RequestError
 from toolkit.contract.events import Event, TextDelta
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.operations.messages import OperationAnswer, OperationRequest
@@ -46,8 +42,6 @@ from toolkit.store import Content, FileSection
 
 LOOPBACK = "127.0.0.1"
 COPY_BYTES = 256 * 1024  # of a file that is uploaded, at a time
-
-
 _PATHS = PathTable(OPERATIONS_BY_PATH)
 _READINGS = {one.resource: one for one in OPERATIONS if one.verb == "read"}
 

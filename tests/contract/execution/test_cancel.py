@@ -18,12 +18,6 @@ SOON_S = 2.0
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox, and the log of its calls."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client with room for three jobs at once, and one call at once to each vendor."""
     update = {"max_concurrent_jobs": 3, "max_concurrent_calls": 1, "retry_base_s": 20.0}

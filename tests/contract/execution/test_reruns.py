@@ -19,12 +19,6 @@ from toolkit.vendors import load_vendors
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox, and the log of its calls."""
-    return Faults()
-
-
-@pytest.fixture
 def stormy(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client of a sandbox that faults can be ordered in."""
     patient = settings.model_copy(update={"retries": 0, "breaker_failures": 50})

@@ -18,12 +18,6 @@ ASKED = {"objective": "One line on tides"}
 
 
 @pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox, and the log of its calls."""
-    return Faults()
-
-
-@pytest.fixture
 def client(settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client that uses results again."""
     with Client.local(settings=settings, faults=faults, cache=True) as client:

@@ -17,12 +17,6 @@ from toolkit.sandbox import Fault, Faults
 from toolkit.settings import Settings
 
 
-@pytest.fixture
-def faults() -> Faults:
-    """The faults of the sandbox."""
-    return Faults()
-
-
 @pytest.fixture(params=["embedded", "served"])
 def stormy(request: pytest.FixtureRequest, settings: Settings, faults: Faults) -> Iterator[Client]:
     """A client whose first call of each kind is answered with garbage where a test orders it."""

@@ -238,13 +238,6 @@ def test_an_unsupported_version_is_not_found(caller: RawCaller, version: str) ->
     assert caller.send("POST", "/v1/runs", body).json()["error"]["code"] == "NOT_FOUND"
 
 
-@section(RUNS)
-def test_an_unknown_run_is_not_found(caller: RawCaller) -> None:
-    """Given no such run, then `NOT_FOUND`."""
-    answer = caller.send("GET", "/v1/runs/run_01m7xrhddbvq3n2zjx4fe01326")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
 @section("Events")
 def test_results_are_obtained_by_polling_alone(caller: RawCaller) -> None:
     """Given polls and nothing else, then each state read is one on the way to the end."""

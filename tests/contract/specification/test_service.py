@@ -52,6 +52,9 @@ def test_a_key_is_obtained_without_credentials(service: RawCaller) -> None:
     assert answer.json()["data"]["api_key"].startswith("sk_live_")
     key = answer.json()["data"]["api_key"]
     assert replace(service, key=key).send("GET", "/v1/endpoints").status_code == 200
+    again = service.send("POST", "/v1/account", {"email": "key@example.org"})
+    assert again.status_code == 409
+    assert "sk_live_" not in again.text
 
 
 @section("Endpoints > Account")

@@ -278,13 +278,6 @@ def test_what_does_not_lie_behind_is_done(failed: Json) -> None:
     assert (one["status"], one["retry_count"]) == ("completed", 0)
 
 
-@section(WORKFLOWS)
-def test_an_unknown_workflow_is_not_found(caller: RawCaller) -> None:
-    """Given no such workflow, then `NOT_FOUND`."""
-    answer = caller.send("GET", "/v1/workflows/wfl_01m7xrhddbvq3n2zjx4fe01326")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
-
-
 @section(WORKFLOW)
 def test_the_cost_is_the_sum_of_its_jobs(done: Json, jobs: dict[str, Json]) -> None:
     """Given completed jobs, then `cost_usd` is the sum of theirs, and of the nodes'."""

@@ -111,32 +111,3 @@ async def test_an_upload_that_is_none_is_refused(
     answer = await wire.send("POST", "/v1/artifacts", **options)
     assert answer.status_code == status, answer.text
     assert (await wire.rows())["artifacts"] == 0
-
-
-async def test_an_endpoint_is_made_and_unmade(wire: Wire) -> None:
-    """Given a GPU connection, then an endpoint has the contract's defaults and can be deleted."""
-    pointer = {
-        "provider": "runpod",
-        "connection_type": "environment",
-        "secret_ref": "RUNPOD_API_KEY",
-    }
-    await wire.send("POST", "/v1/providers/connections", json=pointer)
-    made = await wire.send("POST", "/v1/endpoints", json={})
-    data = made.json()["data"]
-    assert (made.status_code, data["status"]) == (201, "ready")
-    assert (data["name"], data["workers_min"], data["workers_max"], data["image"]) == (
-        "toolkit-endpoint", 0, 1, "",
-    )  # fmt: skip
-    assert data["template_id"] is None
-    assert (await wire.send("GET", "/v1/templates")).json()["data"]["items"] == []
-    run = {
-        "target": "capability",
-        "name": "image.generate",
-        "input": {"prompt": "a lighthouse", "steps": 2, "width": 256, "height": 256},
-        "options": {"endpoint_id": data["id"]},
-    }
-    answer = await wire.send("POST", "/v1/runs", json=run, headers={"Prefer": "wait=20"})
-    assert answer.json()["status"] == "completed", answer.text
-    deleted = await wire.send("DELETE", f"/v1/endpoints/{data['id']}")
-    assert (deleted.json()["status"], deleted.json()["data"]["deleted"]) == ("deleted", True)
-    assert (await wire.send("GET", f"/v1/endpoints/{data['id']}")).status_code == 404

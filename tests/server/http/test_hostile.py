@@ -136,7 +136,7 @@ async def test_content_types(wire: Wire, route: Route) -> None:
             headers = {"Content-Type": kind.encode("latin-1"), **more}
             answer = await wire.send("POST", url(route), content=content, headers=headers)
             assert answer.status_code == 415, answer.text
-            check(answer, wire)
+            assert check(answer, wire) == "UNSUPPORTED_MEDIA_TYPE"
 
 
 @pytest.mark.parametrize("route", name_parameters(TAKING_JSON))
