@@ -103,7 +103,7 @@ def doctor(folder: Path, *more: str) -> tuple[int, list[dict[str, Any]]]:
 
 
 def test_both_sides_agree(folder: Path) -> None:
-    """Given the same here and there, hidden templates included, then there is nothing to say."""
+    """Given the same here and there, then there is nothing to say."""
     assert doctor(folder) == (0, [])
 
 

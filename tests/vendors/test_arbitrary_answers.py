@@ -13,7 +13,6 @@ from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointListing,
-    EndpointReading,
     GpuListing,
     PodListing,
 )
@@ -82,7 +81,6 @@ def test_work(vendor: str, operation: Operation[Any], body: object, status: int)
 
 INFRASTRUCTURE: list[Operation[Any]] = [
     EndpointCreation(name="pictures", gpu_pool="ADA_24"),
-    EndpointReading(vendor_id="ep1"),
     EndpointListing(),
     EndpointDeletion(vendor_id="ep1"),
     GpuListing(),

@@ -35,7 +35,6 @@ from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointListing,
-    EndpointReading,
     GpuListing,
 )
 from toolkit.plugins.streaming import STREAM_READER
@@ -322,23 +321,16 @@ async def test_image_taken_up_again(cloud: SandboxDriver) -> None:
 
 
 async def test_endpoint_from_birth_to_death(cloud: SandboxDriver) -> None:
-    """Given an image, an endpoint is made, drawn on, read and deleted; nothing is left behind."""
+    """Given an image, an endpoint is made, drawn on, listed and deleted; nothing is left behind."""
     creation = EndpointCreation(name="pictures", gpu_pool="ADA_24", image="example/sdxl:1")
     made = await cloud.run("runpod", creation)
-    assert (made.workers_min, made.workers_max) == (0, 1)
     asked = ImageRequest(prompt="a tidal mill", width=264, height=256, seed=5)
     drawn = await cloud.run("runpod", asked, endpoint=made.vendor_id)
     assert (drawn.model, drawn.seed) == ("serverless", 5)
     assert drawn.cost.units["gpu_seconds"] > 0
-    reading = EndpointReading(vendor_id=made.vendor_id)
-    read = await cloud.run("runpod", reading)
-    assert replace(read, vendor_request_id=None) == replace(made, vendor_request_id=None)
     listed = (await cloud.run("runpod", EndpointListing())).items
     assert [(one.vendor_id, one.name) for one in listed] == [(made.vendor_id, "pictures")]
     await cloud.run("runpod", EndpointDeletion(vendor_id=made.vendor_id))
-    with pytest.raises(ProviderError) as caught:
-        await cloud.run("runpod", reading)
-    assert caught.value.status == 404
     assert not any(cloud.state.get_records(RunPodAccount).items.values())
 
 

@@ -13,10 +13,9 @@ from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointListing,
-    EndpointReading,
-    EndpointState,
     GpuListing,
     GpuOffer,
+    ResourceState,
 )
 
 MADE: dict[str, Any] = {
@@ -79,13 +78,7 @@ def test_an_image_is_run(drive: VendorDrive) -> None:
         "workers": {"min": 0, "max": 1},
         "image": "example/worker:1",
     }
-    assert state == EndpointState(
-        vendor_id="ep9k2",
-        name="pictures",
-        gpu_pools=("ADA_24",),
-        workers_min=0,
-        workers_max=1,
-    )
+    assert state == ResourceState(vendor_id="ep9k2", name="pictures")
     assert all(r.url.host == "api.runpod.io" for r in drive.requests)
     assert all(r.headers["authorization"] == f"Bearer {SECRET}" for r in drive.requests)
 
@@ -151,27 +144,13 @@ def test_endpoint_without_an_id(drive: VendorDrive, body: dict[str, Any]) -> Non
         drive(infrastructure(CREATION), build_created_answer(body))
 
 
-def test_endpoint_is_read(drive: VendorDrive) -> None:
-    """Given an endpoint, then its state is read by one request."""
-    state = drive(infrastructure(EndpointReading(vendor_id="ep9k2")), ok(MADE))
-    assert (state.vendor_id, state.workers_max) == ("ep9k2", 1)
-    assert list_sent_requests(drive) == ["GET /v2/serverless/ep9k2"]
-
-
-def test_endpoint_that_is_gone(drive: VendorDrive) -> None:
-    """Given an endpoint that the vendor does not know, the fault carries its 404."""
-    with pytest.raises(ProviderError) as caught:
-        drive(infrastructure(EndpointReading(vendor_id="ep9k2")), problem(404))
-    assert caught.value.status == 404
-
-
 def test_endpoints_are_listed(drive: VendorDrive) -> None:
     """Given the vendor's list, then each has its id and name, and nothing more is asked."""
     answer = ok({"endpoints": [MADE, {"id": "ep3", "name": "texts -fb"}, "odd"]})
     listed = drive(infrastructure(EndpointListing()), answer)
-    assert [(one.vendor_id, one.name, one.gpu_pools) for one in listed.items] == [
-        ("ep9k2", "pictures", ("ADA_24",)),
-        ("ep3", "texts -fb", ()),
+    assert [(one.vendor_id, one.name) for one in listed.items] == [
+        ("ep9k2", "pictures"),
+        ("ep3", "texts -fb"),
     ]
     assert list_sent_requests(drive) == ["GET /v2/serverless"]
 
@@ -194,19 +173,11 @@ def test_deletion(drive: VendorDrive, answer: httpx.Response) -> None:
     assert list_sent_requests(drive) == ["DELETE /v2/serverless/ep9k2"]
 
 
-def test_deletion_with_a_known_template(drive: VendorDrive) -> None:
-    """Given the id of a template of its own, as earlier versions made, then it is deleted, too."""
-    deletion = EndpointDeletion(vendor_id="ep9k2", template_id="tpl7")
-    drive(infrastructure(deletion), problem(404), problem(404))
-    assert list_sent_requests(drive) == ["DELETE /v2/serverless/ep9k2", "DELETE /v2/templates/tpl7"]
-
-
 @pytest.mark.parametrize("status", [401, 409, 500])
 def test_deletion_that_is_refused(drive: VendorDrive, status: int) -> None:
     """Given any other refusal, it is told."""
-    deletion = EndpointDeletion(vendor_id="ep9k2", template_id="tpl7")
     with pytest.raises(ProviderError) as caught:
-        drive(infrastructure(deletion), problem(status))
+        drive(infrastructure(EndpointDeletion(vendor_id="ep9k2")), problem(status))
     assert caught.value.status == status
 
 

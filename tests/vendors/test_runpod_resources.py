@@ -12,8 +12,8 @@ from tests.vendors.test_on_sandbox import SandboxDriver
 from toolkit.contract.errors import ErrorCode
 from toolkit.plugins import Operation, ProviderError
 from toolkit.plugins.infrastructure import (
-    PodAction,
     PodCreation,
+    PodDeletion,
     PodListing,
     PodReading,
     TemplateCreation,
@@ -37,7 +37,7 @@ async def cloud() -> AsyncIterator[SandboxDriver]:
 
 
 async def test_the_life_of_a_pod(cloud: SandboxDriver) -> None:
-    """Given a GPU, then a pod comes up, costs by the hour, stops, starts and is terminated."""
+    """Given a GPU, then a pod comes up, costs by the hour, and is terminated."""
     asked = PodCreation(name="studio", gpu_id=GPU, image="runpod/pytorch:latest")
     pod = await cloud.run("runpod", asked)
     assert pod.status == "creating"
@@ -45,15 +45,8 @@ async def test_the_life_of_a_pod(cloud: SandboxDriver) -> None:
     seen = [(await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status]
     seen.append((await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))).status)
     assert seen == ["creating", "running"]
-    for action, status in (("restart", "creating"), ("stop", "stopped"), ("start", "creating")):
-        acted = PodAction(vendor_id=pod.vendor_id, action=action)
-        assert (await cloud.run("runpod", acted)).status == status
-    with pytest.raises(ProviderError, match="restart") as refused:  # it is not running yet
-        await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="restart"))
-    assert (refused.value.status, refused.value.retryable) == (409, False)
-    end = PodAction(vendor_id=pod.vendor_id, action="terminate")
-    assert (await cloud.run("runpod", end)).status == "terminated"
-    assert (await cloud.run("runpod", end)).status == "terminated"  # it is gone: as wanted
+    for _ in range(2):  # one that is gone already counts as terminated
+        await cloud.run("runpod", PodDeletion(vendor_id=pod.vendor_id))
     with pytest.raises(ProviderError) as gone:
         await cloud.run("runpod", PodReading(vendor_id=pod.vendor_id))
     assert gone.value.status == 404
@@ -70,7 +63,7 @@ async def test_pods_are_listed(cloud: SandboxDriver) -> None:
         ("one", made[0].vendor_id),
         ("two", made[1].vendor_id),
     ]
-    await cloud.run("runpod", PodAction(vendor_id=made[0].vendor_id, action="terminate"))
+    await cloud.run("runpod", PodDeletion(vendor_id=made[0].vendor_id))
     assert [pod.name for pod in (await cloud.run("runpod", PodListing())).items] == ["two"]
 
 
@@ -93,13 +86,10 @@ def test_what_a_pod_is_asked_with(drive: VendorDrive) -> None:
 
 async def test_templates_and_volumes_are_used_by_pods(cloud: SandboxDriver) -> None:
     """Given a template and a volume, then a pod runs them, and neither goes while it does."""
-    template = await cloud.run(
-        "runpod", TemplateCreation(name="mine", image="me/studio:1", env={"MODE": "x"})
-    )
+    template = await cloud.run("runpod", TemplateCreation(name="mine", image="me/studio:1"))
     volume = await cloud.run(
         "runpod", VolumeCreation(name="data", size_gb=20, data_center="EU-RO-1")
     )
-    assert (template.image, volume.size_gb, volume.data_center) == ("me/studio:1", 20, "EU-RO-1")
     listed = await cloud.run("runpod", TemplateListing())
     assert [one.vendor_id for one in listed.items] == [template.vendor_id]
     stored = await cloud.run("runpod", VolumeListing())
@@ -120,7 +110,7 @@ async def test_templates_and_volumes_are_used_by_pods(cloud: SandboxDriver) -> N
         with pytest.raises(ProviderError) as used:
             await cloud.run("runpod", deletion)
         assert used.value.status == 400
-    await cloud.run("runpod", PodAction(vendor_id=pod.vendor_id, action="terminate"))
+    await cloud.run("runpod", PodDeletion(vendor_id=pod.vendor_id))
     for deletion in deletions:
         await cloud.run("runpod", deletion)
     assert (await cloud.run("runpod", TemplateListing())).items == ()

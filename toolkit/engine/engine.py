@@ -148,9 +148,8 @@ class Engine:
         self.catalog = Catalog(core)
         self.storage = Storages(core)
         self.templates = Templates(core)
-        self.endpoints = Endpoints(core, self.templates, self.catalog)
+        self.endpoints = Endpoints(core, self.catalog)
         self.compute = Computes(core, self.catalog)
-        # Endpoints first, as their hidden templates go with them.
         self.reconciler = Reconciler([self.endpoints, self.compute, self.templates, self.storage])
         self.events = Events(core)
         self.texts = core.texts

@@ -6,7 +6,7 @@ Every logger of the process goes through the same pipeline, uvicorn's and the li
 import logging
 import time
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
@@ -16,14 +16,13 @@ from pydantic_core import to_json
 
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import to_wire_usd
-from toolkit.engine.observer import NullObserver, ObservedJob, Span
+from toolkit.engine.observer import NullObserver, ObservedJob
 from toolkit.observability.redaction import redact_text
 from toolkit.observability.repeat_filter import RepeatFilter
 from toolkit.server.middleware.telemetry import HttpExchange
 
 LogFormat = Literal["auto", "json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
-LogLine = MutableMapping[str, Any]
 
 _ROOT_LOGGER = "toolkit"
 _SERVED_LOGGER = "toolkit.served"
@@ -70,12 +69,9 @@ class LogObserver(NullObserver):
             level = logging.ERROR if exchange.status >= 500 else logging.INFO
             self._log_fields(level, "request", _build_request_fields(exchange, began))
 
-    def watch_job(self, observed: ObservedJob) -> Span:
-        """Log a job when it ends."""
-        return self._log_job(observed)
-
     @contextmanager
-    def _log_job(self, observed: ObservedJob) -> Iterator[None]:
+    def watch_job(self, observed: ObservedJob) -> Iterator[None]:
+        """Log a job when it ends."""
         try:
             yield
         finally:
@@ -134,7 +130,7 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
         level: of our own lines; of libraries only warnings are shown.
     """
     handler = logging.StreamHandler(stream)
-    handler.setFormatter(_build_formatter(stream, form))
+    handler.setFormatter(_LineFormatter(stream, form))
     repeats = RepeatFilter(handler)
     handler.addFilter(repeats)
     root, ours = logging.getLogger(), logging.getLogger(_ROOT_LOGGER)
@@ -166,37 +162,17 @@ def _get_level_number(level: LogLevel) -> int:
 
 
 class _LineFormatter(logging.Formatter):
-    """A formatter of all lines: our own come as fields, and the others go through structlog.
+    """A formatter of all lines: our own come as fields, and the others as a text."""
 
-    Both end alike, but one of our own takes a tenth of the time, and there are two for each run.
-
-    Args:
-        renderer: writes a line's fields as text.
-    """
-
-    def __init__(self, renderer: Any) -> None:
+    def __init__(self, stream: TextIO, form: LogFormat) -> None:
         super().__init__()
-        self._render = renderer
-        self._foreign_formatter = structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[
-                structlog.stdlib.add_log_level,
-                structlog.stdlib.add_logger_name,
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-            ],
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _drop_unknown,
-                _format_exception,
-                _redact_line,
-                renderer,
-            ],
-        )
+        self._render = _build_renderer(stream, form)
 
     def format(self, record: logging.LogRecord) -> str:
         """Format a line."""
-        fields = record.msg
+        fields: object = record.msg
         if not isinstance(fields, dict):
-            return self._foreign_formatter.format(record)
+            fields = {"event": record.getMessage(), **_describe_exception(record)}
         line = {
             name: value if type(value) in _PLAIN_TYPES else _redact_value(value)
             for name, value in fields.items()
@@ -206,41 +182,27 @@ class _LineFormatter(logging.Formatter):
         line["logger"] = record.name
         at = datetime.fromtimestamp(record.created, UTC)
         line["timestamp"] = at.isoformat(timespec="microseconds").replace("+00:00", "Z")
-        return str(self._render(None, "", line))
+        return self._render(line)
 
 
-def _build_formatter(stream: TextIO, form: LogFormat) -> logging.Formatter:
-    renderer: Any = (
-        structlog.processors.JSONRenderer(_dump_line)
-        if is_json_format(stream, form)
-        else structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
-    )
-    return _LineFormatter(renderer)
+def _build_renderer(stream: TextIO, form: LogFormat) -> Callable[[dict[str, Any]], str]:
+    """Build the function that writes the fields of a line as text."""
+    if is_json_format(stream, form):
+        return lambda line: to_json(line, fallback=str).decode()
+    console = structlog.dev.ConsoleRenderer(colors=stream.isatty(), sort_keys=False)
+    return lambda line: console(None, "", line)
 
 
-def _dump_line(line: LogLine, **_options: object) -> str:
-    return to_json(line, fallback=str).decode()
-
-
-def _drop_unknown(_logger: object, _method: str, line: LogLine) -> LogLine:
-    """Drop the values that are not known, rather than write `null`."""
-    return {name: value for name, value in line.items() if value is not None}
-
-
-def _format_exception(_logger: object, _method: str, line: LogLine) -> LogLine:
-    """Replace an exception by its class and frames: its text may hold anything."""
-    given = line.pop("exc_info", None)
-    error = given[1] if isinstance(given, tuple) else given
-    if isinstance(error, BaseException):
-        frames = traceback.extract_tb(error.__traceback__)
-        line["exception"] = type(error).__qualname__
-        line["frames"] = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    line.pop("stack_info", None)
-    return line
-
-
-def _redact_line(_logger: object, _method: str, line: LogLine) -> LogLine:
-    return {name: _redact_value(value) for name, value in line.items()}
+def _describe_exception(record: logging.LogRecord) -> dict[str, object]:
+    """Return the class and the frames of an exception: its text may hold anything."""
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None:
+        return {}
+    frames = traceback.extract_tb(error.__traceback__)
+    return {
+        "exception": type(error).__qualname__,
+        "frames": [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames],
+    }
 
 
 def _redact_value(value: object) -> object:

@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from toolkit.contract.jobs import FINAL_STATUSES
 from toolkit.contract.money import ZERO_USD, to_wire_usd
 from toolkit.engine.job_record import AttemptRecord
-from toolkit.engine.observer import GateState, NullObserver, ObservedJob, Span
+from toolkit.engine.observer import GateState, NullObserver, ObservedJob
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
 
@@ -104,12 +104,9 @@ class MetricsObserver(NullObserver):
             self._requests.labels(method, route, str(exchange.status)).inc()
             self._request_s.labels(method, route).observe(time.perf_counter() - began)
 
-    def watch_job(self, observed: ObservedJob) -> Span:
-        """Count and time a job."""
-        return self._measure_job(observed)
-
     @contextmanager
-    def _measure_job(self, observed: ObservedJob) -> Iterator[None]:
+    def watch_job(self, observed: ObservedJob) -> Iterator[None]:
+        """Count and time a job."""
         self._live_gauges.jobs[observed.job.id] = observed
         try:
             yield
@@ -126,12 +123,14 @@ class MetricsObserver(NullObserver):
         if job.queue_ms is not None:
             self._queue_s.labels(job.capability).observe(job.queue_ms / 1000)
 
-    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:  # noqa: ARG002
-        """Count and time one call to a vendor."""
-        return self._measure_call(attempt, vendor)
-
     @contextmanager
-    def _measure_call(self, attempt: AttemptRecord, vendor: Vendor) -> Iterator[None]:
+    def watch_call(
+        self,
+        observed: ObservedJob,  # noqa: ARG002
+        attempt: AttemptRecord,
+        vendor: Vendor,
+    ) -> Iterator[None]:
+        """Count and time one call to a vendor."""
         began = time.perf_counter()
         try:
             yield

@@ -20,29 +20,9 @@ _SINGLE_WORD = re.compile(r"[A-Za-z0-9_./-]+")
 _MAX_CLEAN_TEXTS, _MAX_CLEAN_CHARS = 1_000, 64
 
 
-class _CleanTexts:
-    """Short texts in which there was nothing to redact: lines say the same few again and again.
-
-    A full one starts anew. Nothing else makes an entry wrong, as a text is always redacted alike;
-    one that held a secret is not kept.
-    """
-
-    def __init__(self) -> None:
-        self._texts: set[str] = set()
-
-    def __contains__(self, text: str) -> bool:
-        return text in self._texts
-
-    def add(self, text: str) -> None:
-        """Remember a text, if it is short."""
-        if len(text) > _MAX_CLEAN_CHARS:
-            return
-        if len(self._texts) >= _MAX_CLEAN_TEXTS:
-            self._texts.clear()
-        self._texts.add(text)
-
-
-_clean_texts = _CleanTexts()
+# Short texts in which there was nothing to redact, as lines say the same few again and again. None
+# of them is a secret, so they may stay in memory.
+_clean_texts: set[str] = set()
 
 
 def redact_text(text: str) -> str:
@@ -54,7 +34,9 @@ def redact_text(text: str) -> str:
     if text in _clean_texts or _OWN_ID.fullmatch(text):
         return text
     redacted = _redact_anew(text)
-    if redacted == text:
+    if redacted == text and len(text) <= _MAX_CLEAN_CHARS:
+        if len(_clean_texts) >= _MAX_CLEAN_TEXTS:
+            _clean_texts.clear()
         _clean_texts.add(text)
     return redacted
 

@@ -18,7 +18,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.job_record import AttemptRecord
-from toolkit.engine.observer import NullObserver, ObservedJob, Span, WatchedWorkflow
+from toolkit.engine.observer import NullObserver, ObservedJob, WatchedWorkflow
 from toolkit.plugins import Vendor
 from toolkit.server.middleware.telemetry import HttpExchange
 
@@ -79,12 +79,9 @@ class TraceObserver(NullObserver):
                 if exchange.status >= 500:
                     _mark_failed(span, str(exchange.status))
 
-    def watch_workflow(self, watched: WatchedWorkflow) -> Span:
-        """Trace a workflow."""
-        return self._trace_workflow(watched)
-
     @contextmanager
-    def _trace_workflow(self, watched: WatchedWorkflow) -> Iterator[None]:
+    def watch_workflow(self, watched: WatchedWorkflow) -> Iterator[None]:
+        """Trace a workflow."""
         workflow_id = watched.workflow.id
         with self._open_span("invoke_workflow", workflow_id) as span:
             try:
@@ -104,12 +101,9 @@ class TraceObserver(NullObserver):
                 if ended.error is not None:
                     _mark_failed(span, ended.error.code)
 
-    def watch_job(self, observed: ObservedJob) -> Span:
-        """Trace a job."""
-        return self._trace_job(observed)
-
     @contextmanager
-    def _trace_job(self, observed: ObservedJob) -> Iterator[None]:
+    def watch_job(self, observed: ObservedJob) -> Iterator[None]:
+        """Trace a job."""
         parent = self._open_spans.get(observed.job.workflow_id or "")
         with self._open_span(f"job {observed.job.capability}", observed.job.id, parent) as span:
             try:
@@ -119,14 +113,11 @@ class TraceObserver(NullObserver):
                 if observed.job.error is not None:
                     _mark_failed(span, observed.job.error.code)
 
-    def watch_call(self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor) -> Span:
-        """Trace one call to a vendor."""
-        return self._trace_call(observed, attempt, vendor)
-
     @contextmanager
-    def _trace_call(
+    def watch_call(
         self, observed: ObservedJob, attempt: AttemptRecord, vendor: Vendor
     ) -> Iterator[None]:
+        """Trace one call to a vendor."""
         kind = observed.capability.operation.kind if observed.capability.operation else ""
         operation, yields = _OPERATIONS.get(kind, (kind, None))
         asked = attempt.model

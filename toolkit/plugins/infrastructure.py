@@ -16,13 +16,14 @@ T = TypeVar("T", bound="ResourceState")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceState(Reply):
-    """Something at a GPU cloud as its vendor describes it.
+    """Something at a GPU cloud as its vendor describes it, such as an endpoint.
 
     Attributes:
         vendor_id: the vendor's id of it.
         name: what it is called there; the names we give carry our own id of it.
     """
 
+    model: str = "resource"
     vendor_id: str
     name: str = ""
 
@@ -36,22 +37,14 @@ class ResourceListing(Reply, Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointState(ResourceState):
-    """A serverless endpoint.
+class ResourceDeletion(Operation[Reply]):
+    """The base of requests to delete something; what is gone already counts as deleted."""
 
-    Attributes:
-        gpu_pools: the pools its workers come from; empty where the vendor does not say.
-        workers_min, workers_max: how many workers it keeps, and may have.
-    """
-
-    model: str = "serverless"
-    gpu_pools: tuple[str, ...] = ()
-    workers_min: int | None = None
-    workers_max: int | None = None
+    vendor_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointCreation(Operation[EndpointState]):
+class EndpointCreation(Operation[ResourceState]):
     """Ask for a serverless endpoint.
 
     Attributes:
@@ -75,34 +68,17 @@ class EndpointCreation(Operation[EndpointState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointReading(Operation[EndpointState]):
-    """Ask how an endpoint stands."""
-
-    kind = "endpoint.read"
-
-    vendor_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointListing(Operation[ResourceListing[EndpointState]]):
-    """Ask for the account's endpoints; their templates are not looked up."""
+class EndpointListing(Operation[ResourceListing[ResourceState]]):
+    """Ask for the account's endpoints."""
 
     kind = "endpoints.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndpointDeletion(Operation[Reply]):
-    """Ask for an endpoint to be destroyed; one that is gone already counts as destroyed.
-
-    Attributes:
-        template_id: the vendor's id of a template that was made for it alone, as earlier versions
-            did, and goes with it.
-    """
+class EndpointDeletion(ResourceDeletion):
+    """Ask for an endpoint to be destroyed; its template stays."""
 
     kind = "endpoint.delete"
-
-    vendor_id: str
-    template_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,19 +138,16 @@ class PodCreation(Operation[PodState]):
         template_id: the vendor's id of a template to run.
         volume_id: the vendor's id of a network volume to attach.
         data_center: where it has to be, such as where its volume is; anywhere, by default.
-        env: variables of the container; no place for secrets, as the vendor shows them.
     """
 
     kind = "pod.create"
 
     name: str
     gpu_id: str
-    gpu_count: int = 1
     image: str = ""
     template_id: str | None = None
     volume_id: str | None = None
     data_center: str = ""
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,30 +167,18 @@ class PodListing(Operation[ResourceListing[PodState]]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodAction(Operation[PodState]):
-    """Start, stop, restart or terminate a machine; one that is gone counts as terminated."""
+class PodDeletion(ResourceDeletion):
+    """Ask for a machine to be terminated."""
 
-    kind = "pod.act"
-
-    vendor_id: str
-    action: Literal["start", "stop", "restart", "terminate"]
+    kind = "pod.delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateState(ResourceState):
-    """A template: the container that pods or endpoints run."""
-
-    model: str = "template"
-    image: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateCreation(Operation[TemplateState]):
+class TemplateCreation(Operation[ResourceState]):
     """Ask for a template.
 
     Attributes:
         serverless: whether endpoints run it, and not pods.
-        env: variables of the container; no place for secrets, as the vendor shows them.
     """
 
     kind = "template.create"
@@ -225,36 +186,24 @@ class TemplateCreation(Operation[TemplateState]):
     name: str
     image: str
     serverless: bool = False
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateListing(Operation[ResourceListing[TemplateState]]):
+class TemplateListing(Operation[ResourceListing[ResourceState]]):
     """Ask for the account's templates."""
 
     kind = "templates.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TemplateDeletion(Operation[Reply]):
-    """Ask for a template to be deleted; one that is gone counts as deleted."""
+class TemplateDeletion(ResourceDeletion):
+    """Ask for a template to be deleted."""
 
     kind = "template.delete"
 
-    vendor_id: str
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeState(ResourceState):
-    """A network volume."""
-
-    model: str = "volume"
-    size_gb: int | None = None
-    data_center: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeCreation(Operation[VolumeState]):
+class VolumeCreation(Operation[ResourceState]):
     """Ask for a network volume, billed until it is deleted."""
 
     kind = "volume.create"
@@ -265,16 +214,14 @@ class VolumeCreation(Operation[VolumeState]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeListing(Operation[ResourceListing[VolumeState]]):
+class VolumeListing(Operation[ResourceListing[ResourceState]]):
     """Ask for the account's network volumes."""
 
     kind = "volumes.list"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VolumeDeletion(Operation[Reply]):
-    """Ask for a volume to be deleted, with all on it; one that is gone counts as deleted."""
+class VolumeDeletion(ResourceDeletion):
+    """Ask for a volume to be deleted, with all on it."""
 
     kind = "volume.delete"
-
-    vendor_id: str

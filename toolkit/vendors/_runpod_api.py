@@ -13,8 +13,6 @@ from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointListing,
-    EndpointReading,
-    EndpointState,
     GpuCatalog,
     GpuListing,
     GpuOffer,
@@ -112,7 +110,7 @@ def build_bad_response(message: str, job: str | None = None) -> ProviderError:
     )
 
 
-def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[EndpointState]:
+def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[ResourceState]:
     """Create a serverless endpoint with our defaults, which are not the vendor's.
 
     The vendor deletes an endpoint together with the template that is bound to it. So a template is
@@ -138,30 +136,19 @@ def create_endpoint(operation: EndpointCreation, access: Access) -> Flow[Endpoin
     if operation.volume_ids:
         fields["networkVolumes"] = list(operation.volume_ids)
     answer = yield from send_request(access, "POST", "/serverless", fields, host="api")
-    return _parse_endpoint(answer.json(), answer)
-
-
-def read_endpoint(operation: EndpointReading, access: Access) -> Flow[EndpointState]:
-    """Read the state of an endpoint.
-
-    Raises:
-        ProviderError: what the vendor says; its status is 404 for one that is gone.
-    """
-    path = f"/serverless/{check_id(operation.vendor_id)}"
-    answer = yield from send_request(access, "GET", path, host="api")
-    return _parse_endpoint(answer.json(), answer)
+    return parse_resource(answer.json(), answer)
 
 
 def list_endpoints(
     operation: EndpointListing,  # noqa: ARG001
     access: Access,
-) -> Flow[ResourceListing[EndpointState]]:
+) -> Flow[ResourceListing[ResourceState]]:
     """List the account's endpoints.
 
     Raises:
         ProviderError: what the vendor says.
     """
-    return (yield from list_resources(access, "/serverless", "endpoints", _parse_endpoint))
+    return (yield from list_resources(access, "/serverless", "endpoints", parse_resource))
 
 
 def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
@@ -171,8 +158,6 @@ def delete_endpoint(operation: EndpointDeletion, access: Access) -> Flow[Reply]:
         ProviderError: what the vendor says.
     """
     yield from delete_resource(access, f"/serverless/{check_id(operation.vendor_id)}")
-    if operation.template_id is not None:
-        yield from delete_resource(access, f"/templates/{check_id(operation.template_id)}")
     return Reply(model="serverless")
 
 
@@ -211,16 +196,16 @@ def _parse_gpu(row: Json, answer: VendorResponse) -> GpuOffer:
     )
 
 
-def _parse_endpoint(said: Json, answer: VendorResponse) -> EndpointState:
-    workers, pools = get_object(said, "workers"), get_object(said, "gpu").get("pools")
-    least, most = to_finite_number(workers.get("min")), to_finite_number(workers.get("max"))
-    return EndpointState(
+def parse_resource(said: Json, answer: VendorResponse) -> ResourceState:
+    """Parse what identifies an endpoint, a template or a volume.
+
+    Raises:
+        ProviderError: `PROVIDER_BAD_RESPONSE` if it has no id.
+    """
+    return ResourceState(
         vendor_id=check_id(said.get("id")),
+        name=answer.redact_excerpt(said.get("name")),
         vendor_request_id=answer.request_id,
-        name=answer.read_label(said.get("name")) or "",
-        gpu_pools=tuple(p for p in pools if isinstance(p, str)) if isinstance(pools, list) else (),
-        workers_min=None if least is None else int(least),
-        workers_max=None if most is None else int(most),
     )
 
 

@@ -3,21 +3,20 @@
 from toolkit.contract.money import from_wire_usd
 from toolkit.plugins import Access, Flow, ProviderError, Reply
 from toolkit.plugins.infrastructure import (
-    PodAction,
     PodCreation,
+    PodDeletion,
     PodListing,
     PodReading,
     PodState,
     PodStatus,
     ResourceListing,
+    ResourceState,
     TemplateCreation,
     TemplateDeletion,
     TemplateListing,
-    TemplateState,
     VolumeCreation,
     VolumeDeletion,
     VolumeListing,
-    VolumeState,
 )
 from toolkit.vendors._http import Json, VendorResponse, to_finite_number
 from toolkit.vendors._runpod_api import (
@@ -26,6 +25,7 @@ from toolkit.vendors._runpod_api import (
     check_id,
     delete_resource,
     list_resources,
+    parse_resource,
     send_request,
 )
 
@@ -57,7 +57,7 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
     """
     fields: Json = {
         "name": operation.name,
-        "gpu": {"id": operation.gpu_id, "count": operation.gpu_count},
+        "gpu": {"id": operation.gpu_id, "count": 1},
         "ports": [f"{WORKER_PORT}/http"],
     }
     if operation.template_id is not None:
@@ -70,8 +70,6 @@ def create_pod(operation: PodCreation, access: Access) -> Flow[PodState]:
         fields["mounts"] = {"network": [{"volumeId": operation.volume_id, "path": MOUNT_PATH}]}
     if operation.data_center:
         fields["dataCenterIds"] = [operation.data_center]
-    if operation.env:
-        fields["env"] = dict(operation.env)
     answer = yield from send_request(access, "POST", "/pods", fields, host="api")
     return _parse_pod(answer.json(), answer)
 
@@ -96,22 +94,17 @@ def list_pods(operation: PodListing, access: Access) -> Flow[ResourceListing[Pod
     return (yield from list_resources(access, "/pods", "pods", _parse_pod))
 
 
-def act_on_pod(operation: PodAction, access: Access) -> Flow[PodState]:
-    """Start, stop, restart or terminate a machine; one that is gone counts as terminated.
+def delete_pod(operation: PodDeletion, access: Access) -> Flow[Reply]:
+    """Terminate a machine.
 
     Raises:
         ProviderError: what the vendor says.
     """
-    vendor_id = check_id(operation.vendor_id)
-    if operation.action == "terminate":
-        yield from delete_resource(access, f"/pods/{vendor_id}")
-        return PodState(vendor_id=vendor_id, status="terminated")
-    body = {"action": operation.action}
-    answer = yield from send_request(access, "POST", f"/pods/{vendor_id}/action", body, host="api")
-    return _parse_pod(answer.json(), answer)
+    yield from delete_resource(access, f"/pods/{check_id(operation.vendor_id)}")
+    return Reply(model="pod")
 
 
-def create_template(operation: TemplateCreation, access: Access) -> Flow[TemplateState]:
+def create_template(operation: TemplateCreation, access: Access) -> Flow[ResourceState]:
     """Make a template.
 
     Raises:
@@ -122,22 +115,20 @@ def create_template(operation: TemplateCreation, access: Access) -> Flow[Templat
         "image": operation.image,
         "serverless": operation.serverless,
     }
-    if operation.env:
-        fields["env"] = dict(operation.env)
     answer = yield from send_request(access, "POST", "/templates", fields, host="api")
-    return _parse_template(answer.json(), answer)
+    return parse_resource(answer.json(), answer)
 
 
 def list_templates(
     operation: TemplateListing,  # noqa: ARG001
     access: Access,
-) -> Flow[ResourceListing[TemplateState]]:
+) -> Flow[ResourceListing[ResourceState]]:
     """List the account's templates.
 
     Raises:
         ProviderError: what the vendor says.
     """
-    return (yield from list_resources(access, "/templates", "templates", _parse_template))
+    return (yield from list_resources(access, "/templates", "templates", parse_resource))
 
 
 def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
@@ -150,7 +141,7 @@ def delete_template(operation: TemplateDeletion, access: Access) -> Flow[Reply]:
     return Reply(model="template")
 
 
-def create_volume(operation: VolumeCreation, access: Access) -> Flow[VolumeState]:
+def create_volume(operation: VolumeCreation, access: Access) -> Flow[ResourceState]:
     """Rent a network volume.
 
     Raises:
@@ -162,19 +153,19 @@ def create_volume(operation: VolumeCreation, access: Access) -> Flow[VolumeState
         "dataCenter": operation.data_center,
     }
     answer = yield from send_request(access, "POST", "/network-volumes", fields, host="api")
-    return _parse_volume(answer.json(), answer)
+    return parse_resource(answer.json(), answer)
 
 
 def list_volumes(
     operation: VolumeListing,  # noqa: ARG001
     access: Access,
-) -> Flow[ResourceListing[VolumeState]]:
+) -> Flow[ResourceListing[ResourceState]]:
     """List the account's network volumes.
 
     Raises:
         ProviderError: what the vendor says.
     """
-    return (yield from list_resources(access, "/network-volumes", "networkVolumes", _parse_volume))
+    return (yield from list_resources(access, "/network-volumes", "networkVolumes", parse_resource))
 
 
 def delete_volume(operation: VolumeDeletion, access: Access) -> Flow[Reply]:
@@ -196,26 +187,6 @@ def _parse_pod(said: Json, answer: VendorResponse) -> PodState:
         name=answer.redact_excerpt(said.get("name")),
         status=_POD_STATUSES.get(status, "creating"),
         usd_per_hour=from_wire_usd(cost),
-        vendor_request_id=answer.request_id,
-    )
-
-
-def _parse_template(said: Json, answer: VendorResponse) -> TemplateState:
-    return TemplateState(
-        vendor_id=check_id(said.get("id")),
-        name=answer.redact_excerpt(said.get("name")),
-        image=answer.redact_excerpt(said.get("image")),
-        vendor_request_id=answer.request_id,
-    )
-
-
-def _parse_volume(said: Json, answer: VendorResponse) -> VolumeState:
-    size = to_finite_number(said.get("size"))
-    return VolumeState(
-        vendor_id=check_id(said.get("id")),
-        name=answer.redact_excerpt(said.get("name")),
-        size_gb=None if size is None else int(size),
-        data_center=answer.redact_excerpt(said.get("dataCenter")),
         vendor_request_id=answer.request_id,
     )
 

@@ -294,22 +294,6 @@ async def test_a_refusal_is_no_riddle(engine: Engine, cloud: Starlette, faults: 
     assert (await engine.endpoints.delete(context, made.id)).deleted
 
 
-async def test_a_hidden_template_of_an_earlier_version(engine: Engine, cloud: Starlette) -> None:
-    """Given an endpoint with a hidden template, then both go together, here and at the vendor."""
-    context = await connect_cloud_account(engine)
-    made = await engine.templates.create(context, TemplateCreate(name="old", image="example/w:1"))
-    endpoint = await engine.endpoints.create(context, EndpointCreate(template_id=made.id))
-    doc = made.model_copy(update={"hidden": True}).model_dump_json()
-    await engine.core.store.write([UpdateRow("templates", made.id, {"doc": doc})])
-    assert await engine.templates.list(context, 50, None) == []
-    with pytest.raises(RequestError, match="hidden"):
-        await engine.templates.delete(context, made.id)
-    assert (await engine.endpoints.delete(context, endpoint.id)).deleted
-    await engine.reconciler.reconcile()
-    assert list_cloud_names(cloud) == {}
-    assert await list_statuses(engine) == {"deleted"}
-
-
 async def test_a_look_does_not_undo_a_deletion(engine: Engine, faults: Faults) -> None:
     """Given a pod that is read while it is deleted, then it stays deleted, whatever was seen."""
     context = await connect_cloud_account(engine)

@@ -10,14 +10,13 @@ from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.money import to_wire_usd
 from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.catalog import Catalog
-from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.infrastructure.managed_resource import ManagedResource, make_vendor_name
 from toolkit.engine.infrastructure.resource_refs import resolve_refs
-from toolkit.engine.infrastructure.resource_type import make_vendor_name
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins import ProviderError
 from toolkit.plugins.infrastructure import (
-    PodAction,
     PodCreation,
+    PodDeletion,
     PodListing,
     PodReading,
     PodState,
@@ -39,6 +38,7 @@ class Computes(ManagedResource[Compute, PodState]):
     table = "compute"
     creation = PodCreation
     listing = PodListing()
+    deletion = PodDeletion
 
     def __init__(self, core: EngineContext, catalog: Catalog) -> None:
         super().__init__(core, core.records.compute)
@@ -71,7 +71,7 @@ class Computes(ManagedResource[Compute, PodState]):
             volume_id=given.volume_id,
             data_center=given.data_center,
         )
-        await self._create_at_vendor(context, compute, creation, named=given.own_ids)
+        await self._create_at_vendor(context, compute, creation, given.own_ids)
         return compute
 
     async def get(self, context: RequestContext, compute_id: str) -> Compute:
@@ -85,7 +85,9 @@ class Computes(ManagedResource[Compute, PodState]):
         if compute.status != "creating" or row["vendor_id"] is None:
             return compute
         try:
-            state = await self._ask(row, PodReading(vendor_id=str(row["vendor_id"])))
+            place = await self._find_place(row)
+            reading = PodReading(vendor_id=str(row["vendor_id"]))
+            state = await self._core.ask_vendor(*place, reading)
         except (ProviderError, ToolkitError) as error:
             gone = isinstance(error, ProviderError) and error.status == 404
             if not gone or not await self._is_unchanged(row):
@@ -99,9 +101,6 @@ class Computes(ManagedResource[Compute, PodState]):
                 with suppress(ServiceError):
                     await self._record_state(compute, state)
         return compute
-
-    async def _make_deletion(self, record: Compute, vendor_id: str) -> PodAction:  # noqa: ARG002
-        return PodAction(vendor_id=vendor_id, action="terminate")
 
     async def _record_state(self, record: Compute, state: PodState) -> None:
         """Record the state of a pod."""

@@ -96,13 +96,13 @@ def _compare_kind(
     """
     real = [row for row in rows if not json.loads(row["spec"]).get("sandbox")]
     by_vendor_id = {row["vendor_id"]: row for row in real if row["vendor_id"]}
-    by_reference = {json.loads(r["spec"]).get("endpoint_id", r["id"]): r for r in real}
+    by_id = {row["id"]: row for row in real}
     there = [one for one in items if not _is_terminated(one)]
     for one in there:
         match = _ID_IN_NAME.search(one.name)
         row = by_vendor_id.get(one.vendor_id)
         if row is None and match is not None:
-            row = by_reference.get(match.group())
+            row = by_id.get(match.group())
         if row is not None:
             yield from _report_orphan(vendor, row, one)
         elif match is not None and match.group() in ours:

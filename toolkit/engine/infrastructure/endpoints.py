@@ -1,39 +1,34 @@
 """Serverless endpoints: workers that scale to zero, at the GPU cloud the account has connected."""
 
-from collections.abc import Sequence
-
 from toolkit.contract.base import now
-from toolkit.contract.endpoints import Endpoint, EndpointCreate, InfrastructureStatus
+from toolkit.contract.endpoints import Endpoint, EndpointCreate
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.engine.context import EngineContext
 from toolkit.engine.infrastructure.catalog import Catalog
-from toolkit.engine.infrastructure.managed_resource import ManagedResource
+from toolkit.engine.infrastructure.managed_resource import ManagedResource, make_vendor_name
 from toolkit.engine.infrastructure.resource_refs import resolve_refs
-from toolkit.engine.infrastructure.resource_type import make_vendor_name
-from toolkit.engine.infrastructure.templates import Templates
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
     EndpointCreation,
     EndpointDeletion,
     EndpointListing,
-    EndpointState,
+    ResourceState,
 )
-from toolkit.store import Change
 
 DEFAULT_POOL = "ADA_24"
 
 
-class Endpoints(ManagedResource[Endpoint, EndpointState]):
+class Endpoints(ManagedResource[Endpoint, ResourceState]):
     """`/v1/endpoints`."""
 
     table = "endpoints"
     creation = EndpointCreation
     listing = EndpointListing()
+    deletion = EndpointDeletion
 
-    def __init__(self, core: EngineContext, templates: Templates, catalog: Catalog) -> None:
+    def __init__(self, core: EngineContext, catalog: Catalog) -> None:
         super().__init__(core, core.records.endpoints)
-        self._templates = templates
         self._catalog = catalog
 
     async def create(self, context: RequestContext, request: EndpointCreate) -> Endpoint:
@@ -75,20 +70,5 @@ class Endpoints(ManagedResource[Endpoint, EndpointState]):
             template_id=given.template_id,
             volume_ids=() if given.volume_id is None else (given.volume_id,),
         )
-        await self._create_at_vendor(context, endpoint, creation, named=given.own_ids)
+        await self._create_at_vendor(context, endpoint, creation, given.own_ids)
         return endpoint
-
-    # Earlier versions made a hidden template for each endpoint, which is deleted with it.
-
-    async def _make_deletion(self, record: Endpoint, vendor_id: str) -> EndpointDeletion:
-        hidden = await self._templates.find_hidden(record.template_id)
-        template = hidden["vendor_id"] if hidden else None
-        return EndpointDeletion(vendor_id=vendor_id, template_id=template)
-
-    async def _make_companion_changes(
-        self, record: Endpoint, status: InfrastructureStatus
-    ) -> Sequence[Change]:
-        if status in ("creating", "deleting"):
-            return ()
-        hidden = await self._templates.find_hidden(record.template_id)
-        return () if hidden is None else (self._templates.make_companion_update(hidden, status),)

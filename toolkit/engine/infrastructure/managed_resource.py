@@ -17,47 +17,46 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, ClassVar, Generic, TypeVar
 
 from toolkit.contract.base import ErrorInfo, format_rfc3339, now
+from toolkit.contract.connections import Connection
+from toolkit.contract.endpoints import Infrastructure, InfrastructureStatus
 from toolkit.contract.errors import ErrorCode, RequestError, ToolkitError
-from toolkit.engine.infrastructure.resource_type import K, ResourceType, S
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.record_reader import RecordReader
 from toolkit.engine.transport.answers import OutcomeUnknownError
-from toolkit.plugins import Operation, ProviderError
-from toolkit.store import Change, Row
+from toolkit.plugins import Operation, ProviderError, Vendor
+from toolkit.plugins.infrastructure import ResourceDeletion, ResourceListing, ResourceState
+from toolkit.store import AccountScope, Row
 
 log = logging.getLogger(__name__)
 
+K = TypeVar("K", bound=Infrastructure)
+S = TypeVar("S", bound=ResourceState)
+
 UNCONFIRMED = "unconfirmed"  # the status detail of a resource that may or may not exist
 MAX_CALL_S = 3600.0  # an older call is not in flight any more, where no lock file tells
+MAX_NAME_CHARS = 160  # the part of our name in the vendor's, which also contains the id
 
 
-class ManagedResource(ResourceType[K, S]):
-    """A kind of infrastructure that an account creates, reads and deletes."""
+class ManagedResource(RecordReader[K], Generic[K, S]):
+    """A kind of infrastructure that an account creates, reads and deletes.
 
-    async def get(self, context: RequestContext, record_id: str) -> K:
-        """Return one record.
+    Attributes:
+        table: the table of its records.
+        creation: the operation that creates one; vendors with a flow for it offer the kind.
+        listing: the operation that lists them.
+        deletion: the operation that destroys one.
+        used_as: the field by which endpoints and pods name one that they use; empty if none do.
+    """
 
-        Raises:
-            RequestError: `NOT_FOUND`, for one that was deleted too.
-        """
-        return await self._records.get(context.scope, record_id)
-
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[K]:
-        """List a page of records, newest first."""
-        found: list[K] = []
-        while len(found) < limit:
-            page = await self._records.list(context.scope, limit, before)
-            found += [record for record in page if self._is_listed(record)]
-            if len(page) < limit:
-                break
-            before = page[-1].id
-        return found[:limit]
-
-    async def count(self, context: RequestContext) -> int | None:
-        """Count the records of a list; None if there are too many."""
-        return await self._records.count(context.scope)
+    table: ClassVar[str]
+    creation: ClassVar[type[Operation[Any]]]
+    listing: Operation[ResourceListing[S]]
+    deletion: ClassVar[type[ResourceDeletion]]
+    used_as: ClassVar[str] = ""
 
     async def delete(self, context: RequestContext, record_id: str) -> K:
         """Have the vendor destroy a resource; return its last state.
@@ -68,7 +67,8 @@ class ManagedResource(ResourceType[K, S]):
         """
         row = await self._records.get_row(context.scope, record_id)
         record = self._records.read(row)
-        await self._check_deletable(context.account_id, record)
+        if self.used_as:
+            await self._check_unused(context.account_id, record_id)
         if row["vendor_id"] is not None:
             await self._destroy(row, record)
         elif record.status == "creating":
@@ -106,8 +106,6 @@ class ManagedResource(ResourceType[K, S]):
         context: RequestContext,
         record: K,
         creation: Operation[S],
-        *,
-        along: Sequence[Change] = (),
         named: Mapping[str, str] = {},
     ) -> None:
         """Write a record, then have the vendor create the resource.
@@ -116,7 +114,6 @@ class ManagedResource(ResourceType[K, S]):
             context: who asks.
             record: its record; the status and error tell how the call went.
             creation: the operation that creates it.
-            along: changes written together with the record.
             named: our ids of what the request names by the vendor's.
 
         Raises:
@@ -124,10 +121,17 @@ class ManagedResource(ResourceType[K, S]):
         """
         vendor, connection = await self._core.find_cloud(context.scope, self.creation.kind)
         await self._core.quotas.check_storage(context.account_id, 1)
-        inserted = self._make_insert(context.account_id, record, connection, key_id=context.key_id)
+        inserted = self._records.make_insert(
+            context.account_id,
+            record,
+            status=record.status,
+            vendor_id=None,
+            connection_id=connection.id,
+            spec=self._make_spec({"key_id": context.key_id}),
+        )
         self._core.in_flight.add(record.id)
         try:
-            await commit_accepted(self._core, context, [inserted, *along], record)
+            await commit_accepted(self._core, context, [inserted], record)
             try:
                 state = await self._core.ask_vendor(vendor, connection, creation)
             except (ProviderError, ToolkitError) as error:
@@ -155,10 +159,10 @@ class ManagedResource(ResourceType[K, S]):
         place, vendor_id, before = await self._find_place(row), str(row["vendor_id"]), record.status
         self._core.in_flight.add(record.id)
         try:
-            spec = {**json.loads(row["spec"]), "at": format_rfc3339(now())}
-            await self._save(record, "deleting", spec=self._make_spec(spec))
+            spec = self._make_spec(json.loads(row["spec"]))
+            await self._save(record, "deleting", spec=spec)
             try:
-                await self._core.ask_vendor(*place, await self._make_deletion(record, vendor_id))
+                await self._core.ask_vendor(*place, self.deletion(vendor_id=vendor_id))
             except (ProviderError, ToolkitError) as error:
                 message = f"The vendor did not delete it: {error.message}"
                 if _changed_nothing(error):
@@ -182,8 +186,7 @@ class ManagedResource(ResourceType[K, S]):
         if not begun and row["status"] != "deleting":
             return False
         spec = json.loads(row["spec"])
-        # Names of resources that earlier versions made contain no id: they are left to `doctor`.
-        if "owner" not in spec or spec["sandbox"] != self._core.settings.sandbox:
+        if spec["sandbox"] != self._core.settings.sandbox:
             return False
         if spec["owner"] == self._core.store.owner:
             return row["id"] not in self._core.in_flight
@@ -194,7 +197,7 @@ class ManagedResource(ResourceType[K, S]):
         spec = json.loads(row["spec"])
         if spec["owner"] == self._core.store.owner:
             return True
-        new = self._make_spec(spec)
+        new = self._make_spec(spec, at=spec["at"])
         return await self._core.store.replace_spec(self.table, str(row["id"]), row["spec"], new)
 
     async def _reconcile_row(self, row: Row, lists: dict[str, Sequence[S]]) -> bool:
@@ -205,16 +208,14 @@ class ManagedResource(ResourceType[K, S]):
             if connection.id not in lists:
                 listed = await self._core.ask_vendor(vendor, connection, self.listing)
                 lists[connection.id] = listed.items
-            reference = self._get_reference(row)
-            state = next((one for one in lists[connection.id] if reference in one.name), None)
+            state = next((one for one in lists[connection.id] if row["id"] in one.name), None)
             grace_s = 2 * (self._core.get_timeouts(vendor.id).total_s or 0.0)
             if state is None and _compute_age_s(row) < grace_s:
                 return False
         if row["status"] == "deleting":
             there = vendor_id or (state and state.vendor_id)
             if there:
-                deletion = await self._make_deletion(record, str(there))
-                await self._core.ask_vendor(vendor, connection, deletion)
+                await self._core.ask_vendor(vendor, connection, self.deletion(vendor_id=str(there)))
         if not await self._is_unchanged(row):
             return False  # somebody changed it meanwhile
         if row["status"] == "deleting":
@@ -230,6 +231,68 @@ class ManagedResource(ResourceType[K, S]):
             await self._save(record, "failed")
         log.info("%s is settled: %s", record.id, record.status)
         return True
+
+    async def _check_unused(self, account_id: str, record_id: str) -> None:
+        """Refuse to delete what an existing endpoint or pod of an account uses.
+
+        Raises:
+            RequestError: `CONFLICT`, which names the resource that uses it.
+        """
+        for table in ("endpoints", "compute"):
+            for row in await self._core.store.find_owned_rows(table, AccountScope(account_id)):
+                never_made = row["status"] == "failed" and row["vendor_id"] is None
+                if row["status"] == "deleted" or never_made:
+                    continue
+                if json.loads(row["doc"]).get(self.used_as) == record_id:
+                    raise RequestError(
+                        ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
+                    )
+
+    async def _record_state(self, record: K, state: S) -> None:
+        """Record that the vendor has created the resource."""
+        await self._save(record, "ready", vendor_id=state.vendor_id)
+
+    async def _save(self, record: K, status: InfrastructureStatus, **columns: object) -> None:
+        """Save a record with its new status."""
+        if status not in ("creating", "deleting"):
+            record.status_detail = None
+        record.status = status
+        if status == "deleted":
+            record.deleted_at = now()
+        saved = self._records.make_update(record, status=status, **columns)
+        await self._core.store.write([saved])
+
+    async def _is_unchanged(self, row: Row) -> bool:
+        """Tell whether a record is unchanged since it was read: it may have been deleted."""
+        current = await self._core.store.get_row(self.table, str(row["id"]), "doc")
+        return current is not None and bool(current["doc"] == row["doc"])
+
+    def _make_spec(self, known: Mapping[str, object], at: str | None = None) -> str:
+        """Return the engine's notes on a record: who called the vendor, when, and which cloud."""
+        ours = {"owner": self._core.store.owner, "sandbox": self._core.settings.sandbox}
+        return json.dumps({**known, "at": at or format_rfc3339(now()), **ours})
+
+    async def _find_place(self, row: Row) -> tuple[Vendor, Connection]:
+        """Find a resource's vendor and connection; once that is deleted, one with an equal pointer.
+
+        Another key may belong to another account at the vendor, where it would seem to be gone.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        connection = await self._core.find_renter(row)
+        vendor = self._core.registry.vendors.get(connection.provider)
+        if vendor is not None and self.creation.kind in vendor.infrastructure:
+            return vendor, connection
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING,
+            "Connect its vendor again, by the pointer it was made by.",
+        )
+
+
+def make_vendor_name(record: Infrastructure) -> str:
+    """Return a resource's name at the vendor: its own name, and its id to recognise it by."""
+    return f"{record.name[:MAX_NAME_CHARS]}-{record.id}"
 
 
 def _changed_nothing(error: ProviderError | ToolkitError) -> bool:

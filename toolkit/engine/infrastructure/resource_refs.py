@@ -1,11 +1,10 @@
 """Resolution of the volume and the template that an endpoint or a pod is created with."""
 
-import json
 from dataclasses import dataclass, field
 
 from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.engine.context import EngineContext
-from toolkit.engine.infrastructure.resource_type import K
+from toolkit.engine.infrastructure.managed_resource import K
 from toolkit.store import AccountScope, Repository, Row
 
 
@@ -43,7 +42,7 @@ async def resolve_refs(
 
     Raises:
         RequestError: `NOT_FOUND`; `CONFLICT` for what is not ready; `INVALID_REQUEST` for a
-            template of the other kind, or one that belongs to an endpoint.
+            template of the other kind.
     """
     found = ResolvedRefs()
     if storage_id is not None:
@@ -54,39 +53,15 @@ async def resolve_refs(
     if template_id is not None:
         row = await _find_ready(core.records.templates, account_id, template_id)
         template = core.records.templates.read(row)
-        if template.hidden or template.serverless != serverless:
-            why = "belongs to one endpoint" if template.hidden else "is for the other kind"
+        if template.serverless != serverless:
             raise RequestError(
                 ErrorCode.INVALID_REQUEST,
                 f"Use a shared template that is for {'endpoints' if serverless else 'pods'}.",
-                details=[Detail("template_id", why)],
+                details=[Detail("template_id", "is for the other kind")],
             )
         found.template_id = str(row["vendor_id"])
         found.own_ids[found.template_id] = template_id
     return found
-
-
-async def check_unused(core: EngineContext, account_id: str, field: str, named: str) -> None:
-    """Refuse to delete what an existing endpoint or pod of an account uses.
-
-    Args:
-        core: the engine's parts.
-        account_id: whose.
-        field: the field that names it in a record: `storage_id` or `template_id`.
-        named: its id.
-
-    Raises:
-        RequestError: `CONFLICT`, which names the resource that uses it.
-    """
-    for table in ("endpoints", "compute"):
-        for row in await core.store.find_owned_rows(table, AccountScope(account_id)):
-            never_made = row["status"] == "failed" and row["vendor_id"] is None
-            if row["status"] == "deleted" or never_made:
-                continue
-            if json.loads(row["doc"]).get(field) == named:
-                raise RequestError(
-                    ErrorCode.CONFLICT, f"`{row['id']}` uses it: delete that one first."
-                )
 
 
 async def _find_ready(records: Repository[K], account_id: str, named: str) -> Row:

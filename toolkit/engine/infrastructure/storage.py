@@ -4,26 +4,26 @@ from toolkit.contract.base import now
 from toolkit.contract.ids import Prefix, new_id
 from toolkit.contract.storage import Storage, StorageCreate
 from toolkit.engine.context import EngineContext
-from toolkit.engine.infrastructure.managed_resource import ManagedResource
-from toolkit.engine.infrastructure.resource_refs import check_unused
-from toolkit.engine.infrastructure.resource_type import make_vendor_name
+from toolkit.engine.infrastructure.managed_resource import ManagedResource, make_vendor_name
 from toolkit.engine.request_context import RequestContext
 from toolkit.plugins.infrastructure import (
+    ResourceState,
     VolumeCreation,
     VolumeDeletion,
     VolumeListing,
-    VolumeState,
 )
 
 DEFAULT_DATA_CENTER = "EU-RO-1"
 
 
-class Storages(ManagedResource[Storage, VolumeState]):
+class Storages(ManagedResource[Storage, ResourceState]):
     """`/v1/storage`."""
 
     table = "storage"
     creation = VolumeCreation
     listing = VolumeListing()
+    deletion = VolumeDeletion
+    used_as = "storage_id"
 
     def __init__(self, core: EngineContext) -> None:
         super().__init__(core, core.records.storage)
@@ -47,9 +47,3 @@ class Storages(ManagedResource[Storage, VolumeState]):
         )
         await self._create_at_vendor(context, storage, creation)
         return storage
-
-    async def _make_deletion(self, record: Storage, vendor_id: str) -> VolumeDeletion:  # noqa: ARG002
-        return VolumeDeletion(vendor_id=vendor_id)
-
-    async def _check_deletable(self, account_id: str, record: Storage) -> None:
-        await check_unused(self._core, account_id, "storage_id", record.id)

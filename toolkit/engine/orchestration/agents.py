@@ -8,15 +8,15 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.admission import check_place
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
+from toolkit.engine.services.record_reader import RecordReader
 from toolkit.store import Conflict
 
 
-class Agents:
+class Agents(RecordReader[Agent]):
     """The service of `/v1/agents`."""
 
     def __init__(self, core: EngineContext) -> None:
-        self._core = core
-        self._agents = core.records.agents
+        super().__init__(core, core.records.agents)
 
     async def create(self, context: RequestContext, request: AgentCreate) -> Agent:
         """Register a version of an agent.
@@ -38,7 +38,7 @@ class Agents:
             **dict(request),
         )
         named = _make_name_key(context.account_id, agent.name, agent.version)
-        inserted = self._agents.make_insert(context.account_id, agent, named=named)
+        inserted = self._records.make_insert(context.account_id, agent, named=named)
         size_bytes = len(str(inserted.values["doc"]))
         await self._core.quotas.check_storage(context.account_id, size_bytes)
         try:
@@ -49,22 +49,6 @@ class Agents:
                 f"`{agent.name}@{agent.version}` is there already; register another version.",
             ) from None
         return agent
-
-    async def get(self, context: RequestContext, agent_id: str) -> Agent:
-        """Return one agent.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._agents.get(context.scope, agent_id)
-
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Agent]:
-        """Return a page of agents, newest first."""
-        return await self._agents.list(context.scope, limit, before)
-
-    async def count(self, context: RequestContext) -> int | None:
-        """Count the agents of a list; None if there are too many."""
-        return await self._agents.count(context.scope)
 
     async def find(self, context: RequestContext, name: str, version: str | None) -> Agent:
         """Find the agent of a name, in the given or its newest version.
@@ -85,10 +69,10 @@ class Agents:
         wanted = named or version
         if wanted is not None:
             named = _make_name_key(context.account_id, bare, wanted)
-            rows = await self._agents.find_rows(context.scope, named=named)
+            rows = await self._records.find_rows(context.scope, named=named)
         else:
-            rows = await self._agents.find_rows(context.scope)
-        found = [agent for agent in map(self._agents.read, rows) if agent.name == bare]
+            rows = await self._records.find_rows(context.scope)
+        found = [agent for agent in map(self._records.read, rows) if agent.name == bare]
         if not found:
             raise build_not_found("agent", name if wanted is None else f"{bare}@{wanted}")
         return found[-1]
@@ -97,7 +81,7 @@ class Agents:
         """Delete an agent; its runs stay, and its name and version are free again."""
         agent = await self.get(context, agent_id)
         agent.deleted = True
-        saved = self._agents.make_update(agent, deleted=True, named=agent.id)
+        saved = self._records.make_update(agent, deleted=True, named=agent.id)
         await self._core.store.write([saved])
         return agent
 

@@ -8,15 +8,16 @@ from toolkit.engine.job_record import JobRecord
 from toolkit.engine.orchestration.single_jobs import SingleJobs
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.registry import validate_input
+from toolkit.engine.services.record_reader import RecordReader
 from toolkit.plugins import Capability
 from toolkit.store import AccountScope
 
 
-class Jobs:
+class Jobs(RecordReader[Job]):
     """The service of `/v1/jobs`."""
 
     def __init__(self, core: EngineContext, single_jobs: SingleJobs) -> None:
-        self._core = core
+        super().__init__(core, core.records.jobs)
         self._single_jobs = single_jobs
 
     async def create(self, context: RequestContext, request: JobCreate) -> Job:
@@ -35,10 +36,8 @@ class Jobs:
                 "The request names two computes.",
                 details=[Detail("options.compute_id", "is not compute_id")],
             )
-        cloud, asked = (
-            await self._find_provider(context.account_id, request.compute_id),
-            request.options.provider,
-        )
+        cloud = await self._find_provider(context.account_id, request.compute_id)
+        asked = request.options.provider
         if asked not in (None, cloud) and not is_id(asked or "", Prefix.CONNECTION):
             raise RequestError(
                 ErrorCode.PROVIDER_NOT_ALLOWED,
@@ -55,22 +54,6 @@ class Jobs:
             show=JobRecord.to_wire,
         )
 
-    async def get(self, context: RequestContext, job_id: str) -> Job:
-        """Return one job.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._core.records.jobs.get(context.scope, job_id)
-
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Job]:
-        """Return a page of jobs, newest first."""
-        return await self._core.records.jobs.list(context.scope, limit, before)
-
-    async def count(self, context: RequestContext) -> int | None:
-        """Count the jobs of a list; None if there are too many."""
-        return await self._core.records.jobs.count(context.scope)
-
     async def cancel(self, context: RequestContext, job_id: str) -> Job:
         """Cancel a single job; one that has ended is returned as it is.
 
@@ -78,9 +61,8 @@ class Jobs:
             RequestError: `NOT_FOUND`; `CONFLICT` for a workflow's node or what a task asks of a
                 model, which end with it.
         """
-        jobs = self._core.records.jobs
-        row = await jobs.get_row(context.scope, job_id)
-        job = jobs.read(row)
+        row = await self._records.get_row(context.scope, job_id)
+        job = self._records.read(row)
         if job.status in FINAL_STATUSES:
             return job
         if job.workflow_id is not None:

@@ -181,10 +181,10 @@ class Planning:
         view: PlannerView,
         reworded: str | None,
     ) -> PlanDraft:
-        draft = await self._plans.draft(account_id, request, view)
+        draft = await self._steps.plan_objective(account_id, request, view)
         if draft.question is not None and reworded:
             again = request.model_copy(update={"objective": reworded})
-            anew = await self._plans.draft(account_id, again, view)
+            anew = await self._steps.plan_objective(account_id, again, view)
             draft = anew if is_placed(anew) or anew.missing else draft
         return draft
 

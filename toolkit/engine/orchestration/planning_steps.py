@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from toolkit.contract.errors import Detail, ErrorCode, WorkError
-from toolkit.contract.plans import Constraints, PlanNode
+from toolkit.contract.plans import PlanCreate, PlanNode
 from toolkit.engine.context import EngineContext
 from toolkit.planning import steps
 from toolkit.planning.model_reply import ReadPlan
@@ -43,21 +43,11 @@ class PlanningSteps:
         self._core.driver.prepare_steps(STEPS)
 
     async def plan_objective(
-        self,
-        account_id: str,
-        objective: str,
-        constraints: Constraints,
-        view: PlannerView,
+        self, account_id: str, request: PlanCreate, view: PlannerView
     ) -> PlanDraft:
-        """Plan an objective by keywords; one that takes too long is asked back.
-
-        Args:
-            account_id: the account that takes turns with others.
-            objective: the words to plan.
-            constraints: the constraints of the plan.
-            view: the capabilities and connections to plan with.
-        """
-        args = (objective, constraints.model_dump_json(), steps.write_view(view))
+        """Plan an objective by keywords; one that takes too long is asked back."""
+        constraints = request.constraints.model_dump_json()
+        args = (request.objective, constraints, steps.write_view(view))
         try:
             answer = await self._run(account_id, steps.plan_objective, *args)
             return steps.DRAFT.validate_json(answer)

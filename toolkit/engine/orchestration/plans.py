@@ -18,13 +18,13 @@ from toolkit.engine.money.affordability import BudgetLeft
 from toolkit.engine.orchestration.planning_steps import PlanningSteps
 from toolkit.engine.orchestration.reviewing.task_attempts import find_sinks
 from toolkit.engine.orchestration.workflows import merge_node_options
-from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.estimates import (
     Estimate,
     estimate_node,
     explain_unaffordable,
     sum_estimates,
 )
+from toolkit.engine.services.record_reader import RecordReader
 from toolkit.planning.capability_index import CapabilityIndex
 from toolkit.planning.graph_faults import find_fillable_fields
 from toolkit.planning.plan_draft import PlanDraft, PlannerView
@@ -37,11 +37,11 @@ Planner = Literal["rules", "llm"]
 RoomMode = Literal["left", "any"]  # whether a call has to fit the budget, or only be bounded at all
 
 
-class Plans:
+class Plans(RecordReader[Plan]):
     """The service of `/v1/plans`, which also plans tasks."""
 
     def __init__(self, core: EngineContext, steps: PlanningSteps) -> None:
-        self._core = core
+        super().__init__(core, core.records.plans)
         self._steps = steps
 
     async def check(self, account_id: str, request: PlanCreate) -> None:
@@ -61,22 +61,6 @@ class Plans:
                 self._core, AccountScope(account_id), place.endpoint_id, place.compute_id
             )
 
-    async def get(self, context: RequestContext, plan_id: str) -> Plan:
-        """Return one plan.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._core.records.plans.get(context.scope, plan_id)
-
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Plan]:
-        """Return a page of plans, newest first."""
-        return await self._core.records.plans.list(context.scope, limit, before)
-
-    async def count(self, context: RequestContext) -> int | None:
-        """Count the plans of a list; None if there are too many."""
-        return await self._core.records.plans.count(context.scope)
-
     async def make(self, account_id: str, request: PlanCreate) -> Plan:
         """Plan an objective by rules, with what this account has connected; spend nothing.
 
@@ -87,7 +71,7 @@ class Plans:
         if isinstance(request, TaskCreate) and request.plan is not None:
             draft = await self._adopt(account_id, request.plan, request.constraints, view)
         else:
-            draft = await self.draft(account_id, request, view)
+            draft = await self._steps.plan_objective(account_id, request, view)
         plan, _ = await self.complete(account_id, request, draft)
         return plan
 
@@ -104,17 +88,6 @@ class Plans:
                 else frozenset()
                 for c in capabilities
             },
-        )
-
-    async def draft(
-        self,
-        account_id: str,
-        request: PlanCreate,
-        view: PlannerView,
-    ) -> PlanDraft:
-        """Plan an objective by keywords."""
-        return await self._steps.plan_objective(
-            account_id, request.objective, request.constraints, view
         )
 
     async def complete(

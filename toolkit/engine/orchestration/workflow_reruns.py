@@ -106,7 +106,7 @@ class WorkflowReruns:
         spec = json.loads(str(row["spec"]))
         kept = find_kept_jobs(source.nodes, again)
         asked = _rebuild_request(source, spec, request.overrides)
-        return await self._workflows.accept(context, asked, kept, forked_from=source.id)
+        return await self._workflows.create(context, asked, kept, forked_from=source.id)
 
     @staticmethod
     def _find_rerun_nodes(source: WorkflowRecord, request: WorkflowFork) -> set[str]:

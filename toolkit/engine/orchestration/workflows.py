@@ -80,27 +80,23 @@ class Workflows(WorkflowReader):
         self._functions = WorkflowFunctions(core)
         leases.register_handler("workflow", self._run_leased)
 
-    async def create(self, context: RequestContext, request: WorkflowCreate) -> WorkflowRecord:
+    async def create(
+        self,
+        context: RequestContext,
+        request: WorkflowCreate,
+        kept: Mapping[str, str] = {},
+        *,
+        forked_from: str | None = None,
+    ) -> WorkflowRecord:
         """Accept a workflow; it is durable and under way when this returns.
+
+        Args:
+            kept: the jobs that some nodes have already, by node id.
+            forked_from: the id of the workflow that they belong to.
 
         Raises:
             RequestError: `INVALID_WORKFLOW`, `INVALID_REQUEST`, `NOT_FOUND` for an unknown
                 capability, `CREDENTIALS_MISSING`, `PROVIDER_NOT_ALLOWED`, `BUDGET_EXCEEDED`.
-        """
-        return await self.accept(context, request, {})
-
-    async def accept(
-        self,
-        context: RequestContext,
-        request: WorkflowCreate,
-        kept: Mapping[str, str],
-        *,
-        forked_from: str | None = None,
-    ) -> WorkflowRecord:
-        """Accept a graph of which some nodes (`kept`, by node id) have their jobs already.
-
-        Raises:
-            RequestError: see `create`.
         """
         checked = await self.check(context.account_id, request, kept)
         await self.check_allowance(context, request, kept)

@@ -20,6 +20,7 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.engine.services.media_types import find_media_type
+from toolkit.engine.services.record_reader import RecordReader
 from toolkit.plugins import Blob
 from toolkit.store import Content, InsertRow, ReadScope, compute_sha256
 from toolkit.store.blobs import REQUEST_LIMIT_S
@@ -56,11 +57,11 @@ class StoredArtifact:
         return cls(Artifact.model_validate_json(str(row["doc"])), row["content"])
 
 
-class Artifacts:
+class Artifacts(RecordReader[Artifact]):
     """The artifacts that jobs produce and callers upload."""
 
     def __init__(self, core: EngineContext) -> None:
-        self._core = core
+        super().__init__(core, core.records.artifacts)
         self._delete_tasks: set[asyncio.Task[None]] = set()
         self._in_memory = FairSemaphore(MAX_IN_MEMORY)
 
@@ -151,7 +152,7 @@ class Artifacts:
         return StoredArtifact(artifact, small), self._make_insert(account_id, artifact, small)
 
     def _make_insert(self, account_id: str, artifact: Artifact, content: bytes | None) -> InsertRow:
-        return self._core.records.artifacts.make_insert(
+        return self._records.make_insert(
             account_id,
             artifact,
             job_id=artifact.job_id,
@@ -226,16 +227,8 @@ class Artifacts:
         Raises:
             RequestError: `NOT_FOUND`, for someone else's as well.
         """
-        row = await self._core.records.artifacts.get_row(scope, artifact_id)
+        row = await self._records.get_row(scope, artifact_id)
         return StoredArtifact.of(row)
-
-    async def get(self, context: RequestContext, artifact_id: str) -> Artifact:
-        """Return the record of one artifact.
-
-        Raises:
-            RequestError: `NOT_FOUND`.
-        """
-        return await self._core.records.artifacts.get(context.scope, artifact_id)
 
     async def delete(self, context: RequestContext, artifact_id: str) -> Artifact:
         """Delete an artifact; its bytes go too, unless another artifact has the same.
@@ -257,7 +250,7 @@ class Artifacts:
                     f"It is part of `{job['root_id'] if job else ''}`, which is not over yet.",
                 )
         artifact.deleted = True
-        saved = self._core.records.artifacts.make_update(artifact, deleted=True, content=None)
+        saved = self._records.make_update(artifact, deleted=True, content=None)
         await self._core.store.write([saved])
         dropping = asyncio.create_task(self._delete_bytes(artifact.sha256))
         self._delete_tasks.add(dropping)
@@ -279,14 +272,6 @@ class Artifacts:
         """Cancel pending deletions of bytes; the next pruning does them."""
         for dropping in self._delete_tasks:
             dropping.cancel()
-
-    async def list(self, context: RequestContext, limit: int, before: str | None) -> list[Artifact]:
-        """List a page of artifacts, newest first."""
-        return await self._core.records.artifacts.list(context.scope, limit, before)
-
-    async def count(self, context: RequestContext) -> int | None:
-        """Count the artifacts of a list; None if there are too many."""
-        return await self._core.records.artifacts.count(context.scope)
 
     async def read_content(
         self, context: RequestContext, artifact_id: str, start: int = 0, end: int | None = None
