@@ -20,7 +20,6 @@ from toolkit.secrets import (
     ChainResolver,
     EnvironmentResolver,
     MappingResolver,
-    PlaceholderResolver,
     ReportingResolver,
     SecretResolver,
     SecretsManagerResolver,
@@ -208,7 +207,7 @@ def _make_recording_resolver(tape: "Cassette", resolver: SecretResolver) -> Secr
     from toolkit.cassettes import PLACEHOLDER
 
     if tape.mode == "replay":
-        return PlaceholderResolver(PLACEHOLDER)
+        return ReportingResolver(MappingResolver({}), lambda _: None, PLACEHOLDER)
     missing = PLACEHOLDER if tape.mode == "auto" else None
     return ReportingResolver(resolver, tape.add_secret, missing)
 

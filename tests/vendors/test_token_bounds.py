@@ -7,12 +7,12 @@ import pytest
 
 from benchmarks._texts import PROSE, long_texts
 from benchmarks._tokenizers import Count, load_tokenizers
-from toolkit.plugins import TextRequest, TokenBound
-from toolkit.plugins.bounds import Unlimited
+from toolkit.plugins import Model, TextRequest, TokenBound
 from toolkit.plugins.tokens import estimate_tokens
 
 TEXTS = long_texts(1_500)
 BOUND = TokenBound("what is tried here")
+MODEL = Model("m", TextRequest.kind)
 
 
 @cache
@@ -25,7 +25,7 @@ def tokenizers() -> dict[str, Count]:
 def test_no_tokenizer_counts_more_than_is_reserved(name: str) -> None:
     """Given a text of any script or kind, then no tokenizer makes more tokens than the bound."""
     text = TEXTS[name]
-    units = BOUND.units(TextRequest(prompt=text), Unlimited())
+    units = BOUND.units(TextRequest(prompt=text), MODEL)
     assert units is not None
     counts = {tokenizer: count(text) for tokenizer, count in tokenizers().items()}
     assert max(counts.values()) <= units["input_tokens"], counts
@@ -42,8 +42,8 @@ def test_what_is_expected_is_near_what_tokenizers_count(name: str) -> None:
 def test_a_schema_and_instructions_are_counted_too() -> None:
     """Given instructions and a schema, then the bound covers both of them."""
     schema: dict[str, object] = {"type": "object", "properties": {"tide": {"type": "string"}}}
-    plain = BOUND.units(TextRequest(prompt="Tides"), Unlimited())
-    more = BOUND.units(TextRequest(prompt="Tides", system="Be brief.", schema=schema), Unlimited())
+    plain = BOUND.units(TextRequest(prompt="Tides"), MODEL)
+    more = BOUND.units(TextRequest(prompt="Tides", system="Be brief.", schema=schema), MODEL)
     assert plain is not None
     assert more is not None
     for count in tokenizers().values():

@@ -71,7 +71,6 @@ def split_sentences(text: str, *, has_ordinals: bool = True) -> list[str]:
     """Split a text into sentences; the last may lack its end, headings and sources are left out.
 
     Args:
-        text: the text.
         has_ordinals: whether a full stop behind a number can belong to it, as in "am 3. Mai".
 
     >>> split_sentences("Dr. Lee paid 3.50 euros. Was it enough? Yes")

@@ -125,7 +125,6 @@ def configure_logging(stream: TextIO, form: LogFormat, level: LogLevel) -> Itera
     """Have all loggers write to a stream in one format, until this is left.
 
     Args:
-        stream: where lines go.
         form: `auto` is text on a terminal and JSON elsewhere.
         level: of our own lines; of libraries only warnings are shown.
     """

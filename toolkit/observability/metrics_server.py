@@ -20,8 +20,6 @@ async def serve_metrics(registry: CollectorRegistry, host: str, port: int) -> As
     """Serve a registry until this is left.
 
     Args:
-        registry: the registry of the metrics.
-        host: the address to listen on.
         port: the port; 0 picks a free one.
 
     Yields:

@@ -61,8 +61,9 @@ class TokenBound:
             answer, as its requests allow it; None if they do not limit it.
         overhead: tokens that the vendor's template may put around what is sent.
 
-    >>> bound = TokenBound("its reference", overhead=10)
-    >>> bound.units(TextRequest(prompt="tide", max_tokens=100), Unlimited())["output_tokens"]
+    >>> from toolkit.plugins import Model
+    >>> bound, model = TokenBound("its reference", overhead=10), Model("m", "text")
+    >>> bound.units(TextRequest(prompt="tide", max_tokens=100), model)["output_tokens"]
     116.0
     """
 
@@ -129,7 +130,7 @@ class CharacterBound(Uncapped):
     def units(self, operation: SpeechRequest, _model: ModelLimits, /) -> Mapping[str, float] | None:
         """Return the characters.
 
-        >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), Unlimited())
+        >>> CharacterBound("its reference", minimum=1).units(SpeechRequest(text="潮"), None)
         {'characters': 3.0}
         """
         return {"characters": float(max(count_bytes(operation.text), self.minimum))}
@@ -150,7 +151,7 @@ class ExactBound(Uncapped):
     ) -> Mapping[str, float] | None:
         """Return the units as they are expected.
 
-        >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), Unlimited())["images"]
+        >>> ExactBound("its reference").units(ImageRequest(prompt="a mill"), None)["images"]
         1.0
         """
         return operation.units()
@@ -170,19 +171,11 @@ class PixelBound(Uncapped):
         """Return the image, and its megapixels rounded up.
 
         >>> bound = PixelBound("its reference")
-        >>> bound.units(ImageRequest(prompt="a mill", width=1024, height=1024), Unlimited())
+        >>> bound.units(ImageRequest(prompt="a mill", width=1024, height=1024), None)
         {'images': 1.0, 'megapixels': 2.0}
         """
         units = operation.units()
         return units | {"megapixels": float(math.ceil(units["megapixels"]))}
-
-
-@dataclass(frozen=True, slots=True)
-class Unlimited:
-    """A model of which no limit is known."""
-
-    output_limit: int | None = None
-    reasons: bool = False
 
 
 def count_bytes(text: str) -> int:

@@ -125,7 +125,6 @@ def send(
     answered with anything but a 4xx has its own reservation. Nothing but a POST is billed.
 
     Args:
-        request: what to send.
         free: whether it bills nothing, such as an upload or a listing.
         instead: whether it replaces an earlier one that was refused, with whatever status.
         stream: the reader of the answer, where the request asks for a streamed one; what is

@@ -29,8 +29,6 @@ def calculate_cost(
     unknown price is never 0. A unit that the vendor does not bill has the price 0 in the table.
 
     Args:
-        model: the model that was called.
-        units: the units that were billed, by name.
         tier: the service tier that was billed. The cost is None if the model has no price for it.
 
     >>> model = Model("m", "text", {"input_tokens": Decimal("0.000001")})

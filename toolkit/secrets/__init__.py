@@ -5,12 +5,12 @@ invalidates it when a vendor refuses it, so that a rotated key works at once.
 """
 
 from toolkit.secrets.aws import SecretsManagerResolver
-from toolkit.secrets.cassette_resolvers import PlaceholderResolver, ReportingResolver
 from toolkit.secrets.resolvers import (
     SETTINGS_PREFIX,
     ChainResolver,
     EnvironmentResolver,
     MappingResolver,
+    ReportingResolver,
     SecretResolver,
 )
 
@@ -19,7 +19,6 @@ __all__ = [
     "ChainResolver",
     "EnvironmentResolver",
     "MappingResolver",
-    "PlaceholderResolver",
     "ReportingResolver",
     "SecretResolver",
     "SecretsManagerResolver",

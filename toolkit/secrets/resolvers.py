@@ -1,7 +1,7 @@
-"""Resolvers of pointers: the process's environment, a fixed mapping, and a chain of resolvers."""
+"""Resolvers of pointers: the environment, a fixed mapping, a chain, and one for cassettes."""
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Protocol
 
 from toolkit.contract.errors import ErrorCode, WorkError
@@ -122,3 +122,41 @@ class ChainResolver:
 
     def __repr__(self) -> str:
         return f"ChainResolver({', '.join(map(repr, self._resolvers))})"
+
+
+class ReportingResolver:
+    """A resolver that reports every secret of another, so that a cassette is kept free of it.
+
+    Args:
+        resolver: the resolver of the secrets.
+        tell: called with each one, before it is returned.
+        placeholder: returned for a pointer that leads nowhere; None raises an error instead.
+    """
+
+    def __init__(
+        self, resolver: SecretResolver, tell: Callable[[str], None], placeholder: str | None = None
+    ) -> None:
+        self._resolver = resolver
+        self._report = tell
+        self._placeholder = placeholder
+
+    async def resolve(
+        self, connection_type: str, secret_ref: str, granted: Collection[str] = ()
+    ) -> str:
+        """Return the secret, or the placeholder.
+
+        Raises:
+            WorkError: `SECRET_UNRESOLVED`, without a placeholder.
+        """
+        try:
+            secret = await self._resolver.resolve(connection_type, secret_ref, granted)
+        except WorkError:
+            if self._placeholder is None:
+                raise
+            return self._placeholder
+        self._report(secret)
+        return secret
+
+    def invalidate(self, connection_type: str, secret_ref: str) -> None:
+        """Drop what the other resolver has cached."""
+        self._resolver.invalidate(connection_type, secret_ref)

@@ -84,7 +84,6 @@ class WorkerProcess:
         Args:
             module: where the function is.
             name: its (dotted) name there.
-            args: plain values.
             timeout_s: the time after which the worker ends itself, if it was not killed before.
             is_short: True if a caller waits for the call, so that it keeps the parent's priority.
 

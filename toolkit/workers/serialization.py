@@ -7,7 +7,7 @@ have been made by whoever sent it a hostile picture, so reading an answer must n
 import json
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from io import BytesIO, RawIOBase
 from types import BuiltinFunctionType, FunctionType
@@ -74,11 +74,26 @@ def find_function(module: str, name: str) -> Callable[..., object]:
     return function
 
 
+def load_functions(names: Sequence[Sequence[str]]) -> None:
+    """Import the modules of functions, so that the first call need not.
+
+    A module may define `prepare_worker()`, which loads the requirements of its functions.
+
+    Args:
+        names: the module of each, and its name there.
+    """
+    for module, name in names:
+        find_function(module, name)
+    for module in dict.fromkeys(module for module, _ in names):
+        prepare = getattr(sys.modules[module], "prepare_worker", None)
+        if callable(prepare):
+            prepare()
+
+
 def encode_message(value: object, subject: str = "argument") -> list[bytes]:
     """Serialize a plain value as the pieces of one message.
 
     Args:
-        value: the value to send.
         subject: the name for it in errors.
 
     Raises:

@@ -18,18 +18,11 @@ from toolkit.plugins.infrastructure import PodState, ResourceState
 from toolkit.store import Row
 from toolkit.store.maintenance.doctor import DataDirIssue
 
-RESOURCE_TYPES: tuple[type[ManagedResource[Any, Any]], ...] = (
-    Endpoints,
-    Computes,
-    Templates,
-    Storages,
-)
+_Kind = type[ManagedResource[Any, Any]]
+RESOURCE_TYPES: tuple[_Kind, ...] = (Endpoints, Computes, Templates, Storages)
 _ID_IN_NAME = re.compile(r"(?:ep|cmp|tpl|sto)_[0-7][0-9a-hjkmnp-tv-z]{25}")
-_BILLED_TABLES = {
-    "endpoints",
-    "compute",
-    "storage",
-}  # templates cost nothing, and people keep their own
+# Templates cost nothing, and people keep their own.
+_BILLED_TABLES = {"endpoints", "compute", "storage"}
 
 
 async def find_drift(
@@ -38,7 +31,6 @@ async def find_drift(
     """Compare the resources at the connected GPU clouds with the records here; change nothing.
 
     Args:
-        reach: the access to vendors.
         kept: the rows of `connections`, and of the table of each kind.
     """
     found: list[DataDirIssue] = []
@@ -53,10 +45,9 @@ async def find_drift(
                     )
         except (ProviderError, ToolkitError) as error:
             found.append(
-                DataDirIssue(
+                _advise(
                     f"What is at {vendor.id} could not be looked at by `{connection.secret_ref}`:"
-                    f" {error.message}",
-                    serious=False,
+                    f" {error.message}"
                 )
             )
     return found
@@ -83,7 +74,7 @@ def _get_pointer(connection: Connection) -> tuple[str, str, str]:
 
 def _compare_kind(
     vendor: str,
-    kind: type[ManagedResource[Any, Any]],
+    kind: _Kind,
     items: Sequence[ResourceState],
     rows: Sequence[Row],
     connections: frozenset[str],
@@ -105,28 +96,23 @@ def _compare_kind(
             row = by_id.get(match.group())
         if row is not None:
             yield from _report_orphan(vendor, row, one)
-        elif match is not None and match.group() in ours:
-            continue
-        elif match is not None:
-            yield DataDirIssue(
+        elif match is not None and match.group() not in ours:
+            yield _advise(
                 f"`{one.name}` at {vendor} was made from another data directory: delete it there"
-                " if that one is gone.",
-                serious=False,
+                " if that one is gone."
             )
-        elif kind.table in _BILLED_TABLES:
-            yield DataDirIssue(
+        elif match is None and kind.table in _BILLED_TABLES:
+            yield _advise(
                 f"`{one.name}` at {vendor} was not made by the toolkit: delete it there if nobody"
-                " needs it.",
-                serious=False,
+                " needs it."
             )
     present = {one.vendor_id for one in there}
     for row in real:
         living = row["status"] in ("creating", "ready") and row["connection_id"] in connections
         if living and row["vendor_id"] and row["vendor_id"] not in present:
-            yield DataDirIssue(
+            yield _advise(
                 f"`{row['id']}` is {row['status']} here and not at {vendor} any more: delete it"
-                " here.",
-                serious=False,
+                " here."
             )
 
 
@@ -142,3 +128,7 @@ def _report_orphan(vendor: str, row: Row, one: ResourceState) -> Iterator[DataDi
 
 def _is_terminated(one: ResourceState) -> bool:
     return isinstance(one, PodState) and one.status == "terminated"
+
+
+def _advise(what: str) -> DataDirIssue:
+    return DataDirIssue(what, serious=False)

@@ -111,9 +111,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         """Write a record, then have the vendor create the resource.
 
         Args:
-            context: who asks.
             record: its record; the status and error tell how the call went.
-            creation: the operation that creates it.
             named: our ids of what the request names by the vendor's.
 
         Raises:

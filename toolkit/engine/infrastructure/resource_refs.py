@@ -34,10 +34,6 @@ async def resolve_refs(
     """Look up the volume and the template that a request names.
 
     Args:
-        core: the engine's parts.
-        account_id: whose request.
-        storage_id: a volume of the account, if any.
-        template_id: a template of the account, if any.
         serverless: whether it is for an endpoint, and not a pod.
 
     Raises:

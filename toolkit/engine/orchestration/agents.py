@@ -54,7 +54,6 @@ class Agents(RecordReader[Agent]):
         """Find the agent of a name, in the given or its newest version.
 
         Args:
-            context: who asks.
             name: its name, or `name@version`.
             version: the version, where it is not in the name.
 

@@ -66,12 +66,8 @@ class TaskModelCalls:
         """Prepare to make calls.
 
         Args:
-            core: the engine's parts.
-            executor: runs the calls.
             task: whose budget pays; its record names the jobs, so it is stored as it stands
                 whenever a call is added: a step changes it after it has asked.
-            lease: the task's.
-            options: the ways in which they may be carried out.
         """
         self._core = core
         self._executor = executor
@@ -159,10 +155,7 @@ class RunModelCalls:
         """Prepare to make calls.
 
         Args:
-            single_jobs: runs the calls.
-            context: the request for the plan.
             limit: the most US dollars of the plan and what it runs, where the caller set one.
-            options: the ways in which they may be carried out.
         """
         self._single_jobs = single_jobs
         # The claim of the request is the plan's.

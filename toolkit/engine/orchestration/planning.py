@@ -138,9 +138,6 @@ class Planning:
         """Plan by a model; by keywords where that is asked for, or `auto` and no model can.
 
         Args:
-            account_id: whose objective it is.
-            request: the objective and its constraints.
-            calls: the ways to ask a model.
             reworded: the objective in other words, as a person answered the last question.
         """
         choice = self.choose_planner(request)
@@ -242,13 +239,7 @@ class _ModelPlanning:
         self.cost = ZERO_USD
 
     async def plan(self, account_id: str, view: PlannerView, calls: ModelCalls) -> Plan | None:
-        """Have the model plan; nothing where it makes no plan that can be used.
-
-        Args:
-            account_id: whose objective it is.
-            view: what may be planned with.
-            calls: the ways to ask a model.
-        """
+        """Have the model plan; nothing where it makes no plan that can be used."""
         if calls.left == 0:
             self._stopped_by = "The budget leaves nothing for a language model."
             return None

@@ -32,6 +32,10 @@ STEPS = (
 )
 
 
+class StepEndedError(ValueError):
+    """A text could not be read in time, or ended its worker process; the text says which."""
+
+
 class PlanningSteps:
     """The steps of planning and review that worker processes carry out."""
 
@@ -49,14 +53,14 @@ class PlanningSteps:
         constraints = request.constraints.model_dump_json()
         args = (request.objective, constraints, steps.write_view(view))
         try:
-            answer = await self._run(account_id, steps.plan_objective, *args)
-            return steps.DRAFT.validate_json(answer)
-        except ProviderError as error:
+            answer = await self._run_on_text(account_id, steps.plan_objective, *args)
+        except StepEndedError as error:
             return PlanDraft(
                 [],
-                question=f"Planned by keywords, and {_explain_end(error)}. Say it in fewer words,"
-                " or connect a text provider to have it planned by a language model.",
+                question=f"Planned by keywords, and {error}. Say it in fewer words, or connect a"
+                " text provider to have it planned by a language model.",
             )
+        return steps.DRAFT.validate_json(answer)
 
     async def read_reply(
         self, account_id: str, text: str, objective: str, view: PlannerView, rules: PlanRules
@@ -64,15 +68,11 @@ class PlanningSteps:
         """Read a model's plan, and find its faults.
 
         Raises:
-            ValueError: the answer takes too long to read, or ends the worker process.
+            StepEndedError: the answer takes too long to read, or ends the worker process.
         """
         args = (text, objective, steps.write_view(view), steps.write_rules(rules))
-        try:
-            return steps.READ_PLAN.validate_json(
-                await self._run(account_id, steps.read_reply, *args, timeout_s=TEXT_DEADLINE_S)
-            )
-        except ProviderError as error:
-            raise ValueError(_explain_end(error)) from None
+        answer = await self._run_on_text(account_id, steps.read_reply, *args)
+        return steps.READ_PLAN.validate_json(answer)
 
     async def find_faults(
         self,
@@ -84,9 +84,9 @@ class PlanningSteps:
         """Find every fault of a plan that a caller gives."""
         args = (steps.NODES.dump_json(list(nodes)), list(deliverables), steps.write_rules(rules))
         try:
-            answer = await self._run(account_id, steps.find_faults, *args)
-        except ProviderError as error:
-            return [Detail("nodes", _explain_end(error))]
+            answer = await self._run_on_text(account_id, steps.find_faults, *args)
+        except StepEndedError as error:
+            return [Detail("nodes", str(error))]
         return [Detail(path, message) for path, message in answer]
 
     async def check_results(
@@ -137,18 +137,25 @@ class PlanningSteps:
             ValueError: the answer is not the JSON that was asked for, or takes too long to read.
         """
         written = steps.BRIEF.dump_json(brief).decode()
-        try:
-            answer = await self._run(account_id, steps.read_judgement, text, written)
-        except ProviderError as error:
-            raise ValueError(_explain_end(error)) from None
+        answer = await self._run_on_text(account_id, steps.read_judgement, text, written)
         return steps.JUDGEMENT.validate_json(answer)
 
+    async def _run_on_text(self, account_id: str, function: Callable[..., T], *args: object) -> T:
+        """Run a step of texts alone.
+
+        Raises:
+            StepEndedError: it takes too long, or ends the worker process.
+        """
+        try:
+            return await self._run(account_id, function, *args, timeout_s=TEXT_DEADLINE_S)
+        except ProviderError as error:
+            reason = f"({error.message.rstrip('.')})"
+            if error.code is ErrorCode.PROVIDER_TIMEOUT:
+                reason = f"within {TEXT_DEADLINE_S:g} s"
+            raise StepEndedError(f"it could not be read {reason}") from None
+
     async def _run(
-        self,
-        account_id: str,
-        function: Callable[..., T],
-        *args: object,
-        timeout_s: float = TEXT_DEADLINE_S,
+        self, account_id: str, function: Callable[..., T], *args: object, timeout_s: float
     ) -> T:
         step = RunInProcess(function, args, timeout_s=timeout_s)
         for tries_left in reversed(range(MAX_TRIES)):
@@ -169,9 +176,3 @@ def _make_check_error(code: ErrorCode, reason: str) -> WorkError:
         f"The checks of the results {reason}. Look at the results, and pass or fail them by"
         " `task.submit_review`.",
     )
-
-
-def _explain_end(error: ProviderError) -> str:
-    if error.code is ErrorCode.PROVIDER_TIMEOUT:
-        return f"it could not be read within {TEXT_DEADLINE_S:g} s"
-    return f"it could not be read ({error.message.rstrip('.')})"

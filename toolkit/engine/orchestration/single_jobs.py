@@ -63,7 +63,6 @@ class SingleJobs:
 
         Args:
             operation: the vendor operation that it would need.
-            given: the input.
             show: makes what the caller gets, of the job as it was accepted.
             run_id: the id of the run that it is, if it is one.
             beside: what is written with its acceptance.

@@ -58,7 +58,6 @@ class Tasks:
         """Accept a task; it is durable and being planned when this returns.
 
         Args:
-            context: who asks.
             request: the objective and its constraints, and the plan, if one is given.
             agent: the agent that it is a run of, if any.
             shown: makes the record that the caller is shown.

@@ -131,7 +131,6 @@ class Workflows(WorkflowReader):
         """Refuse what cannot be run, before anything is stored.
 
         Args:
-            request: the graph.
             kept: the nodes that are not run, as their results are there.
             limit: what it may cost, beside what the request says.
 
@@ -213,8 +212,6 @@ class Workflows(WorkflowReader):
         """Refuse a graph of which the day's allowance covers nothing that costs anything.
 
         Args:
-            context: who asks.
-            request: the graph, which can be run.
             kept: the nodes that are not run, as their results are there.
 
         Raises:

@@ -33,8 +33,6 @@ class Billings:
         """Return what each vendor bills an account for a month; the current one, by default.
 
         Args:
-            context: who asks.
-            month: its first day.
             by: tell apart what was asked for with each of the account's keys; or, of all that was
                 done by its own connections, whose work it was.
         """

@@ -40,8 +40,6 @@ class Connections:
         """Store a pointer to a secret, and test it for free; a failure becomes a warning.
 
         Args:
-            context: who asks.
-            request: the pointer.
             tested: whether to test it; not done with a cassette, whose calls are those of the work
                 alone.
 
@@ -195,8 +193,6 @@ class Connections:
         """Share a connection with other accounts, whose work by it is at their own expense.
 
         Args:
-            context: who asks.
-            connection_id: the connection.
             accounts: the ids of the accounts that it is shared with from now on, beside those that
                 it is shared with already, or `all`.
 

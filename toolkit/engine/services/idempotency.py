@@ -32,11 +32,7 @@ async def commit_accepted(
     """Commit what a request asked for, together with the claim of its idempotency key.
 
     Args:
-        core: the engine's parts.
         context: who asks, with the claim.
-        changes: what the request changes.
-        record: the record that was accepted.
-        lease: the lease that it is written under.
 
     Raises:
         ServiceError: `UNAVAILABLE` when another process has accepted the same request first.

@@ -23,7 +23,6 @@ async def find_media_type(
     """Detect the media type of bytes; large ones are scanned in a thread or worker process.
 
     Args:
-        content: the bytes.
         driver: has the worker processes, where documents that may be slow are parsed.
         in_memory: bounds how many documents are in memory whole.
         account_id: the account, for fairness among accounts.

@@ -49,7 +49,6 @@ class Usage:
         """List what an account used, summed up by the requested groups, the newest day first.
 
         Args:
-            context: who asks.
             first, last: the days from and up to which, by UTC; the last 30 days by default.
             groups: what to group by. With `account`, it covers all that was done by the account's
                 own connections, whoever requested it, instead of all that the account requested.

@@ -23,9 +23,8 @@ from toolkit.engine.transport.cpu_executor import (
 from toolkit.engine.transport.cpu_slots import CpuSlots
 from toolkit.plugins import RunInProcess
 from toolkit.settings import Settings
-from toolkit.workers.function_loading import load_functions
 from toolkit.workers.process import WorkerEndedError, WorkerProcess
-from toolkit.workers.serialization import NotSerializableError, get_function_name
+from toolkit.workers.serialization import NotSerializableError, get_function_name, load_functions
 
 MIN_WORKERS = 2
 # Further workers, each for an account that runs no step: its first step waits for no other account.

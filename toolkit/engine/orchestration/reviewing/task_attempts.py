@@ -49,7 +49,6 @@ def find_best(task: Task, standing: int = 0) -> int | None:
     """Find the index of the best attempt that made something; the last of equals.
 
     Args:
-        task: the task.
         standing: how it has to be judged at least, such as `PASSED`.
     """
     ranked = [

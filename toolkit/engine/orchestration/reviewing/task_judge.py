@@ -50,12 +50,7 @@ class TaskJudge:
         What the checks are certain of stands; the judge decides on the rest.
 
         Args:
-            verdict: the checks'.
             task: whose results are reviewed; its record names the jobs by which the judge is asked.
-            lease: the task's.
-            plan: that the task follows.
-            evidence: the results.
-            issues: what the checks found.
             retries_left: how many times it may still be run again.
         """
         wanted = task.constraints.review or self._core.settings.reviewer
