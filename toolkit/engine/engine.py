@@ -46,6 +46,8 @@ from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflow_reruns import WorkflowReruns
 from toolkit.engine.orchestration.workflows import Workflows
+from toolkit.engine.provider_directory import ProviderDirectory
+from toolkit.engine.records import Records
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.routing.connection_gate import GateRegistry
 from toolkit.engine.routing.registry import Registry
@@ -226,9 +228,21 @@ class Engine:
             except ToolkitError:
                 await store.close()
                 raise
+        records, shares = Records(store), Shares(store)
+        gates = GateRegistry(settings, store, deployment)
         core = EngineContext(
             settings=settings,
             store=store,
+            records=records,
+            directory=ProviderDirectory(
+                settings,
+                registry,
+                store,
+                records,
+                shares,
+                gates,
+                has_statistics=not reproducible,
+            ),
             registry=registry,
             driver=Driver(
                 (lambda: transport) if transport else NetworkTransport,
@@ -238,13 +252,13 @@ class Engine:
                 lookup_cache=None if reproducible else LookupCache(),
             ),
             resolver=resolver or EnvironmentResolver(None),
-            shares=Shares(store),
+            shares=shares,
             grants=Grants(store, [vendor.variable for vendor in registry.vendors.values()]),
             concurrency=ConcurrencyLimits(
                 settings.max_concurrent_jobs, settings.max_concurrent_jobs_per_account
             ),
             deployment=deployment,
-            gates=GateRegistry(settings, store, deployment),
+            gates=gates,
             allowances=Allowances(store),
             quotas=Quotas(store, settings),
             is_reproducible=reproducible,

@@ -167,7 +167,9 @@ async def test_what_a_vendor_asks_of_one_is_asked_of_all(open_team: OpenTeam) ->
     team.cloud.ahead[VENDOR] = [httpx.Response(429, headers={"Retry-After": "600"}, json={})]
     assert (await team.run(team.engines[0])).status == "failed"
     core = team.engines[1].core
-    gate = core.gates.get_gate((await core.list_connections(team.caller.scope))[VENDOR][0])
+    gate = core.gates.get_gate(
+        (await core.directory.list_connections(team.caller.scope))[VENDOR][0]
+    )
     await wait_until_async(lambda: gate.snapshot_health().wait_s > 500)
 
 

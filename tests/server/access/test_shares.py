@@ -316,7 +316,7 @@ async def test_what_is_deleted_leads_nowhere(bob: ShareCaller) -> None:
     """Given a call that waits for its turn, then it is not made by a connection deleted since."""
     own = await bob.connect("openai")
     core = bob.engine.core
-    ((held,),) = (await core.list_connections(AccountScope(bob.id))).values()
+    ((held,),) = (await core.directory.list_connections(AccountScope(bob.id))).values()
     assert await core.resolve_secret(held)
     await bob.ask("DELETE", f"{CONNECTIONS}/{own}")
     with pytest.raises(WorkError, match="deleted") as refused:
@@ -329,7 +329,7 @@ async def test_an_end_is_an_end(boss: ShareCaller, bob: ShareCaller, how: str) -
     """Given a share that ends, then nothing is seen of it, and what holds it leads nowhere."""
     shared = await boss.connect("openai", share=[bob.id])
     core = bob.engine.core
-    ((held,),) = (await core.list_connections(AccountScope(bob.id))).values()
+    ((held,),) = (await core.directory.list_connections(AccountScope(bob.id))).values()
     assert await core.resolve_secret(held)
     if how == "unshared":
         await boss.ask("DELETE", f"{CONNECTIONS}/{shared}/share")

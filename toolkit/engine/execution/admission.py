@@ -86,7 +86,7 @@ class AdmissionCheck:
         asked = capability.name, options.endpoint_id, options.compute_id, options.provider
         found = self._pools.get(asked)
         if found is None:
-            found = await self._core.find_providers(self._scope, capability, options)
+            found = await self._core.directory.find_providers(self._scope, capability, options)
             self._pools[asked] = found
         return found
 

@@ -15,7 +15,6 @@ from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.candidate_search import CandidateSearch, ChosenCandidate
 from toolkit.engine.execution.job_run import JobRun, write_detail
 from toolkit.engine.execution.provider_call import ProviderCall
-from toolkit.engine.execution.result_size import estimate_result_size
 from toolkit.engine.execution.shutdown import ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
 from toolkit.engine.job_record import AttemptRecord
@@ -26,8 +25,12 @@ from toolkit.engine.ranking import RankedCandidate
 from toolkit.engine.routing.connection_gate import CircuitOpen, ConnectionGate
 from toolkit.engine.routing.connection_health import Permit
 from toolkit.engine.routing.model_offers import find_billed_model
+from toolkit.engine.services.artifacts import MAX_INLINE_BYTES
 from toolkit.plugins import Operation, ProviderError, Reply, TextRequest
+from toolkit.store import ROWS_BYTES, ResultSize
 
+# A text is in the document of its job, in that of its task or agent, and in its artifact.
+TEXT_COPIES = 3
 QUEUED_S = 0.1  # a call that took longer to be let in had to wait for its turn
 
 
@@ -101,7 +104,7 @@ class AttemptLoop:
             operation = replace(operation, max_tokens=candidate.max_tokens)
         # A paid result that does not fit on the disk would be lost if this process ended.
         job_run.release_room()
-        job_run.room = await self._core.store.result_room.hold(estimate_result_size(operation))
+        job_run.room = await self._core.store.result_room.hold(_estimate_result_size(operation))
         bound = candidate.reservation_usd
         reserve_more = partial(self._reserve_cost, job_run, chosen.limits, bound)
         bill = CallBill(await reserve_more(), reserve_more)
@@ -140,7 +143,9 @@ class AttemptLoop:
             gate.record_units(expected, _count_limited_units(reply.cost.units))
             if self._record_reply(job_run, attempt, chosen, bill, reply, took_s):
                 mark = partial(
-                    self._core.mark_overbilled, chosen.connection.id, candidate.model or ""
+                    self._core.directory.mark_overbilled,
+                    chosen.connection.id,
+                    candidate.model or "",
                 )
                 await ask_store(self._core, mark)
             return reply
@@ -223,7 +228,7 @@ class AttemptLoop:
         job, candidate = job_run.job, chosen.candidate
         vendor = self._core.registry.vendors[candidate.provider]
         kind = job_run.capability.operation.kind if job_run.capability.operation else ""
-        offered = self._core.list_models(vendor, kind)
+        offered = self._core.directory.list_models(vendor, kind)
         model = find_billed_model(vendor, offered, candidate.model or "", reply.model, now().date())
         rate = chosen.usd_per_s if vendor.runs_at_named_place(model) else None
         reserved = None if candidate.reservation_usd is None else bill.amount
@@ -248,3 +253,14 @@ def _count_limited_units(units: Mapping[str, float]) -> dict[str, float]:
     """Count what vendors limit by the minute: one request, and the tokens in and out."""
     tokens = units.get("input_tokens", 0.0) + units.get("output_tokens", 0.0)
     return {"requests": 1.0, "tokens": tokens}
+
+
+def _estimate_result_size(operation: Operation[Any]) -> ResultSize:
+    """Estimate the disk space that a result may take, which is held before the call begins.
+
+    A longer result waits for space.
+    """
+    result_bytes = operation.result_bytes()
+    is_text = isinstance(operation, TextRequest)
+    rows_bytes = ROWS_BYTES + (TEXT_COPIES * result_bytes if is_text else 0)
+    return ResultSize(rows_bytes, result_bytes if result_bytes > MAX_INLINE_BYTES else 0)

@@ -81,7 +81,7 @@ class CandidateSearch:
         while True:
             scope = AccountScope(job_run.account_id)
             find_providers = partial(
-                self._core.find_providers, scope, job_run.capability, job.options
+                self._core.directory.find_providers, scope, job_run.capability, job.options
             )
             providers = await ask_store(self._core, find_providers)
             providers = providers.exclude(frozenset(self._exhausted | self._throttled))

@@ -301,7 +301,7 @@ class JobExecutor:
         operable = True
         if capability.operation is not None and not capability.operation_required:
             options = job_run.job.options
-            providers = await self._core.find_providers(
+            providers = await self._core.directory.find_providers(
                 AccountScope(job_run.account_id), capability, options
             )
             operable = is_servable(capability, options, providers)

@@ -57,7 +57,9 @@ class Readiness:
             if root_id not in self._noted:
                 _warn_of_missing(root_id, missing, self._core.functions)
             return False
-        pool = await self._core.list_connections(AccountScope(str(work_item["account_id"])))
+        pool = await self._core.directory.list_connections(
+            AccountScope(str(work_item["account_id"]))
+        )
         try:
             needs = await self._find_usable(work_item, pool)
         except ValueError:  # an unreadable record: whoever runs it reports what is wrong

@@ -165,7 +165,7 @@ class ResultCache:
         capability = job_run.capability
         if capability.operation is None or not call.has_operation:
             return None, None
-        providers = await self._core.find_providers(
+        providers = await self._core.directory.find_providers(
             AccountScope(job_run.account_id), capability, job_run.job.options
         )
         operation = capability.estimate(call.input)

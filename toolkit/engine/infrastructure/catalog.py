@@ -35,7 +35,7 @@ class Catalog:
             RequestError: `CREDENTIALS_MISSING`, also for a key that the cloud rejects.
             ServiceError: `UNAVAILABLE` when it did not answer.
         """
-        vendor, _ = await self._core.find_cloud(context.scope, GpuListing.kind)
+        vendor, _ = await self._core.directory.find_cloud(context.scope, GpuListing.kind)
         try:
             offers = await self._fetch_offers(context.scope)
         except (ProviderError, WorkError) as error:
@@ -90,7 +90,7 @@ class Catalog:
             return ()  # the cloud itself reports it to whoever creates something
 
     async def _fetch_offers(self, scope: ReadScope) -> tuple[GpuOffer, ...]:
-        vendor, connection = await self._core.find_cloud(scope, GpuListing.kind)
+        vendor, connection = await self._core.directory.find_cloud(scope, GpuListing.kind)
         at, offers = self._cached_offers.get(connection.id, (0.0, ()))
         if not offers or time.monotonic() - at > CACHE_TTL_S:
             offers = (await self._core.ask_vendor(vendor, connection, GpuListing())).gpus

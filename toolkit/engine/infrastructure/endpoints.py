@@ -51,7 +51,7 @@ class Endpoints(ManagedResource[Endpoint, ResourceState]):
         given = await resolve_refs(
             self._core, context.account_id, request.storage_id, request.template_id, serverless=True
         )
-        await self._core.find_cloud(context.scope, self.creation.kind)
+        await self._core.directory.find_cloud(context.scope, self.creation.kind)
         if request.gpu_ids is not None:
             await self._catalog.check_pool(context.scope, request.gpu_ids)
         pool = request.gpu_ids or DEFAULT_POOL

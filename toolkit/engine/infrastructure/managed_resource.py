@@ -117,7 +117,9 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        vendor, connection = await self._core.find_cloud(context.scope, self.creation.kind)
+        vendor, connection = await self._core.directory.find_cloud(
+            context.scope, self.creation.kind
+        )
         await self._core.quotas.check_storage(context.account_id, 1)
         inserted = self._records.make_insert(
             context.account_id,
@@ -278,7 +280,7 @@ class ManagedResource(RecordReader[K], Generic[K, S]):
         Raises:
             RequestError: `CREDENTIALS_MISSING`.
         """
-        connection = await self._core.find_renter(row)
+        connection = await self._core.directory.find_renter(row)
         vendor = self._core.registry.vendors.get(connection.provider)
         if vendor is not None and self.creation.kind in vendor.infrastructure:
             return vendor, connection

@@ -125,7 +125,9 @@ class Planning:
     async def _can_ask(self, account_id: str, request: PlanCreate) -> bool:
         """Tell whether the account has a connection to a language model that plans."""
         options = self._choose_options(request)
-        pool = await self._core.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
+        pool = await self._core.directory.find_providers(
+            AccountScope(account_id), ASKED_CAPABILITY, options
+        )
         return is_servable(ASKED_CAPABILITY, options, pool)
 
     async def _plan(

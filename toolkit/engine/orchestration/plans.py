@@ -81,7 +81,9 @@ class Plans(RecordReader[Plan]):
         capabilities = self._find_capabilities(constraints)
         return PlannerView(
             capabilities=capabilities,
-            connected=frozenset(await self._core.find_connections(AccountScope(account_id))),
+            connected=frozenset(
+                await self._core.directory.find_connections(AccountScope(account_id))
+            ),
             providers={
                 c.id: frozenset(v.id for v in registry.find_vendors(c))
                 if c.needs_connection
@@ -197,7 +199,7 @@ class Plans(RecordReader[Plan]):
                 node.input,
                 find_fillable_fields(by_id[node.id], [by_id[up] for up in node.depends_on]),
                 options[node.id],
-                await self._core.find_providers(
+                await self._core.directory.find_providers(
                     AccountScope(account_id), by_id[node.id], options[node.id]
                 ),
                 budget_left,

@@ -140,7 +140,9 @@ class Runs:
             RequestError: whatever `create` refuses, but for a missing connection: that is shown.
         """
         capability, operation = self._resolve_request(request)
-        providers = await self._core.find_providers(context.scope, capability, request.options)
+        providers = await self._core.directory.find_providers(
+            context.scope, capability, request.options
+        )
         pin = request.options.provider
         if pin is not None and (providers.connections or is_id(pin, Prefix.CONNECTION)):
             check_servable(capability, request.options, providers)

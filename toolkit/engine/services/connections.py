@@ -167,7 +167,7 @@ class Connections:
 
     def _suggest_next_step(self, vendor: Vendor, listed: Sequence[str]) -> str:
         """Suggest how to use a listed model, where none of the configured ones is listed."""
-        asked = [model.id for model in self._core.list_models(vendor, TextRequest.kind)]
+        asked = [model.id for model in self._core.directory.list_models(vendor, TextRequest.kind)]
         # A dated or suffixed id is another spelling of the configured name.
         if not listed or any(name.startswith(each) for name in listed for each in asked):
             return ""
@@ -184,7 +184,7 @@ class Connections:
         """
         connection = await self._core.shares.find_own(context.account_id, connection_id)
         connection.overbilled = []
-        await self._core.save_connection(connection)
+        await self._core.directory.save_connection(connection)
         return await self._core.shares.show(connection)
 
     async def share(
@@ -244,7 +244,7 @@ class Providers:
     async def list(self, context: RequestContext) -> list[Provider]:
         """List every provider, its capabilities, and whether this account has connected it."""
         registry = self._core.registry
-        connected = await self._core.find_connections(context.scope)
+        connected = await self._core.directory.find_connections(context.scope)
         return [
             Provider(
                 id=vendor.id,

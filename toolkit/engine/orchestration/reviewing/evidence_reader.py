@@ -144,7 +144,9 @@ class EvidenceReader:
         """Find who else could do what a node asks for, the default provider first."""
         capability = item.capability
         options = (item.node.options or Options()).model_copy(update={"provider": None})
-        pool = await self._core.find_providers(AccountScope(account_id), capability, options)
+        pool = await self._core.directory.find_providers(
+            AccountScope(account_id), capability, options
+        )
         asked = {run.provider for run in runs}
         return tuple(
             sorted(

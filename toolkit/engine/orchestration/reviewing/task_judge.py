@@ -123,7 +123,9 @@ class TaskJudge:
         allowed = task.constraints.capabilities
         if allowed is not None and ASKED_CAPABILITY.id not in allowed:
             return f"the task may not use {ASKED_CAPABILITY.id}"
-        pool = await self._core.find_providers(AccountScope(account_id), ASKED_CAPABILITY, options)
+        pool = await self._core.directory.find_providers(
+            AccountScope(account_id), ASKED_CAPABILITY, options
+        )
         if not is_servable(ASKED_CAPABILITY, options, pool):
             return "no language model is connected"
         return None

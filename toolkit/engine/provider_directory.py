@@ -1,0 +1,260 @@
+"""The providers that an account may use: their models, its connections, and who rents out what."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import date
+from decimal import Decimal
+from functools import partial
+
+from toolkit.contract.base import now
+from toolkit.contract.connections import Connection
+from toolkit.contract.errors import ErrorCode, RequestError
+from toolkit.contract.ids import Prefix, is_id
+from toolkit.contract.jobs import Options
+from toolkit.contract.money import from_wire_usd
+from toolkit.engine.access.shares import Shares, read_connection
+from toolkit.engine.records import Records
+from toolkit.engine.routing.connection_gate import GateRegistry
+from toolkit.engine.routing.connection_health import HealthSnapshot
+from toolkit.engine.routing.connection_set import ConnectionSet
+from toolkit.engine.routing.model_offers import list_offered_models
+from toolkit.engine.routing.provider_pool import ProviderPool
+from toolkit.engine.routing.ranking_cache import RankingCache
+from toolkit.engine.routing.registry import Registry
+from toolkit.plugins import Capability, Model, Vendor
+from toolkit.settings import Settings
+from toolkit.store import AccountScope, ConfigurationCache, ReadScope, Row, Store
+
+log = logging.getLogger(__name__)
+
+
+class ProviderDirectory:
+    """Finds the vendors, models and connections for work, as of now.
+
+    Args:
+        settings: the operator's models of each vendor.
+        registry: the capabilities and vendors.
+        store: where connections are.
+        records: the repositories over the store.
+        shares: the connections that accounts have, and share.
+        gates: the gate of each connection.
+        has_statistics: whether latencies and error rates count; without them, the same work is
+            routed alike in every process.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        store: Store,
+        records: Records,
+        shares: Shares,
+        gates: GateRegistry,
+        *,
+        has_statistics: bool,
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._store = store
+        self._records = records
+        self._shares = shares
+        self._gates = gates
+        self._has_statistics = has_statistics
+        self._connections: ConfigurationCache[ReadScope, ConnectionSet] = ConfigurationCache(
+            store, self._load_connections
+        )
+        self._rankings = RankingCache()
+        self._models: dict[tuple[str, str], tuple[date, Sequence[Model]]] = {}
+
+    async def find_providers(
+        self, scope: ReadScope, capability: Capability, options: Options
+    ) -> ProviderPool:
+        """Find the vendors, models and connections for a capability and a scope, as of now.
+
+        At an endpoint or a pod that the options name, its vendor is asked by the connection that
+        rented it, unless they pin another one; never by one that is only shared with the account.
+
+        Raises:
+            RequestError: `PROVIDER_NOT_ALLOWED` for such a pin.
+        """
+        known = await self._connections.find(scope)
+        if options.endpoint_id is None and options.compute_id is None:
+            make = partial(self._make_pool, capability)
+            return known.find_pool(capability.name, now().date(), make)
+        place = await self._find_place(scope, options)
+        pool = self._exclude_lent(known.by_provider, options)
+        pinned = options.provider is not None and is_id(options.provider, Prefix.CONNECTION)
+        if place is not None and not pinned:
+            try:
+                connection = await self.find_renter(place)
+                pool[connection.provider] = [connection]
+            except RequestError:
+                # Another key may belong to another account at the vendor, which lacks this place.
+                pool = {p: some for p, some in pool.items() if not self._rents(p)}
+        among = self._make_connection_set(pool)
+        rate = None if place is None else _find_rate(place)
+        return self._make_pool(capability, pool, among.snapshot_health(), rate)
+
+    def _make_pool(
+        self,
+        capability: Capability,
+        connections: Mapping[str, Sequence[Connection]],
+        health: Mapping[str, HealthSnapshot],
+        usd_per_s: Decimal | None = None,
+    ) -> ProviderPool:
+        """Make the pool of a capability, of some connections."""
+        vendors = self._registry.find_vendors(capability)
+        kind = capability.operation.kind if capability.operation else ""
+        return ProviderPool(
+            vendors=vendors,
+            models={vendor.id: self.list_models(vendor, kind) for vendor in vendors},
+            connections=connections,
+            health=health,
+            usd_per_s=usd_per_s,
+            rankings=self._rankings,
+        )
+
+    def _make_connection_set(
+        self, connections: Mapping[str, Sequence[Connection]]
+    ) -> ConnectionSet:
+        gates = [self._gates.get_gate(one) for some in connections.values() for one in some]
+        return ConnectionSet(connections, gates, has_statistics=self._has_statistics)
+
+    async def find_connections(self, scope: ReadScope) -> dict[str, Connection]:
+        """Find the connection of each vendor that an account would use; its own, newest first."""
+        return {p: pool[0] for p, pool in (await self.list_connections(scope)).items()}
+
+    async def list_connections(self, scope: ReadScope) -> Mapping[str, Sequence[Connection]]:
+        """List the connections to each vendor that an account may use.
+
+        Its own come before those that are shared with it, and the newest of each first.
+        """
+        return (await self._connections.find(scope)).by_provider
+
+    async def _load_connections(self, scope: ReadScope) -> ConnectionSet:
+        """Load a scope's connections, and make the gate of each, by the health in its row."""
+        found: dict[str, list[Connection]] = {}
+        own, lent = (
+            await self._shares.list_own(scope),
+            await self._shares.list_shared(scope),
+        )
+        for connection, row in (*own, *lent):
+            self._gates.get_gate(connection, row["health"])
+            found.setdefault(connection.provider, []).append(connection)
+        return self._make_connection_set(found)
+
+    def _exclude_lent(
+        self, pool: Mapping[str, Sequence[Connection]], options: Options
+    ) -> dict[str, Sequence[Connection]]:
+        """Exclude shared connections to vendors that rent out infrastructure.
+
+        An endpoint or pod is at the account that rented it, which the key of another one does not
+        reach.
+        """
+        kept: dict[str, Sequence[Connection]] = {}
+        for provider, some in pool.items():
+            lent = [one for one in some if one.shared and self._rents(provider)]
+            if any(one.id == options.provider for one in lent):
+                raise RequestError(
+                    ErrorCode.PROVIDER_NOT_ALLOWED,
+                    "A connection that is shared with you is not used at an endpoint or a pod of"
+                    " yours: pin one of your own, or none.",
+                )
+            own = [one for one in some if one not in lent]
+            if own:
+                kept[provider] = own
+        return kept
+
+    async def _find_place(self, scope: ReadScope, options: Options) -> Row | None:
+        """Find the row of the endpoint or pod that options name, if the account has it."""
+        if options.endpoint_id is not None:
+            return await self._records.endpoints.find_row(scope, options.endpoint_id)
+        if options.compute_id is not None:
+            return await self._records.compute.find_row(scope, options.compute_id)
+        return None
+
+    async def find_renter(self, place: Row) -> Connection:
+        """Find the connection by which something was rented; once deleted, one by an equal pointer.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`.
+        """
+        made_by = await self._store.get_row("connections", str(place["connection_id"]))
+        if made_by is None:
+            raise RequestError(
+                ErrorCode.CREDENTIALS_MISSING,
+                "Connect its vendor again, by the pointer it was made by.",
+            )
+        connection = read_connection(made_by)
+        if not made_by["deleted"]:
+            self._gates.get_gate(connection, made_by["health"])
+            return connection
+        pointer = (connection.connection_type, connection.secret_ref)
+        for other, row in await self._shares.list_own(AccountScope(str(place["account_id"]))):
+            same = (other.connection_type, other.secret_ref) == pointer
+            if same and other.provider == connection.provider:
+                self._gates.get_gate(other, row["health"])
+                return other
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING,
+            f"Connect {connection.provider} again, by the same pointer.",
+        )
+
+    def _rents(self, provider: str) -> bool:
+        vendor = self._registry.vendors.get(provider)
+        return vendor is not None and bool(vendor.infrastructure)
+
+    async def mark_overbilled(self, connection_id: str, model: str) -> None:
+        """Mark a model that billed more than its bound: no process uses it under a budget again."""
+        row = await self._store.get_row("connections", connection_id)
+        if row is not None:
+            connection = read_connection(row)
+            connection.overbilled = sorted({*connection.overbilled, model})
+            log.warning("%s billed more for %s than its bound", connection.provider, model)
+            await self.save_connection(connection)
+
+    async def save_connection(self, connection: Connection) -> None:
+        """Save a connection as it stands now."""
+        await self._store.write([self._records.connections.make_update(connection)])
+
+    async def find_cloud(self, scope: ReadScope, kind: str) -> tuple[Vendor, Connection]:
+        """Find the vendor that offers a kind of infrastructure, and the account's connection to it.
+
+        What is rented is billed by the hour to the owner of the key: it must be the account's own.
+
+        Raises:
+            RequestError: `CREDENTIALS_MISSING`; `FORBIDDEN` where one is only shared with it.
+        """
+        offering = [v for v in self._registry.vendors.values() if kind in v.infrastructure]
+        pool = await self.list_connections(scope)
+        for vendor in offering:
+            first = next(iter(pool.get(vendor.id, ())), None)
+            if first is not None and not first.shared:
+                return vendor, first
+        names = ", ".join(vendor.id for vendor in offering)
+        if any(vendor.id in pool for vendor in offering):
+            raise RequestError(
+                ErrorCode.FORBIDDEN,
+                "A connection that is shared with you is for runs alone; what is rented is billed"
+                f" by the hour: register {names} yourself.",
+            )
+        raise RequestError(
+            ErrorCode.CREDENTIALS_MISSING, f"This needs a connection: register {names}."
+        )
+
+    def list_models(self, vendor: Vendor, kind: str) -> Sequence[Model]:
+        """List the models that a vendor may be asked for today, the default first."""
+        today = now().date()
+        day, models = self._models.get((vendor.id, kind), (None, ()))
+        if day != today:
+            settings = self._settings.vendors.get(vendor.id)
+            models = list_offered_models(vendor, kind, settings, today)
+            self._models[vendor.id, kind] = today, models
+        return models
+
+
+def _find_rate(place: Row) -> Decimal | None:
+    """Find the US dollars a second of a worker at an endpoint, by its price when it was made."""
+    told = json.loads(str(place["doc"])).get("price_per_hour_usd")
+    return None if told is None else from_wire_usd(told) / 3600
