@@ -67,7 +67,12 @@ def test_prices_and_reserves_by_the_prices_of_the_day(
     client: Client, monkeypatch: pytest.MonkeyPatch, day: str, rise: int
 ) -> None:
     """Given a rise that a vendor announced, then it holds from its day on, in a running engine."""
-    for module in ("context", "execution.attempts", "infrastructure.catalog", "routing.router"):
+    for module in (
+        "provider_directory",
+        "execution.attempts",
+        "infrastructure.catalog",
+        "routing.router",
+    ):
         monkeypatch.setattr(f"toolkit.engine.{module}.now", lambda: datetime.fromisoformat(day))
     record = client.runs.create("llm.generate", ASK, **PREMIUM).wait().record
     usage = record.usage

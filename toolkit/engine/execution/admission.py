@@ -8,7 +8,7 @@ from toolkit.contract.errors import Detail, ErrorCode, RequestError
 from toolkit.contract.jobs import Options
 from toolkit.contract.money import ZERO_USD
 from toolkit.engine.context import EngineContext
-from toolkit.engine.money.affordability import BudgetLeft, explain_over_budget
+from toolkit.engine.money.affordability import explain_over_budget
 from toolkit.engine.routing.provider_pool import ProviderPool
 from toolkit.engine.routing.router import check_servable, route
 from toolkit.engine.services.artifacts import Artifacts
@@ -47,7 +47,6 @@ class AdmissionCheck:
         given: Mapping[str, object],
         options: Options,
         operation: Operation[Any] | None,
-        budget_left: BudgetLeft | None = None,
     ) -> Decimal | None:
         """Check connections, named artifacts, where it is to run, and that a budget covers it.
 
@@ -56,7 +55,6 @@ class AdmissionCheck:
             given: its input.
             options: the options of the run.
             operation: the vendor operation that it would need; none where not known yet.
-            budget_left: what budgets leave; by default the whole of the options' own.
 
         Returns:
             the most that the first choice may come to; none where nobody can say.
@@ -74,7 +72,7 @@ class AdmissionCheck:
         await self.check_references(capability, given, options)
         if operation is None:
             return ZERO_USD
-        routing = route(capability, options, operation, providers, budget_left)
+        routing = route(capability, options, operation, providers)
         refused = explain_over_budget(routing)
         if refused is not None and capability.operation_required:
             raise RequestError(ErrorCode.BUDGET_EXCEEDED, refused)

@@ -20,6 +20,7 @@ from toolkit.engine.concurrency.pacing import LoopShares, get_loop_shares, yield
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.attempts import AttemptLoop
 from toolkit.engine.execution.job_run import JobOutcome, JobRun, write_detail
+from toolkit.engine.execution.node_states import make_error_info
 from toolkit.engine.execution.result_cache import FIRST_LOOK_S, MAX_LOOK_S, ResultCache
 from toolkit.engine.execution.shutdown import ShutdownInterrupt, ShutdownWatch
 from toolkit.engine.execution.store_patience import ask_store
@@ -124,7 +125,7 @@ class JobExecutor:
         """Put a job into the state `cancelled`, keeping what was spent."""
         if job_run.job.status in FINAL_STATUSES:
             return  # its end is already on its way to the store: states only move forward
-        reason = ErrorInfo(code=ErrorCode.CANCELLED.name, message=ErrorCode.CANCELLED.hint)
+        reason = make_error_info(ErrorCode.CANCELLED)
         await self._core.store.write(
             job_run.collect_final_changes("cancelled", reason), lease=job_run.lease, paid=True
         )

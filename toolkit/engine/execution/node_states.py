@@ -193,3 +193,8 @@ def find_skipped(
     for node_id, job in sorted(failed, key=lambda item: item[1].completed_at or now()):
         skipped |= skip_descendants(node_id, job.completed_at, edges, skipped)
     return skipped
+
+
+def make_error_info(code: ErrorCode) -> ErrorInfo:
+    """Make the error that a record shows of a code."""
+    return ErrorInfo(code=code.name, message=code.hint)

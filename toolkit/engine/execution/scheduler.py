@@ -23,6 +23,7 @@ from toolkit.engine.execution.node_states import (
     find_dependents,
     find_optional,
     find_skipped,
+    make_error_info,
     materialize_nodes,
     skip_descendants,
 )
@@ -119,7 +120,7 @@ class Scheduler:
         except asyncio.CancelledError:
             await self._stop_nodes()
             if not self._core.is_draining:
-                await self._finish("cancelled", _make_error_info(ErrorCode.CANCELLED))
+                await self._finish("cancelled", make_error_info(ErrorCode.CANCELLED))
             raise
         except TimeoutError:
             await self._stop_nodes()
@@ -141,7 +142,7 @@ class Scheduler:
             job_run = self._make_job_run(self._nodes[node_id])
             await self._executor.cancel(job_run)
             self._states[node_id] = JobState.of(job_run.job)
-        return await self._finish("cancelled", _make_error_info(ErrorCode.CANCELLED))
+        return await self._finish("cancelled", make_error_info(ErrorCode.CANCELLED))
 
     async def recover(self) -> "RecoveredCost":
         """Take over what earlier processes, or an earlier workflow, have done.
@@ -351,7 +352,7 @@ class Scheduler:
         """Write the record down as it ends, and nothing after it."""
         changes: list[Change] = []
         ended = now()
-        skip = SkippedNode(_make_error_info(ErrorCode.CANCELLED), ended)
+        skip = SkippedNode(make_error_info(ErrorCode.CANCELLED), ended)
         late = {node_id: skip for node_id in self._nodes if not self._is_over(node_id)}
         self._skipped |= late
         async with Pacer(self._lease.account_id) as pacer:
@@ -392,7 +393,3 @@ def _make_own_budget(job: JobRecord) -> tuple[Budget, ...]:
     """Return the budget that a node has of its own, if it has one."""
     limit = from_wire_usd(job.options.max_cost_usd)
     return () if limit is None else (Budget(limit, job.cost_incurred_usd),)
-
-
-def _make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
-    return ErrorInfo(code=code.name, message=message or code.hint)

@@ -18,7 +18,7 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.concurrency.cancellation import finish_before_cancel
 from toolkit.engine.context import EngineContext
-from toolkit.engine.execution.node_states import find_kept_jobs
+from toolkit.engine.execution.node_states import find_kept_jobs, make_error_info
 from toolkit.engine.execution.shutdown import ShutdownInterrupt
 from toolkit.engine.execution.workflow_graph import find_descendants
 from toolkit.engine.job_record import read_job
@@ -324,8 +324,3 @@ def make_task_event(task: Task) -> AppendEvent:
     if task.error is not None:
         data["error"] = task.error.model_dump(mode="json", exclude_none=True)
     return AppendEvent(task.id, f"task.{task.status}", data, format_rfc3339(now()))
-
-
-def make_error_info(code: ErrorCode, message: str | None = None) -> ErrorInfo:
-    """Make the error that a record shows of a code."""
-    return ErrorInfo(code=code.name, message=message or code.hint)

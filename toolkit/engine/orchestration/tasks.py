@@ -21,9 +21,10 @@ from toolkit.contract.tasks import (
 from toolkit.engine.annotations import annotate_record, build_annotation, list_given_tags
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.execution.node_states import make_error_info
 from toolkit.engine.orchestration.planning import Planning
 from toolkit.engine.orchestration.plans import Plans
-from toolkit.engine.orchestration.task_manager import TaskManager, make_error_info, make_task_event
+from toolkit.engine.orchestration.task_manager import TaskManager, make_task_event
 from toolkit.engine.request_context import RequestContext
 from toolkit.engine.services.idempotency import commit_accepted
 from toolkit.store import TASK_LIST

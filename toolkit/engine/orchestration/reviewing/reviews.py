@@ -15,6 +15,7 @@ from toolkit.contract.tasks import (
 from toolkit.contract.workflows import WorkflowRecord
 from toolkit.engine.context import EngineContext
 from toolkit.engine.execution.leases import LeaseManager
+from toolkit.engine.execution.node_states import make_error_info
 from toolkit.engine.orchestration.plans import Plans
 from toolkit.engine.orchestration.reviewing.evidence_reader import EvidenceReader
 from toolkit.engine.orchestration.reviewing.task_attempts import (
@@ -22,10 +23,7 @@ from toolkit.engine.orchestration.reviewing.task_attempts import (
     find_best,
     record_attempt,
 )
-from toolkit.engine.orchestration.task_manager import (
-    TaskManager,
-    make_error_info,
-)
+from toolkit.engine.orchestration.task_manager import TaskManager
 from toolkit.engine.orchestration.tasks import Tasks
 from toolkit.engine.orchestration.workflows import Workflows
 from toolkit.engine.request_context import RequestContext
